@@ -50,7 +50,7 @@ from .groups.worst_segments import worst_segments as worst_segments
 from .inputs.columns import frequency as frequency
 from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .inputs.designs import Survey as Survey
-from .inputs.looks import Looks as Looks
+from .looks import Looks as Looks
 from .inputs.horizon import at_horizon as at_horizon
 from .metrics.bootstrap import bootstrap as bootstrap
 from .metrics.brier_and_log_loss import brier_score as brier_score
@@ -74,7 +74,7 @@ from .metrics.roc_auc import roc_auc_multiclass as roc_auc_multiclass
 from .metrics.summary import summary as summary
 from .namespaces import Counts as Counts
 from .namespaces import from_counts as from_counts
-from .plans.config import Config as Config
+from .config import Config as Config
 from .thresholds import rules as rules
 from .thresholds.confusion_matrix import confusion_matrix as confusion_matrix
 from .thresholds.threshold_metrics import threshold_metrics as threshold_metrics

@@ -50,7 +50,7 @@ from polars_wroc.metrics.curve_metrics import (
 from polars_wroc.metrics.partial_auc import cost_partial_auc, partial_auc
 from polars_wroc.metrics.roc_auc import roc_auc_ci
 from polars_wroc.metrics.summary import summary
-from polars_wroc.plans.queries import FrameT, collect
+from polars_wroc.queries import FrameT, collect
 from polars_wroc.thresholds.confusion_matrix import confusion_matrix
 from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 

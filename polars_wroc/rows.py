@@ -17,10 +17,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.buckets import MOST_BUCKETS, Codes, count_codes, move_to_buckets, sort_groups
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import shown
+from polars_wroc.checks import shown
 from polars_wroc.inputs.columns import (
     CLUSTER,
     LABEL,
@@ -55,10 +55,10 @@ from polars_wroc.inputs.expressions import (
     unit_columns,
 )
 from polars_wroc.inputs.frames import named_keys
-from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.inputs.rows import Rows as PlannedRows
-from polars_wroc.plans.queries import FrameT, collect, is_eager
+from polars_wroc.looks import Looks
+from polars_wroc.queries import FrameT, collect, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import FloatType, RowCounts, ScoreBins, SegmentRows, round_to_type
@@ -287,7 +287,7 @@ def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]
     weights = [side * replicate_weights[segments.order] for replicate_weights in sample.replicates]
     if np.isnan(weights).any():
         rule = "not be null in complete rows"
-        arguments.reject("replicate_weights", rule, "null")
+        checks.reject("replicate_weights", rule, "null")
     return [segments, *(replace(segments, weight=weight) for weight in weights)]
 
 
@@ -296,9 +296,9 @@ def check_level(level: float, frame: object) -> float:
     if isinstance(level, Looks) and not level.is_known:
         counts_rows = not isinstance(frame, pl.LazyFrame) or level.seen == "count"
         if counts_rows:
-            arguments.level(level.at(level.planned))
+            checks.level(level.at(level.planned))
             return level
-    return arguments.level(level)
+    return checks.level(level)
 
 
 def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Ints, Ints]:
@@ -582,7 +582,7 @@ class Columns:
             if largest > _EXACT_FLOATS:
                 shown_as = self.arguments[name].shown if name in self.arguments else "the counts"
                 found = f"{largest} in {shown_as}: rank it, as in pl.col(...).rank('dense')"
-                arguments.reject("score", "hold whole numbers up to 2**53", found)
+                checks.reject("score", "hold whole numbers up to 2**53", found)
         return _to_floats(score.cast(pl.Float64))
 
     def _counts(self, table: pl.DataFrame) -> RowCounts | None:
@@ -816,7 +816,7 @@ def _read_fractions(fpc: pl.Series, stratum: Ints, size: Array, is_stratified: b
     unknown = fpc.filter(fpc.is_null() | fpc.is_nan())
     if len(unknown):
         text = "null" if unknown[0] is None else "NaN"
-        arguments.reject("fpc", "be a number in all rows", text)
+        checks.reject("fpc", "be a number in all rows", text)
     values = fpc.to_numpy()
     low, high = np.full(len(size), np.inf), np.full(len(size), -np.inf)
     np.minimum.at(low, stratum, values)
@@ -824,9 +824,9 @@ def _read_fractions(fpc: pl.Series, stratum: Ints, size: Array, is_stratified: b
     rule = "be the same number in all rows"
     rule += " of a stratum" if is_stratified else ", as `strata` is not given"
     for place in np.flatnonzero(low != high):
-        arguments.reject("fpc", rule, f"{low[place]} to {high[place]}")
+        checks.reject("fpc", rule, f"{low[place]} to {high[place]}")
     for place in np.flatnonzero(low < 0):
-        arguments.reject("fpc", "be zero or more", f"{low[place]}")
+        checks.reject("fpc", "be zero or more", f"{low[place]}")
     for place in np.flatnonzero((low > 1) & (low < size)):
         rule = "above 1 must be the number of units in the population, at least those sampled"
         found = f"{low[place]}, with {int(size[place])} units"

@@ -30,7 +30,7 @@ from .metrics.registry import MetricName as MetricName
 from .metrics.registry import Metrics as Metrics
 from .metrics.roc_auc import Average as Average
 from .metrics.roc_auc import MultiClass as MultiClass
-from .plans.queries import FrameT as FrameT
+from .queries import FrameT as FrameT
 from .stats.aucs import AucMethod as AucMethod
 from .stats.families import Adjustment as Adjustment
 from .stats.rates import Exact as Exact

@@ -8,11 +8,11 @@ from unittest.mock import patch
 import polars as pl
 
 import polars_wroc as wroc
+from polars_wroc import config
 from polars_wroc.audits import in_ranges
 from polars_wroc.audits.result import Audit
 from polars_wroc.inputs.rows import polars_frame
 from polars_wroc.metrics import summary
-from polars_wroc.plans import config
 
 
 def memory_of(rows: int, bytes_of_row: int = summary.BYTES_IN_RANGE) -> str:

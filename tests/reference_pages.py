@@ -83,7 +83,7 @@ _PAGES = {
     ),
     "options": _Page(
         "Options",
-        ("plans", "inputs"),
+        ("config", "looks", "inputs"),
         "What rows stand for: outcomes at a horizon, weights that count rows, designs of surveys;"
         " and the choice of memory and of a cluster.",
     ),

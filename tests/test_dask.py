@@ -25,7 +25,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.audits.result import Audit
 from polars_wroc.cli.main import main
-from polars_wroc.plans.config import CLUSTER_ADDRESS, division
+from polars_wroc.config import CLUSTER_ADDRESS, division
 
 
 def assert_same_audits(audit: Audit, expected: Audit) -> None:

@@ -24,7 +24,7 @@ from largest import excludes_equality
 from simulation import SEGMENT, Simulation, family_error, gaps, largest_gaps
 from tables import RULE, Section, Table, share
 
-from polars_wroc.inputs.arguments import MARGIN
+from polars_wroc.checks import MARGIN
 
 OUTPUT = Path(__file__).parents[1] / "null_audits.md"
 ROWS, POSITIVES, FPR = 1500, 0.15, 0.1

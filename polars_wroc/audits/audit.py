@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.audits.audit_rows import AuditRows, TooManyRowsError, read_audit_rows
 from polars_wroc.audits.closer_look import CloserLook
 from polars_wroc.audits.findings import (
@@ -31,13 +32,13 @@ from polars_wroc.audits.tables import (
     Run,
     Text,
 )
+from polars_wroc.checks import MARGIN
+from polars_wroc.config import Division
 from polars_wroc.counts.count_table import CountTable, pool_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.divisions import GAP_REFERENCES, read_divisions, read_references
 from polars_wroc.groups.impact_ratios import MIN_SHARE
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import (
     Frequency,
     IntoColumn,
@@ -55,9 +56,9 @@ from polars_wroc.inputs.decisions import (
 from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, polars_frame, read_source
 from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.looks import Looks
 from polars_wroc.metrics.score_ranges import (
     Frames,
     division_of,
@@ -65,7 +66,6 @@ from polars_wroc.metrics.score_ranges import (
     read_parts,
     together,
 )
-from polars_wroc.plans.config import Division
 from polars_wroc.rows import (
     Columns,
     check_level,
@@ -123,9 +123,9 @@ def _shown(column: IntoColumn) -> str:
 def _read_output(min_cell: int | None, text: Text | None) -> tuple[int | None, Text]:
     """Check what is to be published, and its words."""
     if min_cell is not None:
-        min_cell = arguments.whole_number("min_cell", min_cell, low=2)
+        min_cell = checks.whole_number("min_cell", min_cell, low=2)
     if text is not None and not isinstance(text, Text):
-        arguments.reject_type("text", "be a `Text`", text)
+        checks.reject_type("text", "be a `Text`", text)
     return min_cell, text or Text()
 
 
@@ -148,7 +148,7 @@ def _check_without_label(choice: float | Rule | None, reference: object, **other
         raise ValueError(msg)
     for name, value in others.items():
         if value is not None:
-            arguments.reject(name, "be None without a `label`", repr(value))
+            checks.reject(name, "be None without a `label`", repr(value))
 
 
 @dataclass(frozen=True)
@@ -404,19 +404,19 @@ def audit(
             "With a label and no score, `group_gaps` and `fairness` compare recorded decisions"
         )
         raise ValueError(msg)
-    margin = arguments.margin(margin)
+    margin = checks.margin(margin)
     min_cell, text = _read_output(min_cell, text)
     require_groups(attributes, "name the attributes to audit", "attributes")
-    min_rows = arguments.whole_number("min_rows", min_rows, low=0)
-    min_share = arguments.number("min_share", min_share, low=0.0, high=1.0)
+    min_rows = checks.whole_number("min_rows", min_rows, low=0)
+    min_share = checks.number("min_share", min_share, low=0.0, high=1.0)
     bins = Binning(bins).bins
     choice = read_threshold(threshold, selected)
     at_threshold = choice if selected is None else None
     if not labeled:
         _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
     check_favorable(favorable, at_threshold, decided=choice is not None)
-    arguments.option("method", method, get_args(AucMethod))
-    arguments.option("adjust", adjust, get_args(Adjustment))
+    checks.option("method", method, get_args(AucMethod))
+    checks.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, None)
     tables = (
         [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.audits.findings import SEGMENT_COLUMNS
 from polars_wroc.audits.formats import SCHEMA
@@ -32,11 +33,10 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.audits.words import capitalised, first_few, listed, many, verb
 from polars_wroc.charts.options import Show
+from polars_wroc.checks import reject_type
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, GAP_METRICS, IMPACT_RATIO, few_rows
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
-from polars_wroc.inputs.looks import Looks
+from polars_wroc.looks import Looks
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.families import Adjustment, adjust_p_values
@@ -307,11 +307,11 @@ def changes_between(
     before: Auditable, after: Auditable, adjust: Adjustment, *, different_rows: bool = False
 ) -> Changes:
     """Return the table of `audit_changes` with what it was made from."""
-    arguments.flag("different_rows", different_rows)
+    checks.flag("different_rows", different_rows)
     audits = read_audit("before", before), read_audit("after", after)
     levels = [audit.level for audit in audits]
-    arguments.option("adjust", adjust, get_args(Adjustment))
-    arguments.level(levels[0])
+    checks.option("adjust", adjust, get_args(Adjustment))
+    checks.level(levels[0])
     planned = [getattr(level, "planned", None) for level in levels]
     if levels[0] != levels[1] or planned[0] != planned[1]:
         msg = f"`before` and `after` must have the same level; found {levels[0]} and {levels[1]}"

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.audits.words import many, required_values
+from polars_wroc.config import Division
 from polars_wroc.inputs.columns import (
     LABEL,
     MODEL,
@@ -20,8 +21,7 @@ from polars_wroc.inputs.columns import (
     score_column,
 )
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
-from polars_wroc.plans.config import Division
-from polars_wroc.plans.queries import NoBatchesError, batches, collect
+from polars_wroc.queries import NoBatchesError, batches, collect
 from polars_wroc.rows import MIXED_LABELS, Columns, Rows
 from polars_wroc.steps import RowCounts
 

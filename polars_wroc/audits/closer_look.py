@@ -32,12 +32,12 @@ from polars_wroc.groups.group_gaps import find_decisions
 from polars_wroc.groups.segment_search import SearchRules, SegmentSearch, TooManySegmentsError
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
-from polars_wroc.inputs.looks import Looks
+from polars_wroc.looks import Looks
 from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.mean_sums import read_precision
 from polars_wroc.metrics.segments import Decisions
-from polars_wroc.plans.queries import collect
+from polars_wroc.queries import collect
 from polars_wroc.rows import Rows, Sampling, SegmentColumns
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows

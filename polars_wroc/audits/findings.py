@@ -31,6 +31,7 @@ from polars_wroc.audits.tables import (
     with_columns_of,
 )
 from polars_wroc.audits.words import Words, capitalised, first_few, many, verb
+from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     ALIKE,
     CALIBRATION,
@@ -53,13 +54,12 @@ from polars_wroc.groups.comparisons import (
     UNLABELED,
 )
 from polars_wroc.groups.rows_needed import rows_needed
-from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.metrics.calibration import SLOPE
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.metrics.summary import AUC_BOUNDS
-from polars_wroc.plans.queries import FrameT, collect
+from polars_wroc.queries import FrameT, collect
 
 # Metrics of which there are values only.
 _VALUES = (CURVE_METRICS["average_precision"].column, "accuracy")

@@ -53,6 +53,7 @@ from polars_wroc.audits.words import (
     reading_of,
     reference_of,
 )
+from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -64,7 +65,6 @@ from polars_wroc.groups.comparisons import (
     TOO_LITTLE,
     UNKNOWN_REASON,
 )
-from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS
 from polars_wroc.metrics.calibration import IN_THE_LARGE, SLOPE

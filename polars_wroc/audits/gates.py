@@ -14,6 +14,7 @@ import polars as pl
 from polars_wroc.audits.audit_changes import CHANGE_NUMBERS, CHANGED_METRICS
 from polars_wroc.audits.tables import JudgedGate, name_of, segment_in_words
 from polars_wroc.audits.words import first_few, many
+from polars_wroc.checks import did_you_mean
 from polars_wroc.groups.comparisons import (
     ALIKE,
     COMPARABLE,
@@ -32,7 +33,6 @@ from polars_wroc.groups.comparisons import (
     UNLABELED,
 )
 from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
-from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.metrics.compare import COMPARISON_COLUMNS
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.audits.audit_rows import AuditRows, refuse_no_rows
 from polars_wroc.audits.measure import Measured, make_tables, measure_score, read_rules
@@ -29,13 +30,13 @@ from polars_wroc.audits.ranked_segments import (
 )
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.audits.words import required_values
+from polars_wroc.config import Division
 from polars_wroc.counts.score_sums import HIGH, LOW, check_labels
 from polars_wroc.groups.categories import Grouping
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL
-from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.looks import Looks
 from polars_wroc.metrics.auc_sums import AucSums
 from polars_wroc.metrics.calibration import LogitBins, add_bins, bin_logits, fit_bins
 from polars_wroc.metrics.score_ranges import (
@@ -45,8 +46,7 @@ from polars_wroc.metrics.score_ranges import (
     rows_by_score,
 )
 from polars_wroc.metrics.segments import Decisions, Segments
-from polars_wroc.plans.config import Division
-from polars_wroc.plans.queries import collect
+from polars_wroc.queries import collect
 from polars_wroc.rows import number_groups, read_counted
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
 from polars_wroc.steps import FloatType, OutsideWeights, SegmentRows, pool_steps
@@ -312,7 +312,7 @@ def _require_exact_scores(counts: pl.DataFrame) -> None:
     largest = counts.select(pl.max_horizontal(pl.col(LOW, HIGH).abs().max())).item()
     if largest is not None and largest > _EXACT_FLOATS:
         found = f"{largest}: rank it, as in pl.col(...).rank('dense')"
-        arguments.reject("score", "hold whole numbers up to 2**53", found)
+        checks.reject("score", "hold whole numbers up to 2**53", found)
 
 
 def _count_rows(sums: RangeSums) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.audits import table_pages
 from polars_wroc.audits.remarks import of_median, unknown_hint
 from polars_wroc.audits.table_pages import Page, Screen, Section
@@ -22,12 +23,11 @@ from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON
 from polars_wroc.groups.impact_ratios import MIN_SHARE, count_decisions, impact_ratios
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import UNKNOWN_CATEGORY, Frequency, IntoColumn
 from polars_wroc.inputs.decisions import DecisionThreshold, Unknown
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.plans.queries import collect_all
+from polars_wroc.queries import collect_all
 
 SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
 _TITLE = "Bias audit of an automated employment decision tool: summary of results"
@@ -331,18 +331,18 @@ def new_york_summary(
     day = _date("distribution_date", distribution_date)
     audited = now().date() if audit_date is None else _date("audit_date", audit_date)
     if weight is not None and not isinstance(weight, Frequency):
-        arguments.reject_type("weight", "be counts of people, as in wroc.frequency('n')", weight)
-    given = arguments.given(score=score, selected=selected)
+        checks.reject_type("weight", "be counts of people, as in wroc.frequency('n')", weight)
+    given = checks.given(score=score, selected=selected)
     if len(given) != 1:
-        msg = f"`score` or `selected` must be given, one of them; found {arguments.named(given)}"
+        msg = f"`score` or `selected` must be given, one of them; found {checks.named(given)}"
         raise ValueError(msg)
     # The rule lets an auditor leave out no larger ones.
-    min_share = arguments.number("min_share", min_share, low=0.0, high=MIN_SHARE)
+    min_share = checks.number("min_share", min_share, low=0.0, high=MIN_SHARE)
     # Read once for both tables.
     plan = polars_frame(frame).lazy().cache()
     names = [*named_columns("attributes", attributes, plan)]
     if score is not None and len(named_columns("score", score, plan)) > 1:
-        arguments.reject("score", "be one column", "several")
+        checks.reject("score", "be one column", "several")
     threshold: DecisionThreshold | None = None if score is None else "median"
     ratios = impact_ratios(
         plan,
@@ -397,8 +397,8 @@ def _of_rule(table: pl.DataFrame) -> pl.DataFrame:
 def _check_text(name: str, text: object) -> None:
     if not isinstance(text, str) or not text.strip():
         rule = "say where the data come from" if name == "source" else "be text"
-        arguments.reject_type(name, rule, text)
-    arguments.check_text(name, text)
+        checks.reject_type(name, rule, text)
+    checks.check_text(name, text)
 
 
 def _date(name: str, value: object) -> dt.date:
@@ -407,5 +407,5 @@ def _date(name: str, value: object) -> dt.date:
             return value.date()
         return value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
     except ValueError:
-        msg = f"`{name}` must be a date such as 2026-01-15; found {arguments.shown(value)}"
+        msg = f"`{name}` must be a date such as 2026-01-15; found {checks.shown(value)}"
         raise ValueError(msg) from None

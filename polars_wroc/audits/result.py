@@ -26,9 +26,9 @@ from polars_wroc.audits.tables import (
     without_model,
 )
 from polars_wroc.audits.words import reading_of
+from polars_wroc.checks import did_you_mean, reject
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import NAMED_FOR
-from polars_wroc.inputs.arguments import did_you_mean, reject
 from polars_wroc.inputs.columns import OVERALL
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc.audits.words import many, points
 from polars_wroc.charts.options import visible
-from polars_wroc.inputs.arguments import did_you_mean, reject
+from polars_wroc.checks import did_you_mean, reject
 
 if TYPE_CHECKING:
     import jinja2

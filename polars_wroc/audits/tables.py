@@ -15,16 +15,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.charts.options import visible
 from polars_wroc.files import sources
 from polars_wroc.files.sources import without_credentials
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
 from polars_wroc.groups.comparisons import FAIRNESS
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
-from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.queries import collect
+from polars_wroc.looks import Looks
+from polars_wroc.queries import collect
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.families import Adjustment
 from polars_wroc.steps import FloatType
@@ -80,10 +80,10 @@ class Text:
             if value is None:
                 continue
             if not isinstance(value, str):
-                arguments.reject_type(name, "be a text", value)
+                checks.reject_type(name, "be a text", value)
             if not value.strip():
-                arguments.reject(name, "be a text that is not empty", repr(value))
-            arguments.check_text(name, value)
+                checks.reject(name, "be a text that is not empty", repr(value))
+            checks.check_text(name, value)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the texts by their names."""

@@ -11,8 +11,8 @@ from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_wor
 from polars_wroc.charts.options import visible
 from polars_wroc.groups.comparisons import CALIBRATION
 from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.metric import MINUS
+from polars_wroc.looks import Looks
 
 _NAMES = 5
 DASH = "\N{EN DASH}"

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.charts.channels import Channel, numbers, read_groups, slot_of, tooltips_of
 from polars_wroc.charts.curve_layers import (
     GRID,
@@ -29,8 +30,7 @@ from polars_wroc.charts.options import (
     interval_name,
 )
 from polars_wroc.curves.smooth_calibration import SMOOTH_RATES
-from polars_wroc.inputs import arguments
-from polars_wroc.plans.queries import over
+from polars_wroc.queries import over
 from polars_wroc.ranking.curve import ratio
 
 _RATE = "observed_rate"
@@ -93,7 +93,7 @@ def calibration_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    level = arguments.optional_level(level)
+    level = checks.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS, "`calibration_curve`")
     check_rows("curves", table)
     groups = list(keys.values())

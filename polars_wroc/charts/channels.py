@@ -22,10 +22,10 @@ from polars_wroc.charts.options import (
     unlike,
     visible,
 )
+from polars_wroc.checks import did_you_mean, reject
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.inputs.arguments import did_you_mean, reject
 from polars_wroc.inputs.columns import MISSING, MODEL
-from polars_wroc.plans.queries import collect
+from polars_wroc.queries import collect
 
 # Most letters of a name in the label of a curve.
 _LONGEST = 20

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.charts.channels import (
     Keys,
@@ -41,11 +42,10 @@ from polars_wroc.charts.options import (
     inline,
     read_options,
 )
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
+from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.metrics.partial_auc import Baseline, CostLine, cost_line, shares_of_area
-from polars_wroc.plans.queries import over
+from polars_wroc.queries import over
 from polars_wroc.ranking.curve import LinePieces, is_origin, table_curve
 
 PREVALENCE = "__prevalence"
@@ -208,7 +208,7 @@ def cost_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    arguments.option("baseline", baseline, tuple(_RULES))
+    checks.option("baseline", baseline, tuple(_RULES))
     costs = read_costs(cost_fn, cost_fp)
     total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
     total = total if math.isfinite(total) else 1.0

@@ -38,9 +38,9 @@ from polars_wroc.charts.options import (
     read_options,
     sentences,
 )
+from polars_wroc.checks import reject
 from polars_wroc.groups.comparisons import GAP_METRICS
-from polars_wroc.inputs.arguments import reject
-from polars_wroc.plans.queries import over
+from polars_wroc.queries import over
 from polars_wroc.ranking.curve import CELLS, is_origin
 from polars_wroc.ranking.curve_points import thin
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion

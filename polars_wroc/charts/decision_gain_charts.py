@@ -8,6 +8,7 @@ from typing import Any, Unpack, get_args
 import altair as alt
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.charts.channels import numbers, read_groups, slot_of, tooltips_of
 from polars_wroc.charts.curve_layers import (
@@ -38,9 +39,8 @@ from polars_wroc.charts.options import (
     inline,
     interval_name,
 )
-from polars_wroc.inputs import arguments
 from polars_wroc.metrics.registry import gini_of
-from polars_wroc.plans.queries import over
+from polars_wroc.queries import over
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, is_origin
 from polars_wroc.ranking.curve_points import with_auc
 
@@ -103,8 +103,8 @@ def decision_chart(
     >>> type(wroc.decision_chart(wroc.decision_curve(df, "y", "s"))).__name__
     'LayerChart'
     """
-    arguments.flag("standardized", standardized)
-    level = arguments.optional_level(level)
+    checks.flag("standardized", standardized)
+    level = checks.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS, "`decision_curve`")
     groups = list(keys.values())
     whole = _with_values(table, groups, standardized=standardized)
@@ -323,7 +323,7 @@ def gain_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    arguments.option("kind", kind, get_args(GainKind))
+    checks.option("kind", kind, get_args(GainKind))
     drawn = _KINDS[kind]
     table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.charts.channels import Channel, Keys, numbers, read_groups, slot_of, tooltips_of
 from polars_wroc.charts.curve_layers import POINT, curve_chart, numbered, styles
 from polars_wroc.charts.interval_layers import SMALL, check_rows
@@ -21,8 +22,7 @@ from polars_wroc.charts.options import (
     Ranked,
     haloed,
 )
-from polars_wroc.inputs import arguments
-from polars_wroc.plans.queries import over
+from polars_wroc.queries import over
 from polars_wroc.ranking.curve import ratio
 
 COLUMNS = (
@@ -179,7 +179,7 @@ def distribution_chart(
     groups = list(keys.values())
     if threshold is not None:
         low, high = ends_of(table)
-        threshold = arguments.number("threshold", threshold, low=low, high=high)
+        threshold = checks.number("threshold", threshold, low=low, high=high)
     bins = with_means(table, groups)
     if len(keys) == 1 and {"color", "facet", "highlight"}.isdisjoint(options):
         number = bins[groups[0]].n_unique()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.charts.channels import Keys, read_groups, read_table, shortened
 from polars_wroc.charts.options import (
@@ -19,6 +20,7 @@ from polars_wroc.charts.options import (
     sentences,
     unlike,
 )
+from polars_wroc.checks import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.groups.comparisons import (
     ALIKE,
     COMPARABLE,
@@ -30,8 +32,6 @@ from polars_wroc.groups.comparisons import (
     FairnessMetric,
 )
 from polars_wroc.groups.release_check import WORSE
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.inputs.metric import MINUS, Metric
 
@@ -127,9 +127,9 @@ def read_estimates(
     table: Any, metric: str | Sequence[str], show: Show, margin: float | None, level: float | None
 ) -> Estimates:
     """Read what is to be shown of the ``metric`` of a table of this package."""
-    arguments.option("show", show, get_args(Show))
+    checks.option("show", show, get_args(Show))
     if margin is not None:
-        margin = arguments.number("margin", margin, low=0, high=1, open_ends=True)
+        margin = checks.number("margin", margin, low=0, high=1, open_ends=True)
     table = read_table("table", table, _MAKERS)
     names = set(table.columns)
     if {*_PAIR, "difference"} <= names:
@@ -151,9 +151,9 @@ def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
     for name in names:
         if name not in held:
             hint = did_you_mean(name, held)
-            arguments.reject("metric", f"be one of the table, {held}", f"{name!r}{hint}")
+            checks.reject("metric", f"be one of the table, {held}", f"{name!r}{hint}")
     if not names:
-        arguments.reject("metric", "name at least one metric", "none")
+        checks.reject("metric", "name at least one metric", "none")
     return [known[name] for name in names]
 
 
@@ -178,7 +178,7 @@ def _of_comparisons(
     searched = "n_examined" in table.columns
     for metric in metrics:
         if show not in _shows(metric) and not searched:
-            arguments.reject("show", f"be one of {_shows(metric)} for {metric.column}", repr(show))
+            checks.reject("show", f"be one of {_shows(metric)} for {metric.column}", repr(show))
     first, names = metrics[0], [metric.column for metric in metrics]
     of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT
     rows = table.filter(pl.col("metric").is_in(names), pl.col("attribute") != OVERALL)
@@ -432,7 +432,7 @@ def _named(
 def _of_pairs(table: pl.DataFrame, metric: str | Sequence[str], level: float) -> Estimates:
     """Read the table of `compare`: a panel for each pair of scores, if there are groups."""
     if metric != "auc":
-        arguments.reject("metric", "be 'auc' for the table of `compare`", repr(metric))
+        checks.reject("metric", "be 'auc' for the table of `compare`", repr(metric))
     groups = table.columns[: table.columns.index(_PAIR[0])]
     pair = unlike("comparison", groups)
     different = (pl.col("p_adjusted") <= 1 - level).fill_null(value=False)

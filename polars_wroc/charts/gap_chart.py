@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.charts.channels import Channel, Keys, numbers, read_groups
 from polars_wroc.charts.curve_layers import styles
 from polars_wroc.charts.estimates import (
@@ -68,7 +69,6 @@ from polars_wroc.charts.options import (
     wrapped,
 )
 from polars_wroc.groups.comparisons import ALIKE, DIFFERENT, TOO_LITTLE
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.stats.levels import Level
 
@@ -160,7 +160,7 @@ def gap_chart(
     >>> type(wroc.gap_chart(gaps, metric="tpr", show="value")).__name__
     'LayerChart'
     """
-    level = arguments.optional_level(level)
+    level = checks.optional_level(level)
     read = read_estimates(table, metric, "gap" if show == "funnel" else show, margin, level)
     if show == "funnel":
         return _funnel(read, options, level or 0.95)
@@ -217,7 +217,7 @@ def auc_chart(
     rows = _with_overall(rows, keys, overall).rename(named)
     what = "AUC of each segment with its confidence interval"
     read = Estimates(rows, keys, "AUC", what, what="AUC", number=".3f", none=None)
-    return draw(drawing(read, options, arguments.optional_level(level)))
+    return draw(drawing(read, options, checks.optional_level(level)))
 
 
 @dataclass(frozen=True)
@@ -461,7 +461,7 @@ def _domain(read: Estimates) -> list[float]:
 def _with_overall(table: pl.DataFrame, keys: Keys, overall: float | None) -> pl.DataFrame:
     """Add the overall AUC to each segment, if it is known."""
     if overall is not None:
-        value = arguments.number("overall", overall, low=0, high=1)
+        value = checks.number("overall", overall, low=0, high=1)
         return table.with_columns(pl.lit(value).alias(LINE_VALUE))
     if not are_of_audit(keys):
         return table

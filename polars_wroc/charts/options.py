@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 import polars as pl
 
+from polars_wroc import checks
+from polars_wroc.checks import did_you_mean
 from polars_wroc.files import outputs
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import did_you_mean
 
 
 class _Altair:
@@ -230,27 +230,27 @@ class Options:
 
     def __post_init__(self) -> None:
         """Check all of them."""
-        arguments.option("sort", self.sort, get_args(Sort))
-        columns = arguments.whole_number("columns", self.columns, low=1)
-        scale = arguments.number("scale", self.scale, low=_SMALLEST_SCALE, high=_LARGEST_SCALE)
-        arguments.hold(self, columns=columns, scale=scale)
+        checks.option("sort", self.sort, get_args(Sort))
+        columns = checks.whole_number("columns", self.columns, low=1)
+        scale = checks.number("scale", self.scale, low=_SMALLEST_SCALE, high=_LARGEST_SCALE)
+        checks.hold(self, columns=columns, scale=scale)
         for name, pixels in (("width", self.width), ("height", self.height)):
             if pixels is not None:
-                checked = arguments.whole_number(name, pixels, low=_SMALLEST)
-                arguments.hold(self, **{name: checked})
+                checked = checks.whole_number(name, pixels, low=_SMALLEST)
+                checks.hold(self, **{name: checked})
         if self.title is not None:
             if not isinstance(self.title, str):
-                arguments.reject_type("title", "be text", self.title)
-            arguments.check_text("title", self.title)
+                checks.reject_type("title", "be text", self.title)
+            checks.check_text("title", self.title)
         if self.highlight is not None:
             _check_values(self.highlight)
 
 
 def _check_values(values: object) -> None:
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
-        arguments.reject_type("highlight", "be a list of values", values)
+        checks.reject_type("highlight", "be a list of values", values)
     if not 1 <= len(values) <= len(COLOURS):
-        arguments.reject("highlight", f"list 1 to {len(COLOURS)} values", len(values))
+        checks.reject("highlight", f"list 1 to {len(COLOURS)} values", len(values))
 
 
 PLAIN = Options()

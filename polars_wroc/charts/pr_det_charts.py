@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 from scipy import special
 
+from polars_wroc import checks
 from polars_wroc.charts.channels import read_groups, slot_of
 from polars_wroc.charts.curve_layers import (
     GRID,
@@ -40,10 +41,9 @@ from polars_wroc.charts.options import (
     inline,
     interval_name,
 )
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import BAND_COLUMNS
 from polars_wroc.metrics.registry import CURVE_METRICS, average_precision, equal_error_rate
-from polars_wroc.plans.queries import over
+from polars_wroc.queries import over
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, is_origin, table_curve
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
@@ -247,7 +247,7 @@ def det_chart(
     >>> type(wroc.det_chart(wroc.roc_curve(df, "y", "s"))).__name__
     'LayerChart'
     """
-    level = arguments.optional_level(level)
+    level = checks.optional_level(level)
     table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
     whole = with_rates(table, _ALL_RATES)

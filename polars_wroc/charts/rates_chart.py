@@ -8,6 +8,7 @@ from typing import Any, Unpack, get_args
 import altair as alt
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.charts.channels import Keys, crossed, numbers, read_groups, tooltips_of
 from polars_wroc.charts.curve_layers import (
     LABEL,
@@ -30,9 +31,8 @@ from polars_wroc.charts.options import (
     interval_name,
     unlike,
 )
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL
-from polars_wroc.plans.queries import over
+from polars_wroc.queries import over
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
@@ -45,13 +45,13 @@ def with_choice(table: pl.DataFrame, keys: list[str], at: float | None) -> pl.Da
     """Mark the row of each curve that the threshold selects: the least one not below it."""
     finite = table.filter(pl.col("threshold").is_finite())
     if finite.is_empty():
-        arguments.reject("metrics", "hold a finite threshold", "none")
+        checks.reject("metrics", "hold a finite threshold", "none")
     if at is None:
         return finite.with_columns(pl.lit(value=False).alias(CHOSEN))
     threshold = pl.col("threshold")
     # Only a table of all thresholds has the origin; others say nothing of what is between.
     if finite.height == table.height and not (finite["threshold"] == at).any():
-        arguments.reject("threshold", "be one of the table, which has not all of them", repr(at))
+        checks.reject("threshold", "be one of the table, which has not all of them", repr(at))
     least = over(threshold.filter(threshold >= at).min(), keys)
     return finite.with_columns((threshold == least).fill_null(value=False).alias(CHOSEN))
 
@@ -169,10 +169,10 @@ def rates_chart(
     'LayerChart'
     """
     drawn = _checked(rates)
-    level = arguments.optional_level(level)
+    level = checks.optional_level(level)
     expected = ("threshold", *CELLS, *dict.fromkeys((*drawn, "tpr", "fpr")))
     rows, keys = read_groups("table", table, expected, "`threshold_metrics`")
-    at = None if threshold is None else arguments.number("threshold", threshold, finite=True)
+    at = None if threshold is None else checks.number("threshold", threshold, finite=True)
     points, thinning = fit(with_choice(rows, list(keys.values()), at), keys, len(drawn))
     several = len(drawn) > 1
     points = long(points, keys, drawn)
@@ -201,9 +201,9 @@ def rates_chart(
 def _checked(rates: Rate | Sequence[Rate]) -> list[Rate]:
     listed: list[Rate] = [rates] if isinstance(rates, str) else list(rates)
     if not listed:
-        arguments.reject("rates", "name at least one rate", "none")
+        checks.reject("rates", "name at least one rate", "none")
     for rate in listed:
-        arguments.option("rates", rate, get_args(Rate))
+        checks.option("rates", rate, get_args(Rate))
     return list(dict.fromkeys(listed))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.charts.channels import Channel, Keys, read_groups, slot_in
 from polars_wroc.charts.curve_layers import (
     LABEL,
@@ -32,9 +33,8 @@ from polars_wroc.charts.options import (
     inline,
     interval_name,
 )
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import BAND_COLUMNS, ROC_COLUMNS
-from polars_wroc.plans.queries import join_on_keys, over
+from polars_wroc.queries import join_on_keys, over
 from polars_wroc.ranking.curve import CELLS, areas_above_zero, is_origin
 from polars_wroc.ranking.curve_points import AUC_CHANGE, with_auc
 
@@ -231,9 +231,9 @@ def roc_chart(
     >>> type(chart).__name__
     'FacetChart'
     """
-    level = arguments.optional_level(level)
+    level = checks.optional_level(level)
     for name, marked in (("ks", ks), ("abroca", abroca)):
-        arguments.flag(name, marked)
+        checks.flag(name, marked)
     table, keys = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
     points, thinning = _fit(with_ks(table, groups, marked=ks), groups)
@@ -286,7 +286,7 @@ def _with_intervals(
         return points.with_columns(auc_low=pl.lit(None), auc_high=pl.lit(None))
     table, groups = read_groups("summary", summary, ("n", "auc", *_INTERVAL), "`summary`")
     if list(groups) != list(keys):
-        arguments.reject("summary", f"have the groups of the curves, {list(keys)}", list(groups))
+        checks.reject("summary", f"have the groups of the curves, {list(keys)}", list(groups))
     columns = list(keys.values())
     limits = table.select(*columns, pl.col("auc").alias(_SUMMARY_AUC), *_INTERVAL)
     if not keys:
@@ -307,7 +307,7 @@ def _with_intervals(
 
 def _check_one(rows: int, curve: object) -> None:
     if rows != 1:
-        arguments.reject("summary", "have one row for each curve", f"{rows} for {curve}")
+        checks.reject("summary", "have one row for each curve", f"{rows} for {curve}")
 
 
 def _label(

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.charts.channels import (
     Channel,
     Keys,
@@ -64,7 +65,6 @@ from polars_wroc.charts.options import (
     wrapped,
 )
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 
 _PAIRS = ("xauc", "xauc_se", "xauc_low", "xauc_high", "ci_method", "pair_weight")
@@ -136,7 +136,7 @@ def matrix_chart(
     'LayerChart'
     """
     chosen = read_options(options, without=("color", "highlight"))
-    level = arguments.optional_level(level)
+    level = checks.optional_level(level)
     table = read_table("pairs", pairs, "`cross_auc`")
     read, axes = (
         _of_segments(table, metric, show) if "attribute" in table.columns else _of_pairs(table)
@@ -145,7 +145,7 @@ def matrix_chart(
         chosen = replace(chosen, title=read.finding)
     scored = MODEL if MODEL in read.keys else None
     if chosen.facet not in (None, scored):
-        arguments.reject("facet", "be 'model', if the table has several", repr(chosen.facet))
+        checks.reject("facet", "be 'model', if the table has several", repr(chosen.facet))
     faceted = with_values(channel("facet", read.keys, scored), read.keys, read.rows)
     rows = in_drawn_order(read.rows, None, faceted)
     rows = rows.with_columns(pl.int_range(pl.len()).alias(POINT))
@@ -204,16 +204,16 @@ def _of_pairs(table: pl.DataFrame) -> tuple[Estimates, tuple[str, str]]:
 
 def _of_segments(table: pl.DataFrame, metric: str, show: Show) -> tuple[Estimates, tuple[str, str]]:
     """Read the segments of two attributes that are crossed, and those of each; name the axes."""
-    arguments.option("show", show, ("value", "gap", "ratio"))
+    checks.option("show", show, ("value", "gap", "ratio"))
     crossed = [name for name in table["attribute"].unique() if name.count(CROSSED) == 1]
     if len(crossed) != 1:
-        arguments.reject("pairs", "have two attributes that are crossed", f"{len(crossed)} pairs")
+        checks.reject("pairs", "have two attributes that are crossed", f"{len(crossed)} pairs")
     both = crossed[0].split(CROSSED)
     used = table.filter(pl.col("attribute").is_in([*both, *crossed, OVERALL]))
     read = read_estimates(used, metric, show, None, None)
     rule = f"have the segments of {both}, alone and crossed"
     if not {*AUDIT_KEYS} <= {*read.keys}:
-        arguments.reject("pairs", rule, "other ones")
+        checks.reject("pairs", rule, "other ones")
     attribute, segment = (read.keys[name] for name in AUDIT_KEYS)
     axes = drawable(both[0]), drawable(both[1])
     rows = read.rows.filter(pl.col(attribute) != OVERALL)
@@ -227,7 +227,7 @@ def _of_segments(table: pl.DataFrame, metric: str, show: Show) -> tuple[Estimate
         for key in rows.select(attribute, segment).rows()
     ]
     if None in placed:
-        arguments.reject("pairs", rule, "fewer")
+        checks.reject("pairs", rule, "fewer")
     rows = rows.with_columns(
         pl.Series(_LEFT, [place and place[0] for place in placed], pl.String),
         pl.Series(_BELOW, [place and place[1] for place in placed], pl.String),
@@ -394,7 +394,7 @@ def _read(thresholds: Table | Mapping[str, Table]) -> tuple[pl.DataFrame, Keys]:
     """Read the costs of each table and score; the keys are what tells them apart."""
     tables = thresholds if isinstance(thresholds, Mapping) else {"all groups": thresholds}
     if not tables:
-        arguments.reject("thresholds", "hold at least one table", "none")
+        checks.reject("thresholds", "hold at least one table", "none")
     read = [_costs(str(name), table) for name, table in tables.items()]
     rows = pl.concat(read, how="diagonal")
     scored = MODEL in rows.columns
@@ -407,7 +407,7 @@ def _costs(name: str, table: Table) -> pl.DataFrame:
     expected = ("upper_threshold", *_RULES)
     read, keys = read_groups("thresholds", table, expected, "`equalized_thresholds`")
     if read.is_empty():
-        arguments.reject("thresholds", "have rows to be drawn", "none")
+        checks.reject("thresholds", "have rows to be drawn", "none")
     # Costs are the same in all rows of a score, but for null where a group is left out.
     costs = [pl.col(rule).drop_nulls().first() for rule in _RULES]
     models = [pl.col(keys[MODEL]).alias(MODEL)] if MODEL in keys else []

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.charts.channels import Channel, name_in_label, read_groups, slot_of
 from polars_wroc.charts.curve_layers import (
     CELL_WORDS,
@@ -40,7 +41,6 @@ from polars_wroc.charts.options import (
     inline,
 )
 from polars_wroc.groups.comparisons import GAP_METRICS
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.ranking.curve_points import with_auc
@@ -76,7 +76,7 @@ def slider_of(thresholds: pl.Series, start: float | None) -> Slider:
     """Return a slider over the finite thresholds; it starts at ``start`` or their median."""
     finite = thresholds.filter(thresholds.is_finite()).to_list()
     if not finite:
-        arguments.reject("curves", "hold a finite threshold", "none")
+        checks.reject("curves", "hold a finite threshold", "none")
     lowest, highest, middle = min(finite), max(finite), median(finite)
     step = _step(highest - lowest, max(abs(lowest), abs(highest)))
     low, high = (_rounded(round(end / step) * step, step) for end in (lowest, highest))
@@ -87,7 +87,7 @@ def slider_of(thresholds: pl.Series, start: float | None) -> Slider:
     if start is None:
         nearest = _rounded(round(middle / step) * step, step)
         return Slider(low, high, step, nearest)
-    return Slider(low, high, step, arguments.number("threshold", start, low=low, high=high))
+    return Slider(low, high, step, checks.number("threshold", start, low=low, high=high))
 
 
 def chosen(table: pl.DataFrame, keys: list[str], values: list[float]) -> pl.DataFrame:
@@ -276,7 +276,7 @@ def threshold_chart(
     of_curves = with_auc(table.lazy(), groups).collect()
     chart = curve_chart(keys, of_curves, options, Ranked(pl.col("auc"), "AUC"))
     if weighted is not None:
-        arguments.flag("weighted", weighted)
+        checks.flag("weighted", weighted)
     slider = slider_of(table["threshold"], threshold)
     points, thinning = _fit(table, groups, slider)
     kept = [*groups, POINT, *ROC_COLUMNS, _FROM, SLOT, NAME]

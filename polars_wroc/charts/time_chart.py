@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.charts.channels import Keys, numbers, read_groups, read_table, tooltips_of
 from polars_wroc.charts.curve_layers import (
     LABELS,
@@ -26,10 +27,9 @@ from polars_wroc.charts.options import (
     unlike,
 )
 from polars_wroc.groups.comparisons import COMPARABLE, DIFFERENT, SHIFTS
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import Metric
-from polars_wroc.plans.queries import over
+from polars_wroc.queries import over
 
 _MAKER = "`trend`"
 _NUMBERS = ("value", "value_low", "value_high", "critical")
@@ -86,7 +86,7 @@ def time_chart(
     >>> type(wroc.time_chart(table)).__name__
     'LayerChart'
     """
-    level = arguments.optional_level(level)
+    level = checks.optional_level(level)
     rows, keys, chosen = _read(table, metric)
     check_rows("table", rows)
     segments = rows[keys[_SEGMENT]].n_unique()
@@ -132,7 +132,7 @@ def _read(table: Any, metric: str) -> tuple[pl.DataFrame, Keys, Metric]:
         raise ValueError(msg)
     known = [name for name in (COMPARABLE | SHIFTS) if name in set(held["metric"])]
     if metric not in known:
-        hint = arguments.did_you_mean(metric, known)
+        hint = checks.did_you_mean(metric, known)
         msg = f"`metric` must be one of the table, {known}; found {metric!r}{hint}"
         raise ValueError(msg)
     rows = held.filter(pl.col("metric") == metric)

@@ -47,6 +47,7 @@ from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.options import CURVES
 from polars_wroc.cli.process import refuse, screen_of
 from polars_wroc.cli.sources import Source
+from polars_wroc.config import Config
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import scan
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO
@@ -54,10 +55,9 @@ from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
-from polars_wroc.inputs.looks import Looks
+from polars_wroc.looks import Looks
 from polars_wroc.namespaces import Counts
-from polars_wroc.plans.config import Config
-from polars_wroc.plans.queries import collect, collect_all
+from polars_wroc.queries import collect, collect_all
 from polars_wroc.thresholds.rules import Rule
 
 

@@ -18,6 +18,7 @@ from polars_wroc.audits.audit import audit
 from polars_wroc.audits.audit_changes import CHANGED_METRICS
 from polars_wroc.audits.table_pages import BOLD, CYAN, styled
 from polars_wroc.charts.options import Show
+from polars_wroc.checks import did_you_mean
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, flags_of, in_options
 from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, TESTS, TEXTS, Command
@@ -33,16 +34,15 @@ from polars_wroc.cli.process import (
     run_stoppable,
 )
 from polars_wroc.cli.results import GateError, check_output
+from polars_wroc.config import MEMORY, Config, connect
 from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.worst_segments import SEARCHED
-from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
-from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.config import MEMORY, Config, connect
+from polars_wroc.looks import Looks
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS
 
 # Options that come before the command.

@@ -26,13 +26,13 @@ from typing import Any, Literal, NoReturn, TextIO, TypeVar
 import polars as pl
 import polars.selectors as cs
 
+from polars_wroc import config
 from polars_wroc.audits.table_pages import BOLD, RED, Columns, Screen, styled
+from polars_wroc.checks import did_you_mean
+from polars_wroc.config import CLEAR_LINE, clock
 from polars_wroc.files.outputs import remove_abandoned, temporary
 from polars_wroc.files.sources import first_line, one_line
-from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.designs import ReplicateWeights
-from polars_wroc.plans import config
-from polars_wroc.plans.config import CLEAR_LINE, clock
 from polars_wroc.thresholds import rules
 from polars_wroc.thresholds.rules import Rule, Threshold
 

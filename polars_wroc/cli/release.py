@@ -26,7 +26,7 @@ from polars_wroc.groups.release_check import (
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING
 from polars_wroc.inputs.expressions import typed_column
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
-from polars_wroc.plans.queries import collect
+from polars_wroc.queries import collect
 
 _DECISION = "__decision"
 # The outcomes of the rows that become an event of a metric if they are newly selected.

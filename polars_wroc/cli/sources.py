@@ -15,6 +15,10 @@ import polars as pl
 from polars_wroc.cli import arguments
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.process import Progress, complain
+from polars_wroc.config import (
+    division,
+    in_words,
+)
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, read_count_tables
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.files import sources
@@ -25,11 +29,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.namespaces import Counts
-from polars_wroc.plans.config import (
-    division,
-    in_words,
-)
-from polars_wroc.plans.queries import collect, message_of
+from polars_wroc.queries import collect, message_of
 from polars_wroc.rows import RowsError
 
 # Errors that a file may have caused.

@@ -26,11 +26,11 @@ from polars_wroc.audits.table_pages import (
 )
 from polars_wroc.audits.tables import audited_files, now
 from polars_wroc.audits.words import capitalised, first_few, listed, many, points
+from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS, REPEATS
 from polars_wroc.groups.worst_segments import SEARCHED
-from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
 from polars_wroc.ranking.curve import CELLS

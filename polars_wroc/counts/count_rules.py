@@ -16,7 +16,7 @@ import polars as pl
 
 from polars_wroc.counts.score_sums import COUNTS, HIGH, LOW, is_number_of_bins, parts_of, score_bin
 from polars_wroc.inputs.rows import CLASSES
-from polars_wroc.plans.queries import require_at_collect
+from polars_wroc.queries import require_at_collect
 
 BINS = "bins"
 # Whether rows have a label; without one all are counted as negative. Absent from counts with labels

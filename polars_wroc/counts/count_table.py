@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import polars as pl
 
+from polars_wroc import checks
+from polars_wroc.checks import reject_type
 from polars_wroc.counts.count_rules import BINS, LABELLED, bin_number, checked
 from polars_wroc.counts.score_sums import (
     BIN,
@@ -24,13 +26,11 @@ from polars_wroc.counts.score_sums import (
     rows_from_counts,
     with_common_score,
 )
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import CLUSTER, MODEL, SCORE, SCORE_HIGH, SELECTED, internal_keys
 from polars_wroc.inputs.designs import refuse_design
 from polars_wroc.inputs.frames import frames_alike, named_keys
 from polars_wroc.inputs.rows import MISSING_MARKS, IntoColumns, MissingRows, Rows, RowSource
-from polars_wroc.plans.queries import aggregate, collect, join_on_keys, require_at_collect
+from polars_wroc.queries import aggregate, collect, join_on_keys, require_at_collect
 
 _EXACT, _BINNED = ("score",), (BINS, LOW, HIGH)
 STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS, LABELLED)
@@ -229,14 +229,14 @@ def read_count_table(
     for name in (*(_BINNED if binned else _EXACT), *SUMS):
         if name not in schema or not schema[name].is_numeric():
             found = f"{name!r} of type {schema[name]}" if name in schema else f"no {name!r}"
-            arguments.reject(argument, "be a table of `score_counts`", f"{found} in {[*schema]}")
+            checks.reject(argument, "be a table of `score_counts`", f"{found} in {[*schema]}")
     marks = _marks(frame.lazy())
     if marks and schema[LABELLED] != pl.Boolean:
-        arguments.reject(argument, f"have a Boolean {LABELLED!r}", f"type {schema[LABELLED]}")
+        checks.reject(argument, f"have a Boolean {LABELLED!r}", f"type {schema[LABELLED]}")
     for name in schema:
         if name in (_EXACT if binned else _BINNED):
             found = f"{name!r} and {BINS if binned else 'score'!r}"
-            arguments.reject(argument, "be by score or in bins", f"{found} in {[*schema]}")
+            checks.reject(argument, "be by score or in bins", f"{found} in {[*schema]}")
     names = internal_keys(name for name in schema if name not in (*STATE_COLUMNS, MODEL))
     models = {MODEL: MODEL} if MODEL in schema else {}
     keys = names | models
@@ -267,7 +267,7 @@ def pool_in_bins(
     """
     if not binning:
         return rows
-    bins_by = arguments.named(arguments.given(bins=binning.bins, tolerance=binning.tolerance))
+    bins_by = checks.named(checks.given(bins=binning.bins, tolerance=binning.tolerance))
     if rows.design is not None:
         refuse_design(rows.design.kind, f"with {bins_by}, which keeps no single rows")
     if CLUSTER in rows.frame.collect_schema():

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
+from polars_wroc.checks import reject, reject_type, shown
+from polars_wroc.config import division
 from polars_wroc.counts.count_table import STATE_COLUMNS, count, merge, read_count_tables
 from polars_wroc.counts.score_sums import Binning
-from polars_wroc.inputs.arguments import reject, reject_type, shown
 from polars_wroc.inputs.columns import (
     LABEL,
     MODEL,
@@ -35,8 +36,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.expressions import named_columns, one_zero
 from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
-from polars_wroc.plans.config import division
-from polars_wroc.plans.queries import FrameT, collect, like_input
+from polars_wroc.queries import FrameT, collect, like_input
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from polars_wroc.inputs import arguments
+from polars_wroc import checks
 from polars_wroc.inputs.columns import (
     ROW_COUNT,
     ROW_CUBES,
@@ -24,7 +24,7 @@ from polars_wroc.inputs.columns import (
     ZERO_LABEL,
 )
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
-from polars_wroc.plans.queries import over, unless_mixed
+from polars_wroc.queries import over, unless_mixed
 
 # The edges of bins do not depend on the data, so that counts in bins add up. A float64 is a power
 # of two and a fraction: each range between two powers of two is cut into equal parts, so that bins
@@ -57,11 +57,11 @@ class Binning:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.bins is not None:
-            bins = arguments.whole_number("bins", self.bins, low=bins_of(1))
-            arguments.hold(self, bins=bins)
+            bins = checks.whole_number("bins", self.bins, low=bins_of(1))
+            checks.hold(self, bins=bins)
         if self.tolerance is not None:
-            tolerance = arguments.number("tolerance", self.tolerance, low=0, high=1)
-            arguments.hold(self, tolerance=tolerance)
+            tolerance = checks.number("tolerance", self.tolerance, low=0, high=1)
+            checks.hold(self, tolerance=tolerance)
 
     def __bool__(self) -> bool:
         """Whether scores are binned at all."""

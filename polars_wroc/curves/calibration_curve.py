@@ -10,20 +10,20 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.curves.smooth_calibration import (
     SMOOTH_RATES,
     limit_smooth_rates,
     require_loess,
 )
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.metrics.calibration import CalibrationSums, MeanErrors, RateError, sum_calibration
 from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.sampled_aucs import take_parts
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import (
     Columns,
     Rows,
@@ -155,7 +155,7 @@ def calibration_curve(
     if strategy == "quantile":
         why = "for strategy 'quantile', whose bins move with the sample: use strategy='uniform'"
         read_design(design).require_none(why)
-    arguments.flag("smooth", smooth)
+    checks.flag("smooth", smooth)
     if smooth:
         require_loess("leave it out")
     columns = read_columns(
@@ -186,8 +186,8 @@ class BinOptions:
 
 def read_bins(bins: object, strategy: object) -> BinOptions:
     """Check the options of `calibration_curve` and `calibration_summary`."""
-    arguments.option("strategy", strategy, get_args(Strategy))
-    return BinOptions(arguments.whole_number("bins", bins, low=1), strategy)  # type: ignore[arg-type]
+    checks.option("strategy", strategy, get_args(Strategy))
+    return BinOptions(checks.whole_number("bins", bins, low=1), strategy)  # type: ignore[arg-type]
 
 
 def _number_quantiles(rows: SegmentRows, bins: int) -> Ints:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.curves.calibration_curve import (
     BinOptions,
@@ -17,7 +18,6 @@ from polars_wroc.curves.calibration_curve import (
     measure_bin_errors,
     read_bins,
 )
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
@@ -32,7 +32,7 @@ from polars_wroc.metrics.calibration import (
 )
 from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.sampled_aucs import take_parts
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import (
     Columns,
     Rows,
@@ -214,7 +214,7 @@ def calibration_summary(
 def _read_clip(clip: float | None) -> float | None:
     if clip is None:
         return None
-    return arguments.number("clip", clip, low=LEAST_PROBABILITY, high=0.5)
+    return checks.number("clip", clip, low=LEAST_PROBABILITY, high=0.5)
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Costs, Limit, read_costs, target_prevalence
+from polars_wroc.checks import Costs, Limit, read_costs, target_prevalence
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.metrics.paired_aucs import require_all_scores
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS, are_both_classes
 from polars_wroc.ranking.hulls import find_corners, is_nowhere_above, is_smaller, measure_areas
 from polars_wroc.rows import (
@@ -254,7 +254,7 @@ def dominated_models(
     )
     number = len(columns.models)
     if number < 2:  # noqa: PLR2004  (two make a pair)
-        arguments.reject("score", "hold two or more columns to compare", [*columns.models])
+        checks.reject("score", "hold two or more columns to compare", [*columns.models])
     limit.check(comb(number, 2))
     compare = partial(_compare_hulls, columns=columns)
     return table_of(frame, columns, columns.schema(_DOMINATED_TYPES), compare)

@@ -9,13 +9,13 @@ from functools import partial
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.metrics.mean_sums import require_all_probabilities, require_probabilities
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import (
     Columns,
@@ -146,7 +146,7 @@ def decision_curve(
     """
     asked = _PERCENTS if thresholds is None else check_net_thresholds(thresholds)
     plan = BenefitPlan(
-        np.array(asked), arguments.target_prevalence(prevalence), check_level(level, frame)
+        np.array(asked), checks.target_prevalence(prevalence), check_level(level, frame)
     )
     columns = read_columns(
         frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
@@ -169,9 +169,9 @@ class BenefitPlan:
 
 def check_net_thresholds(thresholds: object) -> list[float]:
     """Return rising thresholds at which there are net benefits."""
-    asked = arguments.numbers("thresholds", thresholds, low=0, high=1)
+    asked = checks.numbers("thresholds", thresholds, low=0, high=1)
     if asked[-1] == 1:
-        arguments.reject("thresholds", "be less than 1, where the odds are infinite", "1.0")
+        checks.reject("thresholds", "be less than 1, where the odds are infinite", "1.0")
     return asked
 
 

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.curves.roc_point import (
@@ -22,7 +23,6 @@ from polars_wroc.curves.roc_point import (
     rate_in,
     read_binned_columns,
 )
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import (
     BAND_COLUMNS,
     ONE_SIDED,
@@ -36,7 +36,7 @@ from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.rows import Rows as PlannedRows
 from polars_wroc.metrics.auc_sums import measure_aucs
 from polars_wroc.metrics.summary import AUC_BOUNDS
-from polars_wroc.plans.queries import FrameT, like_input
+from polars_wroc.queries import FrameT, like_input
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, curve_frame, is_origin, ratio, totals
 from polars_wroc.ranking.curve_points import AUC_CHANGE, thin
 from polars_wroc.rows import (
@@ -221,9 +221,9 @@ def roc_curve(
     │ 0.1       ┆ 1.0 ┆ 1.0 │
     └───────────┴─────┴─────┘
     """
-    arguments.flag("drop_collinear", drop_collinear)
+    checks.flag("drop_collinear", drop_collinear)
     if max_points is not None:
-        max_points = arguments.whole_number("max_points", max_points, low=3)
+        max_points = checks.whole_number("max_points", max_points, low=3)
     given = read_design(design)
     _check_band(band, level, given)
     binning = Binning(bins, tolerance)
@@ -231,7 +231,7 @@ def roc_curve(
     if band is None and not binning:
         rows: PlannedRows = read_rows(frame, label, score, weight, by, pos_label)
         if not rows.binned:
-            arguments.level(rows.look(level, frame))
+            checks.level(rows.look(level, frame))
             return _plan_curves(frame, rows, fewer)
     columns = read_binned_columns(
         binning, frame, label, score, weight, by, pos_label, design=design
@@ -246,9 +246,9 @@ def _check_band(band: BandKind | None, level: float, given: GivenDesign) -> None
     if band is None:
         given.require_none("without band='pointwise', which alone has limits by it")
         return
-    arguments.option("band", band, get_args(BandKind))
+    checks.option("band", band, get_args(BandKind))
     if band == "simultaneous":
-        arguments.refuse_looks(level, "band='simultaneous'")
+        checks.refuse_looks(level, "band='simultaneous'")
         law = "whose law holds for independent rows: use band='pointwise'"
         given.require_none(f"for band 'simultaneous', {law}")
 
@@ -312,7 +312,7 @@ def _measure_segments(
     points = plan.fewer.select(_table_of_curves(curves).lazy(), [_SEGMENT]).collect()
     if rows.sample is not None and points.height > _MOST_POINTS:
         rule = f"be given for more than {_MOST_POINTS} points with `design`"
-        arguments.reject("max_points", rule, points.height)
+        checks.reject("max_points", rule, points.height)
     segment, place = points[_SEGMENT].to_numpy(), points[_PLACE].to_numpy()
     columns = {name: points[name].to_numpy() for name in plan.fewer.names}
     starts = np.searchsorted(segment, np.arange(segments.number + 1))

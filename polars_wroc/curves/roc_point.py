@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.counts.score_sums import Binning
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import ONE_SIDED, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import ratio
 from polars_wroc.rows import (
     Columns,
@@ -296,10 +296,10 @@ def roc_point(
     """
     given = {name: value for name, value in (("fpr", fpr), ("tpr", tpr)) if value is not None}
     if len(given) != 1:
-        msg = f"exactly one of `fpr` and `tpr` must be given; found {arguments.named(given)}"
+        msg = f"exactly one of `fpr` and `tpr` must be given; found {checks.named(given)}"
         raise ValueError(msg)
     ((name, value),) = given.items()
-    rates = np.array(arguments.numbers(name, value, low=0, high=1))
+    rates = np.array(checks.numbers(name, value, low=0, high=1))
     axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
     binning = Binning(bins, tolerance)
     columns = read_binned_columns(

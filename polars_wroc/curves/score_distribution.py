@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import ratio
 from polars_wroc.rows import (
     Rows,
@@ -106,7 +106,7 @@ def score_distribution(
     │ true     ┆ 2   ┆ 1.0      ┆ 2   ┆ 1.0   ┆ 2.0     ┆ 1.0        │
     └──────────┴─────┴──────────┴─────┴───────┴─────────┴────────────┘
     """
-    bins = arguments.whole_number("bins", bins, low=1)
+    bins = checks.whole_number("bins", bins, low=1)
     ends = None if range is None else _check_range(range)
     columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
     by_class = label is not None
@@ -139,10 +139,10 @@ class _Histogram:
 def _check_range(ends: object) -> tuple[float, float]:
     """Check the range of the bins."""
     if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != _ENDS:
-        arguments.reject_type("range", "be two numbers such as (0.0, 1.0)", ends)
-    low, high = (arguments.number("range", end, finite=True) for end in ends)
+        checks.reject_type("range", "be two numbers such as (0.0, 1.0)", ends)
+    low, high = (checks.number("range", end, finite=True) for end in ends)
     if low >= high:
-        arguments.reject("range", "rise from a lower to a higher score", repr(ends))
+        checks.reject("range", "rise from a lower to a higher score", repr(ends))
     return low, high
 
 
@@ -180,12 +180,12 @@ def _find_ends(segments: SegmentRows, histogram: _Histogram) -> Array:
         if not len(infinite):
             infinite = highest[np.isinf(highest)]
         if len(infinite):
-            arguments.reject("score", "be finite in bins of equal width", infinite[0])
+            checks.reject("score", "be finite in bins of equal width", infinite[0])
         return find_ends(histogram.bins, *choose_range(score, highest))
     low, high = histogram.ends
     outside = np.append(score[score < low], highest[highest > high])
     if len(outside):
-        arguments.reject("range", "hold all scores", outside[0])
+        checks.reject("range", "hold all scores", outside[0])
     return find_ends(histogram.bins, low, high)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.inputs.looks import Looks
+from polars_wroc.looks import Looks
 from polars_wroc.rows import Rows, Sampling
 from polars_wroc.steps import SegmentRows
 

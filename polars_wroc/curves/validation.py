@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.curves.calibration_summary import measure_calibration
 from polars_wroc.curves.decision_curve import BenefitPlan, check_net_thresholds, measure_benefits
 from polars_wroc.curves.smooth_calibration import SMOOTH, limit_smooth_errors, require_loess
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
@@ -29,7 +29,7 @@ from polars_wroc.metrics.mean_sums import (
 )
 from polars_wroc.metrics.pairs import LOSS_SCALES
 from polars_wroc.metrics.sampled_aucs import sample_aucs, take_parts
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import (
     Columns,
     Rows,
@@ -161,7 +161,7 @@ def validate(
     │ log_loss    ┆ 0.5   ┆ 0.446     ┆ 0.56       │
     └─────────────┴───────┴───────────┴────────────┘
     """
-    arguments.flag("smooth", smooth)
+    checks.flag("smooth", smooth)
     if smooth:
         require_loess("leave it out by smooth=False")
     columns = read_columns(

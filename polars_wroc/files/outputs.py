@@ -26,8 +26,8 @@ from uuid import uuid4
 import polars as pl
 from polars import selectors
 
+from polars_wroc.checks import check_text, reject, reject_type
 from polars_wroc.files.sources import first_line, reads
-from polars_wroc.inputs.arguments import check_text, reject, reject_type
 
 if sys.platform != "win32":
     import fcntl

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import check_text, reject, shortened
+from polars_wroc.checks import check_text, reject, shortened
 
 # Suffixes of files: the engine may name only the end of an address.
 _FILE = r"\.(?:parquet|pq|arrow|ipc|feather|csv|ndjson|jsonl)"

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Limit
+from polars_wroc.checks import Limit
+from polars_wroc.config import Progress
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.plans.config import Progress
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, alternate_models, number_groups, read_columns, table_of
 from polars_wroc.stats.curve_areas import area_between, trace_roc
 from polars_wroc.stats.resampling import seeds
@@ -125,8 +125,8 @@ def abroca_test(
     └─────┴────────┴─────────┘
     """
     require_groups(by)
-    permutations = arguments.whole_number("permutations", permutations, low=1)
-    seed = arguments.whole_number("seed", seed, low=0)
+    permutations = checks.whole_number("permutations", permutations, low=1)
+    seed = checks.whole_number("seed", seed, low=0)
     refuse_frequency(weight, "where groups of rows are exchanged")
     source = polars_frame(frame)
     columns = read_columns(source, label, score, weight=weight, by=by, pos_label=pos_label)

@@ -10,18 +10,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.groups.score_blocks import find_blocks, sum_blocks_in_units, walk_blocks
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.metrics.calibration import CalibrationSums, count_rows, sum_calibration
 from polars_wroc.metrics.mean_sums import require_all_probabilities, sum_in_units
 from polars_wroc.metrics.sampled_aucs import take_parts
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import (
     Columns,
     Rows,
@@ -240,15 +240,15 @@ def calibration_test(
     │ white    ┆ 0.13105   ┆ 0.087415     ┆ 0.174686      ┆ 2.8483e-8  │
     └──────────┴───────────┴──────────────┴───────────────┴────────────┘
     """
-    arguments.refuse_looks(level, "ranges of sums")
-    arguments.option("adjust", adjust, get_args(Adjustment))
-    test = CalibrationTest(arguments.level(level), adjust, equal_scores=reference is not None)
+    checks.refuse_looks(level, "ranges of sums")
+    checks.option("adjust", adjust, get_args(Adjustment))
+    test = CalibrationTest(checks.level(level), adjust, equal_scores=reference is not None)
     if reference is not None:
-        arguments.option("reference", reference, ("rest",))
+        checks.option("reference", reference, ("rest",))
     if attributes is None and reference is not None:
-        arguments.reject("reference", "come with `attributes`", repr(reference))
+        checks.reject("reference", "come with `attributes`", repr(reference))
     if attributes is not None and by is not None:
-        arguments.reject("by", "be None with `attributes`", repr(by))
+        checks.reject("by", "be None with `attributes`", repr(by))
     columns = read_columns(
         frame,
         label,

@@ -10,8 +10,9 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc.inputs import arguments, columns
-from polars_wroc.inputs.arguments import did_you_mean, shown
+from polars_wroc import checks
+from polars_wroc.checks import did_you_mean, shown
+from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import (
     AUDIT_KEYS,
     MISSING,
@@ -75,7 +76,7 @@ class Grouping:
 def divide(attributes: Mapping[str, str], intersections: Intersections) -> list[Grouping]:
     """Return the divisions by attributes, which map their columns to the caller's names."""
     if intersections != "only":
-        arguments.flag("intersections", intersections)
+        checks.flag("intersections", intersections)
     keys, names = [*attributes], [*attributes.values()]
     if intersections and len(names) == 1:
         msg = f"`intersections` needs two or more `attributes`; found {names}"
@@ -132,7 +133,7 @@ class CategoryReference:
                 msg = (
                     f"`reference` must name a segment by {attribute!r}, one of "
                     f"{known.drop_nulls().to_list()}; found {segment!r}"
-                    f"{arguments.did_you_mean(segment, [*known.drop_nulls(), *self.kinds])}"
+                    f"{checks.did_you_mean(segment, [*known.drop_nulls(), *self.kinds])}"
                 )
                 raise ValueError(msg)
 
@@ -161,7 +162,7 @@ def read_category_reference(
     for attribute in named:
         if attribute not in types:
             hint = did_you_mean(attribute, types)
-            arguments.reject(
+            checks.reject(
                 "reference", f"name attributes out of {list(types)}", f"{attribute!r}{hint}"
             )
     names = {each: _segment_name(each, value, types[each]) for each, value in named.items()}
@@ -218,11 +219,11 @@ def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
 def _increasing(breaks: object) -> list[float]:
     """Check where ranges begin; whole numbers are integers, others floats."""
     if not isinstance(breaks, Iterable) or isinstance(breaks, str | bytes):
-        arguments.reject_type("breaks", "be a list of numbers", breaks)
-    cuts = [arguments.number("breaks", cut, finite=True) for cut in breaks]
+        checks.reject_type("breaks", "be a list of numbers", breaks)
+    cuts = [checks.number("breaks", cut, finite=True) for cut in breaks]
     if not cuts or any(low >= high for low, high in pairwise(cuts)):
-        found = arguments.shown(breaks)
-        arguments.reject("breaks", "be one or more numbers in increasing order", found)
+        found = checks.shown(breaks)
+        checks.reject("breaks", "be one or more numbers in increasing order", found)
     return [int(cut) if cut.is_integer() and abs(cut) < _INTEGERS else cut + 0.0 for cut in cuts]
 
 
@@ -256,7 +257,7 @@ def _names(cuts: Sequence[float], *, whole: bool) -> list[str]:
 def period_of(time: Typed, every: object) -> pl.Expr:
     """Truncate a column of dates or times to the start of its period."""
     if not isinstance(every, str):
-        arguments.reject_type("every", "be a length of time such as '1mo'", every)
+        checks.reject_type("every", "be a length of time such as '1mo'", every)
     if time.dtype not in (pl.Date, pl.Datetime):
         msg = f"`{time.argument}` must hold dates or times with `every`; found {time}"
         raise TypeError(msg)

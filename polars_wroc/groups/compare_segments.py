@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Mask
+from polars_wroc.checks import MARGIN
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
     COMPARISON_SCHEMA,
@@ -24,7 +25,6 @@ from polars_wroc.groups.comparisons import (
     UNDEFINED,
     few_rows,
 )
-from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.metrics.pairs import Pair, pair_metric
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats.estimates import Limits

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Limit
+from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
@@ -26,7 +26,7 @@ from polars_wroc.metrics.cross_aucs import (
     sum_pairs,
 )
 from polars_wroc.metrics.sampled_aucs import sample_aucs
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, alternate_models, check_level, read_columns, table_of
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.contrasts import find_gap_limits
@@ -166,8 +166,8 @@ def cross_auc(
     └─────┴──────────────┴──────────┴──────────┘
     """
     require_groups(by)
-    arguments.option("against", against, get_args(Against))
-    arguments.option("method", method, get_args(AucMethod))
+    checks.option("against", against, get_args(Against))
+    checks.option("method", method, get_args(AucMethod))
     columns = read_columns(
         frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
     )

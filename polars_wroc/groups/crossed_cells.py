@@ -14,7 +14,7 @@ from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, require_probabilities
 from polars_wroc.metrics.segments import Decisions
-from polars_wroc.plans.queries import collect
+from polars_wroc.queries import collect
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows
 from polars_wroc.stats.part_means import CrossSums, ErrorSums, ValueSums

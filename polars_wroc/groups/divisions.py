@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from polars_wroc.checks import did_you_mean
 from polars_wroc.groups.categories import (
     NAMED_ONCE,
     CategoryReference,
@@ -14,7 +15,6 @@ from polars_wroc.groups.categories import (
     divide,
     read_category_reference,
 )
-from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import MISSING, Typed
 from polars_wroc.inputs.frames import require_text
 from polars_wroc.rows import Columns

@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Costs, read_costs
+from polars_wroc.checks import Costs, read_costs
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.metrics.segments import count_classes
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import are_both_classes
 from polars_wroc.ranking.hulls import find_corners
 from polars_wroc.rows import (
@@ -169,11 +169,11 @@ def equalized_thresholds(
     └─────┴────────────────────────────┴──────────────┘
     """
     require_groups(by)
-    arguments.option("constraint", constraint, get_args(Constraint))
+    checks.option("constraint", constraint, get_args(Constraint))
     neither = cost_fn is None and cost_fp is None
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
     columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
-    least = arguments.whole_number("min_rows", min_rows, low=0)
+    least = checks.whole_number("min_rows", min_rows, low=0)
     tabulate = partial(_tabulate, constraint=constraint, costs=costs, min_rows=least)
 
     def compute(rows: Rows) -> pl.DataFrame:

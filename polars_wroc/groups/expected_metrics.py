@@ -10,14 +10,14 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask, cumulate
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, numeric
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import as_column, typed_column
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.metrics.mean_sums import require_probabilities, sum_in_units
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows, Sampling, check_level, read_columns, table_of
 from polars_wroc.stats.expectations import (
@@ -161,11 +161,11 @@ def expected_metrics(
     """
     given = read_design(design)
     if given.given and label is None:
-        arguments.reject("design", "come with a `label`", "no label")
+        checks.reject("design", "come with a `label`", "no label")
     if given.replicate_weights is not None:
         found = "replicate weights: give the clusters that they were made from instead"
-        arguments.reject("design", "be clusters or a `Survey`", found)
-    arguments.option("adjust", adjust, get_args(Adjustment))
+        checks.reject("design", "be clusters or a `Survey`", found)
+    checks.option("adjust", adjust, get_args(Adjustment))
     source = polars_frame(frame)
     columns = read_columns(
         source,
@@ -179,7 +179,7 @@ def expected_metrics(
     labelled = label is not None
     plan = _Plan(
         columns.keys,
-        None if threshold is None else arguments.number("threshold", threshold),
+        None if threshold is None else checks.number("threshold", threshold),
         check_level(level, frame),
         adjust,
         labelled=labelled,

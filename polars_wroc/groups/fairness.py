@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
@@ -17,7 +18,6 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.groups.group_gaps import find_decisions
 from polars_wroc.groups.segment_spreads import spread_rows
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
@@ -25,7 +25,7 @@ from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Decisions, Needs, measure_segments
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, check_level, read_columns, table_of
 from polars_wroc.stats.levels import Level
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
@@ -163,7 +163,7 @@ def fairness(
     if choice is None:
         msg = "exactly one of `threshold` and `selected` must be given; found none"
         raise ValueError(msg)
-    least = arguments.whole_number("min_rows", min_rows, low=0)
+    least = checks.whole_number("min_rows", min_rows, low=0)
     source = read_source(frame)
     name = score_name(source, score)
     columns = read_columns(

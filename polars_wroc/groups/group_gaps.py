@@ -9,6 +9,8 @@ from typing import get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
+from polars_wroc.checks import MARGIN
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
 from polars_wroc.groups.compare_segments import (
     Comparison,
@@ -39,8 +41,6 @@ from polars_wroc.groups.within_strata import (
     measure_strata,
     read_strata,
 )
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import (
     AUDIT_KEYS,
     MISSING,
@@ -56,7 +56,7 @@ from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, read_precision
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Decisions, Needs, Segments, measure_segments
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
 from polars_wroc.stats.families import Adjustment
 from polars_wroc.stats.references import Reference
@@ -322,9 +322,9 @@ def group_gaps(
     )
     keys = columns.keys[:number]
     level = check_level(level, frame)
-    arguments.option("adjust", adjust, get_args(Adjustment))
-    least = arguments.whole_number("min_rows", min_rows, low=0)
-    margin = arguments.margin(margin)
+    checks.option("adjust", adjust, get_args(Adjustment))
+    least = checks.whole_number("min_rows", min_rows, low=0)
+    margin = checks.margin(margin)
     of_attributes = replace(columns, names={key: columns.names[key] for key in keys})
     divisions = read_divisions(of_attributes, intersections)
     references = read_references(reference, GAP_REFERENCES, divisions, columns)
@@ -498,11 +498,11 @@ def _default_metrics(*, has_score: bool, has_decisions: bool) -> tuple[str, ...]
 def read_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
     """Check the names of the metrics that are to be compared, out of those that are known."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
-        arguments.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
+        checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for name in metrics:
         if name not in known:
-            hint = arguments.did_you_mean(name, known)
-            arguments.reject("metrics", f"be out of {', '.join(known)}", f"{name!r}{hint}")
+            hint = checks.did_you_mean(name, known)
+            checks.reject("metrics", f"be out of {', '.join(known)}", f"{name!r}{hint}")
     return tuple(dict.fromkeys(metrics))
 
 
@@ -522,9 +522,9 @@ def _check_unlabeled(metrics: Sequence[str], references: CategoryReference) -> N
     """Raise for what needs a label."""
     for name in metrics:
         if name not in UNLABELED:
-            arguments.reject("label", f"be given for {name}", None)
+            checks.reject("label", f"be given for {name}", None)
     if references.kind == "best":
-        arguments.reject("reference", "be another one without a `label`", "'best'")
+        checks.reject("reference", "be another one without a `label`", "'best'")
 
 
 def read_needs(

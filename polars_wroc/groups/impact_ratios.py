@@ -10,7 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE, Array, Mask
+from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -37,8 +39,6 @@ from polars_wroc.groups.known_categories import (
     read_unknown,
     share_weight,
 )
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import (
     RECORDED,
@@ -55,7 +55,7 @@ from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.metrics.pairs import Pair, pair_rates
 from polars_wroc.metrics.pooled_rows import pool_decisions
 from polars_wroc.metrics.segments import Needs, Segments, measure_segments
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
 from polars_wroc.stats.families import Adjustment, adjust_p_values
@@ -250,11 +250,11 @@ def impact_ratios(
     limit = check_decision(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)
     require_groups(attributes, called="attributes")
-    arguments.option("exact", exact, get_args(Exact))
+    checks.option("exact", exact, get_args(Exact))
     source = read_source(frame)
     columns, choice = _read_decisions(source, score, selected, limit, weight, attributes, design)
     level = check_level(level, frame)
-    arguments.option("adjust", adjust, get_args(Adjustment))
+    checks.option("adjust", adjust, get_args(Adjustment))
     divisions = read_divisions(columns, intersections)
     name = score_name(source, score)
     plan = ImpactPlan(
@@ -264,7 +264,7 @@ def impact_ratios(
         {model: model if columns.several else name for model in columns.models},
         choice,
     )
-    least = arguments.number("min_share", min_share, low=0.0, high=1.0)
+    least = checks.number("min_share", min_share, low=0.0, high=1.0)
 
     def compute(rows: Rows) -> pl.DataFrame:
         return plan.table(rows, ImpactRules(rows.level(level), favorable, least, exact, adjust))

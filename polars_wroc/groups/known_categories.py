@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE, Array, Mask
 from polars_wroc.groups.categories import CategoryReference, Grouping
 from polars_wroc.groups.divisions import find_reference, name_segments
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MISSING
 from polars_wroc.inputs.decisions import Unknown, unknown_conditions
 from polars_wroc.rows import Columns
@@ -84,5 +84,5 @@ def find_named(
     place = int(reference.kind)
     if not comparable[place]:
         found = f"{listed[place]!r} with {np.nan_to_num(share[place])}"
-        arguments.reject("reference", "have at least `min_share` of the weight", found)
+        checks.reject("reference", "have at least `min_share` of the weight", found)
     return reference

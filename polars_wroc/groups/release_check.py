@@ -10,6 +10,7 @@ from typing import TypeAlias, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Mask
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.comparisons import (
@@ -25,7 +26,6 @@ from polars_wroc.groups.comparisons import (
     few_rows,
 )
 from polars_wroc.groups.divisions import name_segments, read_divisions
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import (
     OVERALL,
     IntoColumn,
@@ -48,7 +48,7 @@ from polars_wroc.metrics.paired_changes import (
 )
 from polars_wroc.metrics.paired_sums import NEW, OLD, PairedRows, measure_pairs
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
 from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
@@ -225,7 +225,7 @@ def release_check(
     │ tpr    ┆ 1.0   ┆ 0.5   ┆ -0.102  ┆ too little data │
     └────────┴───────┴───────┴─────────┴─────────────────┘
     """
-    least = arguments.whole_number("min_rows", min_rows, low=0)
+    least = checks.whole_number("min_rows", min_rows, low=0)
     source = polars_frame(frame).lazy()
     scores, names = _read_scores(source, (old, new))
     choice = _read_decisions(source, threshold, selected)
@@ -239,7 +239,7 @@ def release_check(
         design=design,
         argument="attributes",
     )
-    arguments.option("adjust", adjust, get_args(Adjustment))
+    checks.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, frame)
     margins = _read_metrics(metrics, margin, net_benefit_at, decided=choice.decides)
     divisions = _read_divisions(columns, attributes, intersections)
@@ -302,7 +302,7 @@ def _read_decisions(
     )
     for argument, given in (("threshold", thresholds), ("selected", selected)):
         if given is not None and (not isinstance(given, Mapping) or {*given} != {OLD, NEW}):
-            arguments.reject_type(argument, "map 'old' and 'new'", given)
+            checks.reject_type(argument, "map 'old' and 'new'", given)
     if selected is not None:
         columns = []
         for name in (OLD, NEW):
@@ -312,7 +312,7 @@ def _read_decisions(
         return _Choice(recorded=columns)
     if threshold is None:
         return _Choice()
-    old, new = (arguments.number("threshold", thresholds[name]) for name in (OLD, NEW))
+    old, new = (checks.number("threshold", thresholds[name]) for name in (OLD, NEW))
     return _Choice((old, new))
 
 
@@ -331,7 +331,7 @@ def _read_divisions(
 def _odds(net_benefit_at: float | None) -> float | None:
     if net_benefit_at is None:
         return None
-    at = arguments.number("net_benefit_at", net_benefit_at, low=0, high=1, open_ends=True)
+    at = checks.number("net_benefit_at", net_benefit_at, low=0, high=1, open_ends=True)
     return at / (1 - at)
 
 
@@ -349,13 +349,13 @@ def _read_metrics(
         more = [_NET_BENEFIT] if net_benefit_at is not None else []
         metrics = [_AUC, *of_decisions, *more, *(name for name in LOSSES if name in margins)]
     elif isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
-        arguments.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
+        checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for argument, names in (("metrics", metrics), ("margin", margins)):
         for name in names:
             if name not in RELEASE_METRICS:
                 known, hint = (
                     ", ".join(RELEASE_METRICS),
-                    arguments.did_you_mean(name, RELEASE_METRICS),
+                    checks.did_you_mean(name, RELEASE_METRICS),
                 )
                 msg = f"`{argument}` must name metrics out of {known}; found {name!r}{hint}"
                 raise ValueError(msg)
@@ -367,7 +367,7 @@ def _read_metrics(
         msg = f"{rule}; found {net_benefit_at}"
         raise ValueError(msg)
     checked = {
-        name: arguments.number(
+        name: checks.number(
             "margin", value, low=0, high=1 if name in WITH_MARGIN else inf, open_ends=True
         )
         for name, value in (dict.fromkeys(WITH_MARGIN, RELEASE_MARGIN) | dict(margins)).items()

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from scipy import special
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.groups.comparisons import (
     COMPARABLE,
@@ -21,11 +22,10 @@ from polars_wroc.groups.comparisons import (
     SMD,
     THE_REFERENCE,
 )
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
-from polars_wroc.inputs.looks import Looks
+from polars_wroc.looks import Looks
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.plans.queries import collect
+from polars_wroc.queries import collect
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.power import POWER, GapTest
 from polars_wroc.stats.sample_sizes import (
@@ -164,12 +164,12 @@ def rows_needed(
     numbers |= {"changed": changed, "deff": deff}
     if isinstance(level, Looks) and table is None:
         level = level.at(level.planned)
-    goal = _read_goal(targets, numbers, arguments.level(level), power, tests)
+    goal = _read_goal(targets, numbers, checks.level(level), power, tests)
     with np.errstate(all="ignore"):
         if table is None:
             return _lay_out(_read_assumptions(metric, goal), goal)
         if not isinstance(table, pl.DataFrame | pl.LazyFrame):
-            arguments.reject_type("table", f"be None or a table of {_MAKERS}", table)
+            checks.reject_type("table", f"be None or a table of {_MAKERS}", table)
         goal.check(dict.fromkeys(numbers, False), "of a table")
         return _lay_out(_read_table(table, metric, goal), goal)
 
@@ -202,7 +202,7 @@ class _Goal:
     def check_metric(self, metric: str | None, known: Sequence[str], of: str) -> str:
         """Raise for a metric that the target does not apply to."""
         if metric is None or metric not in known:
-            hint, listed = arguments.did_you_mean(metric, known), ", ".join(known) or "none"
+            hint, listed = checks.did_you_mean(metric, known), ", ".join(known) or "none"
             msg = f"`metric` must be out of {listed} for `{self.target}` {of}; found {metric!r}"
             raise ValueError(msg + hint)
         return metric
@@ -224,24 +224,24 @@ def _read_goal(
     tests: int | None,
 ) -> _Goal:
     """Check that there is one target, and all numbers."""
-    names = arguments.given(**targets)
+    names = checks.given(**targets)
     if len(names) != 1:
         listed = ", ".join(f"`{name}`" for name in targets)
-        msg = f"exactly one of {listed} must be given; found {arguments.named(names)}"
+        msg = f"exactly one of {listed} must be given; found {checks.named(names)}"
         raise ValueError(msg)
     (target,) = names
     most = math.inf if target == "half_width" else 1
-    number = arguments.number(target, targets[target], low=0, high=most, open_ends=True)
+    number = checks.number(target, targets[target], low=0, high=most, open_ends=True)
     given = {}
     for name, each in numbers.items():
         is_factor = name in ("ratio", "deff")
         if each is None or (is_factor and each == 1):
             continue
         most, is_rate = math.inf if is_factor else 1, name in ("value", "prevalence")
-        given[name] = arguments.number(name, each, low=0, high=most, open_ends=not is_rate)
-    power = arguments.number("power", power, low=0.5, high=1, open_ends=True)
+        given[name] = checks.number(name, each, low=0, high=most, open_ends=not is_rate)
+    power = checks.number("power", power, low=0.5, high=1, open_ends=True)
     if tests is not None:
-        tests = arguments.whole_number("tests", tests, low=1)
+        tests = checks.whole_number("tests", tests, low=1)
     goal = _Goal(target, number, given, level, power, tests)
     if target != "no_worse_by":
         goal.check({"changed": False}, "at all")
@@ -390,8 +390,8 @@ def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.Dat
     if is_release != (goal.target == "no_worse_by"):
         rule = f"come from `release_check` for `{goal.target}`"
         if is_release:
-            arguments.reject("table", f"not {rule}", "one that does")
-        arguments.reject("table", rule, "one that does not")
+            checks.reject("table", f"not {rule}", "one that does")
+        checks.reject("table", rule, "one that does not")
     held = set(table["metric"])
     known = sorted(held - {*FAIRNESS, IMPACT_RATIO, SMD.name})
     chosen = known if metric is None else [goal.check_metric(metric, known, "of the table")]

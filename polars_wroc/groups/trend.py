@@ -9,7 +9,9 @@ from typing import get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array
+from polars_wroc.checks import MARGIN
 from polars_wroc.counts.count_table import CountTable
 from polars_wroc.groups.categories import Grouping, period_of
 from polars_wroc.groups.compare_segments import (
@@ -39,8 +41,6 @@ from polars_wroc.groups.group_gaps import (
     read_metrics,
     read_needs,
 )
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import OVERALL, Frequency, IntoColumn, IntoWeight, Typed
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
@@ -57,7 +57,7 @@ from polars_wroc.metrics.segments import (
     count_classes,
     measure_segments,
 )
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, number_groups, read_columns, table_of
 from polars_wroc.stats.families import Adjustment, adjust_p_values, judge
 from polars_wroc.stats.references import Reference
@@ -201,9 +201,9 @@ def trend(
     └────────┴───────────┴───────┴─────────────────┴───────┴──────────────────┘
     """
     # Their clock is the rows of the whole table; a period begins anew.
-    arguments.refuse_looks(level, "periods, each of which begins anew")
-    level = arguments.level(level)
-    arguments.option("adjust", adjust, get_args(Adjustment))
+    checks.refuse_looks(level, "periods, each of which begins anew")
+    level = checks.level(level)
+    checks.option("adjust", adjust, get_args(Adjustment))
     choice = read_threshold(threshold, selected)
     source = read_source(frame)
     if isinstance(source, CountTable) and not source.labelled:
@@ -227,8 +227,8 @@ def trend(
     period = columns.keys[-1]
     dtype = columns.plan.collect_schema()[period]
     require_text(Typed("over", pl.col(period), dtype, f"column {columns.names[period]!r}"))
-    least = arguments.whole_number("min_rows", min_rows, low=0)
-    margin = arguments.margin(margin)
+    least = checks.whole_number("min_rows", min_rows, low=0)
+    margin = checks.margin(margin)
     plan = _TrendPlan(
         _divide_attributes(columns),
         period,
@@ -290,7 +290,7 @@ def _with_periods(
     time = typed_column("over", as_column("over", over), table)
     (name,) = named_columns("over", over, table)
     if name in given:
-        arguments.reject("attributes", "not name the column of `over`", f"{name!r} in both")
+        checks.reject("attributes", "not name the column of `over`", f"{name!r} in both")
     period = time.column if every is None else period_of(time, every)
     return [*(column.alias(name) for name, column in given.items()), period]
 

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array
+from polars_wroc.checks import reject, shown
 from polars_wroc.groups.compare_segments import (
     Comparison,
     GapRules,
@@ -23,7 +24,6 @@ from polars_wroc.groups.compare_segments import (
     compare_pair,
     compare_segments,
 )
-from polars_wroc.inputs.arguments import reject, shown
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import IntoColumns, RowSource

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE, score_name
 from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
 from polars_wroc.groups.divisions import read_divisions
 from polars_wroc.groups.group_gaps import find_decisions
 from polars_wroc.groups.segment_search import SEARCH_SCHEMA, SearchRules, SegmentSearch
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import Favorable, check_favorable, score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
@@ -23,7 +23,7 @@ from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.mean_sums import read_precision
 from polars_wroc.metrics.registry import LOSSES
 from polars_wroc.metrics.segments import Decisions
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, read_columns, table_of
 from polars_wroc.thresholds.registry import AUDIT_RATES, RateMetric
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
@@ -182,14 +182,14 @@ def worst_segments(
     of_decisions = isinstance(chosen, RateMetric)
     check_favorable(favorable, threshold, decided=of_decisions)
     require_groups(attributes, called="attributes")
-    arguments.refuse_looks(level, "a search")
-    level, survey = arguments.level(level), read_design(design)
+    checks.refuse_looks(level, "a search")
+    level, survey = checks.level(level), read_design(design)
     if survey.replicate_weights is not None:
         msg = "`design` must be clusters or a survey for a search; found replicate weights"
         raise ValueError(msg)
-    arguments.flag("redundant", redundant)
+    checks.flag("redundant", redundant)
     for argument, number in (("depth", depth), ("min_rows", min_rows), ("top", top)):
-        arguments.whole_number(argument, number, low=1)
+        checks.whole_number(argument, number, low=1)
     source = read_source(frame)
     name = score_name(source, score)
     columns = read_columns(
@@ -228,7 +228,7 @@ def worst_segments(
 def _read_metric(metric: str, *, has_label: bool, has_decisions: bool) -> Metric:
     """Return the metric that is searched, after a check of what it is computed from."""
     if metric not in SEARCHED:
-        hint = arguments.did_you_mean(metric, SEARCHED)
+        hint = checks.did_you_mean(metric, SEARCHED)
         msg = f"`metric` must be one of {', '.join(SEARCHED)}; found {metric!r}{hint}"
         raise ValueError(msg)
     is_rate = isinstance(SEARCHED[metric], RateMetric)

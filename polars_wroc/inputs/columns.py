@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import shown
-from polars_wroc.plans.queries import MARK, raise_at_collect, unless_mixed
+from polars_wroc.checks import shown
+from polars_wroc.queries import MARK, raise_at_collect, unless_mixed
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
 BAND_COLUMNS = ("tpr_low", "tpr_high")

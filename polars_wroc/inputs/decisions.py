@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments, columns
-from polars_wroc.inputs.arguments import reject_type, shown
+from polars_wroc import checks
+from polars_wroc.checks import reject_type, shown
+from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import boolean_column, named_columns
 from polars_wroc.inputs.rows import IntoColumns, RowSource
@@ -27,18 +28,18 @@ def check_decision(
     score: object, selected: object, threshold: object
 ) -> float | Literal["median"] | None:
     """Check that decisions are given in one way; return the threshold if there is one."""
-    given = arguments.given(score=score, selected=selected, threshold=threshold)
+    given = checks.given(score=score, selected=selected, threshold=threshold)
     if given not in (["selected"], ["score", "threshold"]):
         rule = "decisions must come from `selected`, or from `score` and `threshold`"
-        msg = f"{rule}; found {arguments.named(given)}"
+        msg = f"{rule}; found {checks.named(given)}"
         raise ValueError(msg)
     if threshold is None:
         return None
     if isinstance(threshold, str):
         if threshold == "median":
             return "median"
-        arguments.reject("threshold", "be a number or 'median'", repr(threshold))
-    return arguments.number("threshold", threshold) + 0.0
+        checks.reject("threshold", "be a number or 'median'", repr(threshold))
+    return checks.number("threshold", threshold) + 0.0
 
 
 def check_favorable(
@@ -84,7 +85,7 @@ def score_or_decisions(
     if score is not None:
         return score
     if selected is None or isinstance(frame, RowSource):
-        arguments.reject("score", "be given unless decisions are `selected`", "None")
+        checks.reject("score", "be given unless decisions are `selected`", "None")
     decisions: pl.Expr = boolean_column("selected", selected, frame.lazy()).column
     return decisions.cast(pl.Float64)
 
@@ -138,7 +139,7 @@ def unknown_conditions(
     found = {key: column.is_null() for key, (column, _, _) in keys.items()}
     if isinstance(unknown, str):
         if unknown not in ("exclude", "keep"):
-            arguments.reject("unknown", "be 'exclude', 'keep' or a list of values", repr(unknown))
+            checks.reject("unknown", "be 'exclude', 'keep' or a list of values", repr(unknown))
         return dict.fromkeys(keys, pl.lit(value=False)) if unknown == "keep" else found
     if not isinstance(unknown, Sequence):
         reject_type("unknown", "be 'exclude', 'keep' or a list of values", unknown)
@@ -148,7 +149,7 @@ def unknown_conditions(
         held = {key: columns.exact(value, dtype) for key, (_, dtype, _) in keys.items()}
         if all(each is None for each in held.values()):
             types = ", ".join(f"{name!r} ({dtype})" for _, dtype, name in keys.values())
-            arguments.reject("unknown", f"hold possible values of {types}", shown(value))
+            checks.reject("unknown", f"hold possible values of {types}", shown(value))
         for key, each in held.items():
             if each is not None:
                 is_value = keys[key][0] == columns.literal(each)

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple, NoReturn, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments
+from polars_wroc import checks
 from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn
-from polars_wroc.plans.queries import require_at_collect
+from polars_wroc.queries import require_at_collect
 
 ReplicateKind: TypeAlias = Literal["brr", "fay", "jk1", "jkn", "jk2", "bootstrap"]
 
@@ -66,33 +66,33 @@ class ReplicateWeights:
 
     def __post_init__(self) -> None:
         """Check the options; columns are checked with the frame."""
-        arguments.option("kind", self.kind, get_args(ReplicateKind))
+        checks.option("kind", self.kind, get_args(ReplicateKind))
         if (self.kind == "fay") != (self.rho is not None):
-            arguments.reject("rho", "be given for kind 'fay', and for no other", self.rho)
+            checks.reject("rho", "be given for kind 'fay', and for no other", self.rho)
         if self.rho is not None:
-            arguments.hold(self, rho=arguments.number("rho", self.rho, low=0, high=1))
+            checks.hold(self, rho=checks.number("rho", self.rho, low=0, high=1))
         if self.rho == 1:
-            arguments.reject("rho", "be below 1", self.rho)
+            checks.reject("rho", "be below 1", self.rho)
         if self.kind == "jkn" and self.rscales is None:
-            arguments.reject("rscales", "be given for kind 'jkn'", "None")
+            checks.reject("rscales", "be given for kind 'jkn'", "None")
         if self.scale is not None:
-            scale = arguments.number("scale", self.scale, low=0, finite=True)
-            arguments.hold(self, scale=scale)
+            scale = checks.number("scale", self.scale, low=0, finite=True)
+            checks.hold(self, scale=scale)
         rscales = () if self.rscales is None else self.rscales
         if not isinstance(rscales, Sequence) or isinstance(rscales, str):
-            arguments.reject_type("rscales", "be a number for each replicate", rscales)
+            checks.reject_type("rscales", "be a number for each replicate", rscales)
         for each in rscales:
-            arguments.number("rscales", each, low=0, finite=True)
+            checks.number("rscales", each, low=0, finite=True)
         if self.df is not None:
-            arguments.hold(self, df=arguments.whole_number("df", self.df, low=1))
+            checks.hold(self, df=checks.whole_number("df", self.df, low=1))
 
     def factors(self, count: int) -> list[float]:
         """Return what the squared difference of each of so many replicates is multiplied by."""
         if count < 2:  # noqa: PLR2004  (one has no variance)
-            arguments.reject("columns", "hold two or more replicate weights", count)
+            checks.reject("columns", "hold two or more replicate weights", count)
         rscales = self._rscales(count)
         if len(rscales) != count:
-            arguments.reject("rscales", f"have one number for each of {count} replicates", rscales)
+            checks.reject("rscales", f"have one number for each of {count} replicates", rscales)
         scale = self.scale
         if scale is None:
             scales = {"jk1": (count - 1) / count, "jkn": 1.0, "jk2": 1.0}
@@ -171,9 +171,9 @@ class Survey:
 
     def __post_init__(self) -> None:
         """Check the options; columns are checked with the frame."""
-        arguments.option("lonely", self.lonely, get_args(Lonely))
+        checks.option("lonely", self.lonely, get_args(Lonely))
         if self.lonely != "null" and self.strata is None:
-            arguments.reject("lonely", "be 'null' without `strata`", repr(self.lonely))
+            checks.reject("lonely", "be 'null' without `strata`", repr(self.lonely))
 
 
 # How rows were sampled: a column of clusters, or more that is known.
@@ -237,7 +237,7 @@ def read_design(design: Design | None) -> GivenDesign:
         return GivenDesign(Survey(), design)
     if not isinstance(design, str | pl.Expr):
         rule = "be a column of clusters, a `Survey` or `ReplicateWeights`"
-        arguments.reject_type("design", rule, design)
+        checks.reject_type("design", rule, design)
     return GivenDesign(Survey(design), is_column=True)
 
 
@@ -279,7 +279,7 @@ SampleDesign: TypeAlias = SurveyDesign | Replicates
 
 def refuse_design(kind: DesignKind, why: str) -> NoReturn:
     """Raise where a design must not be given."""
-    arguments.reject("design", f"be None {why}", kind if kind != "survey" else "a survey")
+    checks.reject("design", f"be None {why}", kind if kind != "survey" else "a survey")
 
 
 def with_design(rows: pl.LazyFrame, lonely: Lonely) -> tuple[pl.LazyFrame, SurveyDesign]:

@@ -7,7 +7,7 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import check_text, did_you_mean, reject, reject_type
+from polars_wroc.checks import check_text, did_you_mean, reject, reject_type
 from polars_wroc.inputs.columns import (
     COUNTED,
     LABEL,
@@ -29,8 +29,8 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import FPC, GivenDesign, Replicates, ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.plans.queries import of_type, require_at_collect
-from polars_wroc.plans.structs import as_struct
+from polars_wroc.queries import of_type, require_at_collect
+from polars_wroc.structs import as_struct
 
 _PLACEHOLDER = "__placeholder"
 

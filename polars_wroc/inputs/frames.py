@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import reject_type
+from polars_wroc.checks import reject_type
 from polars_wroc.inputs.columns import (
     CLUSTER,
     COUNTED,
@@ -60,7 +60,7 @@ from polars_wroc.inputs.rows import (
     missing_marks,
     polars_frame,
 )
-from polars_wroc.plans.queries import collect, of_type, require_at_collect
+from polars_wroc.queries import collect, of_type, require_at_collect
 
 # Holds every 64-bit whole number and every whole float of that size.
 _WHOLE = pl.Int128()

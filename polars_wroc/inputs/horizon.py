@@ -8,13 +8,14 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments, columns
-from polars_wroc.inputs.arguments import shown
+from polars_wroc import checks
+from polars_wroc.checks import shown
+from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import IntoColumn, Typed, exact, valid_weights
 from polars_wroc.inputs.expressions import as_column, typed_column
 from polars_wroc.inputs.frames import named_keys
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.plans.queries import FrameT, like_input, require_at_collect
+from polars_wroc.queries import FrameT, like_input, require_at_collect
 
 Competing: TypeAlias = Literal["negative", "exclude"]
 
@@ -140,9 +141,9 @@ def at_horizon(
     │ 7     ┆ 0    ┆ 0             ┆ 1.191667       ┆ no event       │
     └───────┴──────┴───────────────┴────────────────┴────────────────┘
     """
-    arguments.option("competing", competing, get_args(Competing))
-    held = arguments.number("horizon", horizon, low=0, open_ends=True)
-    limit = None if most is None else arguments.number("most", most, low=1, finite=True)
+    checks.option("competing", competing, get_args(Competing))
+    held = checks.number("horizon", horizon, low=0, open_ends=True)
+    limit = None if most is None else checks.number("most", most, low=1, finite=True)
     columns.refuse_frequency(weight, "where weights are divided by probabilities")
     lazy: pl.LazyFrame = polars_frame(frame).lazy()
     if taken := [name for name in _COLUMNS if name in lazy.collect_schema()]:

@@ -26,8 +26,8 @@ from polars_wroc.inputs.columns import (
     has_no_score,
 )
 from polars_wroc.inputs.designs import SampleDesign
-from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.queries import (
+from polars_wroc.looks import Looks
+from polars_wroc.queries import (
     aggregate,
     collect,
 )

@@ -16,8 +16,9 @@ from typing import get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
-from polars_wroc.inputs import arguments
+from polars_wroc.config import Progress
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency, score_column
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import precision
@@ -25,8 +26,7 @@ from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.metrics.auc_sums import auc_influences
 from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.registry import Formula, Metrics, named_metrics, need_scores
-from polars_wroc.plans.config import Progress
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import curve_of_points
 from polars_wroc.rows import (
     Columns,
@@ -163,13 +163,13 @@ def bootstrap(
     >>> wroc.bootstrap(df, "y", "s", metrics="ks", resamples=200, replicates=True).shape
     (201, 2)
     """
-    arguments.refuse_looks(level, "a bootstrap")
-    level = arguments.level(level)
-    arguments.flag("replicates", replicates)
+    checks.refuse_looks(level, "a bootstrap")
+    level = checks.level(level)
+    checks.flag("replicates", replicates)
     given = read_design(design)
-    resamples = arguments.whole_number("resamples", resamples, low=2)
-    seed = arguments.whole_number("seed", seed, low=0)
-    arguments.option("multiplier", multiplier, get_args(Multiplier))
+    resamples = checks.whole_number("resamples", resamples, low=2)
+    seed = checks.whole_number("seed", seed, low=0)
+    checks.option("multiplier", multiplier, get_args(Multiplier))
     _check_design(given, multiplier)
     formulas = _read_metrics(metrics)
     frame_of_rows = polars_frame(frame)
@@ -192,9 +192,9 @@ def _check_design(given: GivenDesign, multiplier: Multiplier) -> None:
         raise ValueError(msg)
     if given.survey.fpc is not None:
         rule = "be None where units are drawn: without it errors are rather too large"
-        arguments.reject("fpc", rule, given.survey.fpc)
+        checks.reject("fpc", rule, given.survey.fpc)
     if given.survey.lonely == "adjust":
-        arguments.reject("lonely", "be 'null' or 'certainty' where units are drawn", "'adjust'")
+        checks.reject("lonely", "be 'null' or 'certainty' where units are drawn", "'adjust'")
 
 
 def _read_metrics(metrics: Metrics) -> dict[str, Formula]:
@@ -202,7 +202,7 @@ def _read_metrics(metrics: Metrics) -> dict[str, Formula]:
     formulas: dict[str, Formula] = named_metrics(metrics)
     for name in formulas:
         if name in (*_TYPES, _REPLICATE, MODEL):
-            arguments.reject("metrics", "not have the name of a result column", repr(name))
+            checks.reject("metrics", "not have the name of a result column", repr(name))
     return formulas
 
 
@@ -240,7 +240,7 @@ class _Drawing:
         """Yield what the weights of units are multiplied by in each replicate."""
         if units.lonely != "certainty" and (units.size == 1).any():
             rule = "be 'certainty' where a stratum with one sampling unit is resampled"
-            arguments.reject("lonely", rule, repr(units.lonely))
+            checks.reject("lonely", rule, repr(units.lonely))
         draws = pl.Series(np.arange(count_draws(units).sum()), dtype=pl.UInt32)
         for seed in self.seeds:
             yield rescale_units(units, order, hash_evenly(draws, seed))

@@ -10,9 +10,9 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.curve_metrics import curve_metric
-from polars_wroc.plans.structs import add_fields, as_struct, element_field, first_fields
 from polars_wroc.ranking.curve import Curve, curve_list, is_divisor, list_curve
 from polars_wroc.ranking.curve_points import hull_list
+from polars_wroc.structs import add_fields, as_struct, element_field, first_fields
 
 BRIER_COLUMNS = (
     "brier_score",

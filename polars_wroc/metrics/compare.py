@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Limit
+from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
@@ -24,7 +24,7 @@ from polars_wroc.metrics.paired_aucs import (
     place_scores,
     require_all_scores,
 )
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, check_level, read_columns, table_of
 from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
@@ -172,19 +172,19 @@ def compare(
     """
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
     if method is not None:
-        arguments.option("method", method, get_args(ComparisonMethod))
-    arguments.flag("paired", paired)
+        checks.option("method", method, get_args(ComparisonMethod))
+    checks.flag("paired", paired)
     survey = read_design(design)
     if survey.given and not paired:
-        arguments.reject("paired", "be True with a `design`", "False")
+        checks.reject("paired", "be True with a `design`", "False")
     columns = read_columns(
         polars_frame(frame), label, score, weight=weight, by=by, pos_label=pos_label, design=design
     )
     number = len(columns.models)
     if number < 2:  # noqa: PLR2004  (two make a pair)
-        arguments.reject("score", "hold two or more columns to compare", list(columns.models))
+        checks.reject("score", "hold two or more columns to compare", list(columns.models))
     limit.check(comb(number, 2))
-    arguments.option("adjust", adjust, get_args(Adjustment))
+    checks.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, frame)
     # A row of the table has two models in columns of its own.
     columns = replace(columns, several=False)

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments
+from polars_wroc import checks
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.metrics import registry
@@ -19,9 +19,9 @@ from polars_wroc.metrics.registry import (
     named_metrics,
     need_scores,
 )
-from polars_wroc.plans.structs import as_struct
 from polars_wroc.ranking.curve import Curve, curve_list, fold, list_curve
 from polars_wroc.ranking.curve_points import hull_list
+from polars_wroc.structs import as_struct
 
 
 def roc_auc(
@@ -393,7 +393,7 @@ def h_measure(
     >>> round(df.select(wroc.h_measure("y", "s")).item(), 6)
     0.5
     """
-    arguments.option("density", density, get_args(Density))
+    checks.option("density", density, get_args(Density))
     build = partial(_fold_hull, formula=partial(_h_measure, density=density))
     return from_expressions(label, score, weight, pos_label, build).alias("h_measure")
 

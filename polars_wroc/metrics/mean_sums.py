@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, score_column
 from polars_wroc.inputs.frames import precision
 from polars_wroc.rows import Columns, Rows, Sampling, replicate_rows
@@ -139,7 +139,7 @@ def require_probabilities(score: Array, argument: str = "score") -> None:
     """Raise for a score that is no probability; one of NaN is missing."""
     invalid = score[(score < 0) | (score > 1)]
     if len(invalid):
-        arguments.reject(argument, "be a probability, from 0 to 1", invalid[0])
+        checks.reject(argument, "be a probability, from 0 to 1", invalid[0])
 
 
 def require_all_probabilities(rows: Rows) -> None:

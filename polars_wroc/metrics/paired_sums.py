@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
-from polars_wroc.inputs import arguments
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, sum_in_units
 from polars_wroc.metrics.paired_aucs import place_scores
 from polars_wroc.ranking.curve import CELLS
@@ -46,7 +46,7 @@ class PairedRows:
             score = self.rows.scores[model]
             invalid = np.flatnonzero(complete & ~((score >= 0) & (score <= 1)))
             if len(invalid):
-                arguments.reject(model, "be a probability, from 0 to 1", score[invalid[0]])
+                checks.reject(model, "be a probability, from 0 to 1", score[invalid[0]])
             found.append(ROW_LOSSES[name](score, positive, precision))
         return found[0], found[1]
 

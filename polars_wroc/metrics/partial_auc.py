@@ -8,11 +8,10 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
+from polars_wroc import checks
+from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.plans.structs import as_struct, let
 from polars_wroc.ranking.curve import (
     WHOLE_RANGE,
     Curve,
@@ -25,6 +24,7 @@ from polars_wroc.ranking.curve import (
     pieces,
     total,
 )
+from polars_wroc.structs import as_struct, let
 
 
 def partial_auc(
@@ -124,9 +124,9 @@ class PartialAUC:
             raise ValueError(msg)
         for name, value in (("fpr", self.fpr), ("tpr", self.tpr)):
             if value is not None:
-                arguments.hold(self, **{name: arguments.rate_range(name, value)})
+                checks.hold(self, **{name: checks.rate_range(name, value)})
         if not isinstance(self.standardize, bool) and self.standardize != "mean":
-            arguments.reject("standardize", "be True, False or 'mean'", repr(self.standardize))
+            checks.reject("standardize", "be True, False or 'mean'", repr(self.standardize))
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the area as an expression of the curve."""
@@ -206,9 +206,9 @@ class CostPartialAUC:
     def __post_init__(self) -> None:
         """Check the arguments."""
         read_costs(self.cost_fn, self.cost_fp)
-        arguments.hold(self, prevalence=target_prevalence(self.prevalence))
-        arguments.option("baseline", self.baseline, get_args(Baseline))
-        arguments.option("value", self.value, COST_AREAS)
+        checks.hold(self, prevalence=target_prevalence(self.prevalence))
+        checks.option("baseline", self.baseline, get_args(Baseline))
+        checks.option("value", self.value, COST_AREAS)
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the ``value`` as an expression of the curve."""

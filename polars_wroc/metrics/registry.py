@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments
+from polars_wroc import checks
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.metrics.partial_auc import CostPartialAUC, PartialAUC
-from polars_wroc.plans.structs import Fields, let
 from polars_wroc.ranking.curve import Curve, if_both_classes, is_divisor, pieces, total
+from polars_wroc.structs import Fields, let
 
 Formula: TypeAlias = Callable[[Curve], pl.Expr]
 
@@ -255,7 +255,7 @@ def named_metrics(metrics: Metrics) -> dict[str, Formula]:
         name = "partial_auc" if isinstance(metrics, PartialAUC) else "cost_partial_auc"
         metrics = {name: metrics}
     if not isinstance(metrics, Sequence | Mapping) or isinstance(metrics, bytes):
-        arguments.reject_type("metrics", "be the name of a metric or several of them", metrics)
+        checks.reject_type("metrics", "be the name of a metric or several of them", metrics)
     if isinstance(metrics, Sequence):
         unnamed = [metric for metric in metrics if not isinstance(metric, str)]
         if unnamed:
@@ -265,19 +265,19 @@ def named_metrics(metrics: Metrics) -> dict[str, Formula]:
             )
             raise TypeError(msg)
     if not metrics or len(set(metrics)) < len(metrics):
-        arguments.reject("metrics", "hold one metric or several different ones", repr(metrics))
+        checks.reject("metrics", "hold one metric or several different ones", repr(metrics))
     asked = metrics if isinstance(metrics, Mapping) else {name: name for name in metrics}
     return {name: _formula(name, metric) for name, metric in asked.items()}
 
 
 def _formula(name: object, metric: object) -> Formula:
     if not isinstance(name, str) or name.startswith("__"):
-        arguments.reject("metrics", "have names that do not start with two underscores", repr(name))
+        checks.reject("metrics", "have names that do not start with two underscores", repr(name))
     if isinstance(metric, PartialAUC | CostPartialAUC):
         return metric
     if not isinstance(metric, str):
         rule = "hold names of metrics, PartialAUC(...) or CostPartialAUC(...)"
-        arguments.reject_type("metrics", rule, metric)
+        checks.reject_type("metrics", rule, metric)
     columns = {each.column: each.name for each in CURVE_METRICS.values()}
-    arguments.option("metrics", metric, get_args(MetricName), synonyms=columns)
+    checks.option("metrics", metric, get_args(MetricName), synonyms=columns)
     return CURVE_METRICS[metric]

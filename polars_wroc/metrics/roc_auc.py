@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Limit
+from polars_wroc import checks
+from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import (
     Frequency,
     IntoColumn,
@@ -28,12 +28,12 @@ from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_limits import INTERVAL_TYPES, interval_columns
 from polars_wroc.metrics.auc_sums import AucSums, estimate_aucs
 from polars_wroc.metrics.curve_metrics import roc_auc
-from polars_wroc.plans.queries import require_at_collect
-from polars_wroc.plans.structs import as_struct
+from polars_wroc.queries import require_at_collect
 from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.ranking.placements import place_lists, read_placements
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.levels import Level
+from polars_wroc.structs import as_struct
 
 
 def roc_auc_ci(
@@ -117,8 +117,8 @@ def roc_auc_ci(
     │ 0.575 ┆ 0.294  ┆ 0.124   ┆ 0.922    ┆ score     │
     └───────┴────────┴─────────┴──────────┴───────────┘
     """
-    arguments.option("method", method, get_args(AucMethod))
-    of_sums = partial(_limit_aucs, level=Level.of(arguments.level(level)), method=method)
+    checks.option("method", method, get_args(AucMethod))
+    of_sums = partial(_limit_aucs, level=Level.of(checks.level(level)), method=method)
     build = partial(_interval, of_sums=of_sums, frequency=isinstance(weight, Frequency))
     return from_expressions(label, score, weight, pos_label, build).alias("roc_auc_ci")
 
@@ -240,15 +240,15 @@ def roc_auc_multiclass(
     >>> df.select(wroc.roc_auc_multiclass("y", scores, multi_class="ovo")).item()
     0.9583333333333334
     """
-    arguments.option("multi_class", multi_class, get_args(MultiClass))
-    arguments.option("average", average, get_args(Average))
+    checks.option("multi_class", multi_class, get_args(MultiClass))
+    checks.option("average", average, get_args(Average))
     limit = Limit("max_pairs", max_pairs, "pairs", "scores")
     if average == "micro" and multi_class == "ovo":
-        arguments.reject("average", "be 'macro' or 'weighted' for multi_class='ovo'", "'micro'")
+        checks.reject("average", "be 'macro' or 'weighted' for multi_class='ovo'", "'micro'")
     if not isinstance(scores, Mapping):
-        arguments.reject_type("scores", "map each class to a column", scores)
+        checks.reject_type("scores", "map each class to a column", scores)
     if len(scores) < 2 or None in scores:  # noqa: PLR2004  (two make a ranking)
-        arguments.reject("scores", "have two or more classes, none of them null", list(scores))
+        checks.reject("scores", "have two or more classes, none of them null", list(scores))
     if multi_class == "ovo":
         limit.check(comb(len(scores), 2))
     columns = {name: one_column("scores", column) for name, column in scores.items()}
@@ -333,7 +333,7 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
             if exact(name, dtype) is None:
                 msg = (
                     "`scores` must map possible values of the label; found "
-                    f"{arguments.shown(name)} for {shown_as(column)} of type {dtype}"
+                    f"{checks.shown(name)} for {shown_as(column)} of type {dtype}"
                 )
                 raise TypeError(msg)
         known = _is_one_of(column, classes) | column.is_null()

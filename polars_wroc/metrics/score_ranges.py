@@ -10,7 +10,9 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array
+from polars_wroc.config import Division, Progress, division
 from polars_wroc.counts.count_table import with_same_keys
 from polars_wroc.counts.score_sums import (
     COUNTS,
@@ -24,12 +26,10 @@ from polars_wroc.counts.score_sums import (
     rows_from_counts,
     score_bin,
 )
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import RANGE, ROW_SQUARES, SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.config import Division, Progress, division
-from polars_wroc.plans.queries import FrameT, aggregate, collect, join_on_keys
+from polars_wroc.queries import FrameT, aggregate, collect, join_on_keys
 from polars_wroc.steps import OutsideWeights, SegmentRows
 
 _BINNING = Binning(None)
@@ -284,7 +284,7 @@ def read_parts(frame: Any, *columns: Any, designed: bool, **options: Any) -> lis
         return [read_rows(frame, *columns, **options)]
     _require_parts(frame)
     if designed and len(frame) > 1:
-        arguments.reject("frame", "be one table with a `design`", f"a list of {len(frame)}")
+        checks.reject("frame", "be one table with a `design`", f"a list of {len(frame)}")
     read = [read_rows(part, *columns, **options) for part in frame]
     parts = with_same_keys("frame", read)
     alike = frames_alike("frame", [part.frame for part in parts], SCORE)
@@ -293,7 +293,7 @@ def read_parts(frame: Any, *columns: Any, designed: bool, **options: Any) -> lis
 
 def _require_parts(frame: list[Any]) -> None:
     if not frame:
-        arguments.reject_type("frame", "be a table, or a list of tables that are parts of one", [])
+        checks.reject_type("frame", "be a table, or a list of tables that are parts of one", [])
 
 
 def together(parts: Sequence[Rows]) -> Rows:

@@ -10,15 +10,16 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.config import Division
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.counts.score_sums import Binning
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.looks import Looks
 from polars_wroc.metrics.auc_limits import (
     interval_columns,
     limit_aucs,
@@ -51,8 +52,7 @@ from polars_wroc.metrics.score_ranges import (
     require_unchanged,
     together,
 )
-from polars_wroc.plans.config import Division
-from polars_wroc.plans.queries import FrameT, collect
+from polars_wroc.queries import FrameT, collect
 from polars_wroc.rows import (
     Columns,
     Rows,
@@ -273,8 +273,8 @@ def summary(
     │ 0.0222 ┆ 0.0039   ┆ 0.0145    ┆ 0.0323     │
     └────────┴──────────┴───────────┴────────────┘
     """
-    arguments.flag("diagnostics", diagnostics)
-    arguments.option("method", method, get_args(AucMethod))
+    checks.flag("diagnostics", diagnostics)
+    checks.option("method", method, get_args(AucMethod))
     binning = Binning(bins, tolerance)
     one = one_of(frame)
     plan = _Plan(
@@ -364,7 +364,7 @@ class _Plan:
         for name in self.areas:
             for column in _area_columns(name, binned=binned):
                 if column in types or column in _DIAGNOSTIC_TYPES or column in _DESIGN_TYPES:
-                    arguments.reject("areas", "not take the name of a result column", repr(column))
+                    checks.reject("areas", "not take the name of a result column", repr(column))
                 types[column] = pl.Float64
         if self.designed:
             types |= dict(_DESIGN_TYPES)
@@ -381,13 +381,13 @@ def _check_areas(areas: Mapping[str, PartialAUC] | None) -> Mapping[str, Partial
         return {}
     rule = "map names of columns to `PartialAUC`"
     if not isinstance(areas, Mapping):
-        arguments.reject_type("areas", rule, areas)
+        checks.reject_type("areas", rule, areas)
     for name, area in areas.items():
         if not isinstance(area, PartialAUC):
-            arguments.reject_type("areas", rule, area)
+            checks.reject_type("areas", rule, area)
         if not isinstance(name, str) or name.startswith("__"):
             rule = "have names that do not start with two underscores"
-            arguments.reject("areas", rule, repr(name))
+            checks.reject("areas", rule, repr(name))
     return dict(areas)
 
 

@@ -23,8 +23,7 @@ from polars_wroc.arrays import Array
 from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT
 from polars_wroc.inputs.frames import is_moved, precision_of
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.queries import probability
-from polars_wroc.plans.structs import Fields, as_struct, element_field, let
+from polars_wroc.queries import probability
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,
     FP,
@@ -36,6 +35,7 @@ from polars_wroc.ranking.sorting import (
     window_sums,
     with_window_sums,
 )
+from polars_wroc.structs import Fields, as_struct, element_field, let
 
 # A column of a plan, or an array: formulas hold for both.
 ColumnT = TypeVar("ColumnT", pl.Expr, Array)

@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Ints
-from polars_wroc.plans.queries import over
-from polars_wroc.plans.structs import as_struct
+from polars_wroc.queries import over
 from polars_wroc.ranking.curve import is_origin
 from polars_wroc.ranking.hulls import find_corners
 from polars_wroc.ranking.sorting import FP, TP
+from polars_wroc.structs import as_struct
 
 
 def hull_list(curves: pl.Expr) -> pl.Expr:

@@ -8,8 +8,8 @@ import polars as pl
 
 from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.rows import class_weights
-from polars_wroc.plans.structs import as_struct, element_field
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, TP, cumulated_list
+from polars_wroc.structs import as_struct, element_field
 
 # The cumulative weights before the ties of each row, as `TP` and `FP` are after them.
 _TP_BEFORE, _FP_BEFORE = "__tp_before", "__fp_before"

@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.structs import as_struct, element_field
+from polars_wroc.structs import as_struct, element_field
 
 TP, FP, POSITIVES, NEGATIVES = "__tp", "__fp", "__positives", "__negatives"
 

@@ -13,8 +13,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.inputs import arguments
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows, Sampling, replicate_rows
 from polars_wroc.stats.designs import Influence, SamplingUnits
@@ -247,4 +247,4 @@ def _refuse_inside_bins(low: Array, high: Array, threshold: Array, argument: str
         place = inside[0]
         value = np.broadcast_to(threshold, low.shape)[place]
         found = f"{value} in one from {low[place]} to {high[place]}"
-        arguments.reject(argument, "not be inside a bin of scores", found)
+        checks.reject(argument, "not be inside a bin of scores", found)

@@ -9,15 +9,16 @@ from numbers import Real
 
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.inputs import arguments, expressions
-from polars_wroc.inputs.arguments import target_prevalence
+from polars_wroc.checks import target_prevalence
+from polars_wroc.inputs import expressions
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
 from polars_wroc.inputs.rows import class_weights
-from polars_wroc.plans.structs import add_fields, as_struct, element_field, first_fields
 from polars_wroc.ranking.curve import CELLS, MOVED, cell, cells_of, ratio
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
+from polars_wroc.structs import add_fields, as_struct, element_field, first_fields
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 from polars_wroc.thresholds.rules import Point, Rule
 
@@ -32,10 +33,10 @@ def read_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
         return tuple(THRESHOLD_METRICS)
     names = [metrics] if isinstance(metrics, str) else metrics
     if not isinstance(names, Sequence) or not names:
-        arguments.reject_type("metrics", "be 'all' or names of metrics", metrics)
+        checks.reject_type("metrics", "be 'all' or names of metrics", metrics)
     for name in names:
         if name not in THRESHOLD_METRICS:
-            hint = arguments.did_you_mean(str(name), THRESHOLD_METRICS)
+            hint = checks.did_you_mean(str(name), THRESHOLD_METRICS)
             msg = f"`metrics` must be out of {', '.join(THRESHOLD_METRICS)}; found {name!r}{hint}"
             raise ValueError(msg)
     # Each once, in the order that is asked for.
@@ -129,9 +130,9 @@ def confusion_matrix(
         sum_cells = partial(_sum_cells, threshold=element_field("__threshold"))
     elif isinstance(threshold, bool) or not isinstance(threshold, Real):
         rule = "be a number, a Polars expression or a rule, such as wroc.rules.youden()"
-        arguments.reject_type("threshold", rule, threshold)
+        checks.reject_type("threshold", rule, threshold)
     else:
-        value = pl.lit(arguments.number("threshold", threshold) + 0.0)
+        value = pl.lit(checks.number("threshold", threshold) + 0.0)
         sum_cells = partial(_sum_cells, threshold=value)
 
     def build(rows: pl.Expr) -> pl.Expr:

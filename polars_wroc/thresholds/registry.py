@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, TypeAlias
 
-from polars_wroc.inputs import arguments
+from polars_wroc import checks
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.ranking.curve import ColumnT, defined_where, ratio
 
@@ -119,7 +119,7 @@ class ThresholdMetric(Metric):
     def __post_init__(self) -> None:
         """Take the rate of the same name where there is no formula."""
         if self.formula is NotImplemented:
-            arguments.hold(self, formula=attrgetter(self.name))
+            checks.hold(self, formula=attrgetter(self.name))
 
 
 _SAMPLES: dict[frozenset[str], SampleSize] = {

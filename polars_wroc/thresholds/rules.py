@@ -19,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias
 
+from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
+from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.ranking.curve import ColumnT, are_both_classes, is_divisor
@@ -185,7 +185,7 @@ def max_selection_rate(rate: float) -> Rule:
 
 def _limit(name: str, **limit: float) -> Rule:
     ((argument, value),) = limit.items()
-    return Rule(name, ((argument, arguments.number(argument, value, low=0, high=1)),))
+    return Rule(name, ((argument, checks.number(argument, value, low=0, high=1)),))
 
 
 def expected_optimism(rule: str | None, positives: int) -> float | None:
@@ -229,7 +229,7 @@ def read_threshold(
     if callable(threshold):
         msg = f"`threshold` must be a rule, such as wroc.rules.youden(); found {threshold!r}"
         raise TypeError(msg)
-    return arguments.number("threshold", threshold) + 0.0
+    return checks.number("threshold", threshold) + 0.0
 
 
 def _require_median(word: str) -> None:
@@ -238,11 +238,11 @@ def _require_median(word: str) -> None:
         return
     calls = {name: f"wroc.rules.{name}({_SHOWN_OPTIONS.get(name, '')})" for name in __all__}
     name = word.lower().replace("-", "_")
-    hint = arguments.did_you_mean(word, ["median"])
+    hint = checks.did_you_mean(word, ["median"])
     if name in calls:
         hint = f"; did you mean {calls[name]}?"
     rule = f"be a number, 'median' or a rule: {', '.join(calls.values())}"
-    arguments.reject("threshold", rule, f"{word!r}{hint}")
+    checks.reject("threshold", rule, f"{word!r}{hint}")
 
 
 def _both(point: Point[Any]) -> Any:

@@ -10,13 +10,13 @@ from typing import get_args
 import numpy as np
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns, read_source
-from polars_wroc.plans.queries import FrameT
+from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS, ratio
 from polars_wroc.rows import Rows, check_level, read_columns, table_of
 from polars_wroc.stats.estimates import Limits
@@ -211,26 +211,26 @@ def threshold_metrics(
     │ b   ┆ 0.5       ┆ 1.0 ┆ 0.0 │
     └─────┴───────────┴─────┴─────┘
     """
-    arguments.flag("per_group", per_group)
-    resamples = arguments.whole_number("resamples", resamples, low=1)
-    seed = arguments.whole_number("seed", seed, low=0)
+    checks.flag("per_group", per_group)
+    resamples = checks.whole_number("resamples", resamples, low=1)
+    seed = checks.whole_number("seed", seed, low=0)
     given = read_design(design)
     decisions = _read_decisions(threshold, selected, per_group=per_group)
     shown = read_metrics(metrics)
     honest_rates = None
     if honest is not None:
-        arguments.option("honest", honest, get_args(Honest))
+        checks.option("honest", honest, get_args(Honest))
         rule = _require_rule(decisions, "honest", honest)
         given.require_none(_NOT_HONEST)
         refuse_frequency(weight, "with `honest`, which draws rows")
         honest_rates = HonestRates(rule, honest, resamples, seed, per_group=per_group)
-    prevalence = arguments.target_prevalence(prevalence)
+    prevalence = checks.target_prevalence(prevalence)
     if prevalence is None and decisions.rule is not None:
         prevalence = decisions.rule.prevalence
     if given.given:
         _check_design(decisions, threshold=threshold, selected=selected, level=level)
         if prevalence is not None:
-            arguments.reject("prevalence", "be None for a survey design", prevalence)
+            checks.reject("prevalence", "be None for a survey design", prevalence)
     source = read_source(frame)
     score = score_or_decisions(source, score, selected)
     columns = read_columns(
@@ -297,7 +297,7 @@ def _read_decisions(threshold: object, selected: object, *, per_group: bool) -> 
         choice = read_threshold(threshold, selected)  # type: ignore[arg-type]
         rule = choice if isinstance(choice, Rule) else None
     else:
-        thresholds = arguments.numbers("threshold", threshold)
+        thresholds = checks.numbers("threshold", threshold)
     decisions = _Decisions(np.array(thresholds[::-1]), rule, per_group, selected is not None)
     if per_group:
         _require_rule(decisions, "per_group", per_group)
@@ -308,7 +308,7 @@ def _require_rule(decisions: _Decisions, argument: str, value: object) -> Rule:
     """Return the rule that chooses thresholds, which an argument needs."""
     if decisions.rule is None:
         rule = "come with a rule as `threshold`, such as wroc.rules.youden()"
-        arguments.reject(argument, rule, f"{value!r} without one")
+        checks.reject(argument, rule, f"{value!r} without one")
     return decisions.rule
 
 
@@ -317,10 +317,10 @@ def _check_design(
 ) -> None:
     """Raise where a design has nothing to give limits to."""
     if decisions.at_every_score or level is None:
-        given = arguments.given(threshold=threshold, selected=selected, level=level)
+        given = checks.given(threshold=threshold, selected=selected, level=level)
         msg = (
             "`threshold` and `level` must be given (or `selected` and `level`) for intervals by "
-            f"a `design`; found {arguments.named(given)}"
+            f"a `design`; found {checks.named(given)}"
         )
         raise ValueError(msg)
 

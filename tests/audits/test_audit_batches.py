@@ -13,7 +13,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits import audit_rows
-from polars_wroc.plans.queries import NoBatchesError
+from polars_wroc.queries import NoBatchesError
 
 TABLES = ("table", "segments", "curves", "missing")
 

@@ -15,7 +15,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.charts.curve_layers import CELL_WORDS
-from polars_wroc.inputs.arguments import read_costs
+from polars_wroc.checks import read_costs
 
 COUNTS = ["tp", "fp", "fn", "tn"]
 COSTS: list[dict[str, Any]] = [

@@ -16,7 +16,7 @@ from wide_tables import by_attributes
 
 import polars_wroc as wroc
 from polars_wroc.charts.options import save_chart
-from polars_wroc.plans.queries import MARK, message_of
+from polars_wroc.queries import MARK, message_of
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Call: TypeAlias = Callable[[Any], Any]

@@ -46,8 +46,8 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
+from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import CALIBRATION, GAP_METRICS, IMPACT_RATIO, METRICS, REPEATS
-from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.registry import ROC_AUC

@@ -32,6 +32,7 @@ from polars_wroc.audits.words import (
     reference_of,
     threshold_text,
 )
+from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,
@@ -42,7 +43,6 @@ from polars_wroc.groups.comparisons import (
     SMD,
     TOO_LITTLE,
 )
-from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS, Metric
 from polars_wroc.metrics.calibration import IN_THE_LARGE, SLOPE

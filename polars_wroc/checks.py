@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn, TypeVar
 import polars as pl
 
 from polars_wroc.arrays import Array
-from polars_wroc.inputs.looks import Looks
+from polars_wroc.looks import Looks
 
 # Rates as columns of a plan, or as arrays.
 _RateT = TypeVar("_RateT", pl.Expr, Array)

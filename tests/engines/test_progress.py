@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.plans import config
-from polars_wroc.plans.config import CLEAR_LINE, Progress, clock
+from polars_wroc import config
+from polars_wroc.config import CLEAR_LINE, Progress, clock
 
 
 class Terminal(io.StringIO):

@@ -26,11 +26,11 @@ from polars.testing import assert_frame_equal
 from processes import COMMAND, PLAIN
 
 import polars_wroc as wroc
+from polars_wroc import config
 from polars_wroc.cli.main import main
 from polars_wroc.cli.process import Progress
+from polars_wroc.config import MEMORY, Division, division, in_words, usable_memory
 from polars_wroc.metrics import score_ranges
-from polars_wroc.plans import config
-from polars_wroc.plans.config import MEMORY, Division, division, in_words, usable_memory
 
 TWO = pl.LazyFrame({"y": [1, 0], "s": [0.5, 0.1], "g": ["a", "b"]})
 

@@ -1,1 +1,0 @@
-"""Helpers to write, check and run Polars query plans."""
