@@ -62,9 +62,9 @@ def field(df: pl.DataFrame) -> list[speed.Contestant]:
         "partial_auc, both": wroc.partial_auc(**score, fpr=(0.0, 0.5), tpr=(0.2, 1.0)),
         "cost_partial_auc": wroc.cost_partial_auc(**score, cost_fn=0.7),
         "pr_auc": wroc.pr_auc(**score),
-        "equal_error_rate": wroc.equal_error_rate(**score),
-        "roc_hull_auc": wroc.roc_hull_auc(**score),
-        "h_measure": wroc.h_measure(**score),
+        "equal_error_rate": wroc.curve_metrics(**score, metrics="equal_error_rate"),
+        "roc_hull_auc": wroc.curve_metrics(**score, metrics="roc_hull_auc"),
+        "h_measure": wroc.curve_metrics(**score, metrics="h_measure"),
         "brier_score": wroc.brier_score(**probability),
         "curve_metrics, ten at once": wroc.curve_metrics(**score, metrics=TEN),
     }

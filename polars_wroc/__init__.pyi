@@ -58,13 +58,11 @@ from .metrics.brier_and_log_loss import log_loss as log_loss
 from .metrics.compare import compare as compare
 from .metrics.curve_metrics import average_precision as average_precision
 from .metrics.curve_metrics import curve_metrics as curve_metrics
-from .metrics.curve_metrics import equal_error_rate as equal_error_rate
 from .metrics.curve_metrics import gini as gini
-from .metrics.curve_metrics import h_measure as h_measure
 from .metrics.curve_metrics import ks as ks
 from .metrics.curve_metrics import pr_auc as pr_auc
 from .metrics.curve_metrics import roc_auc as roc_auc
-from .metrics.curve_metrics import roc_hull_auc as roc_hull_auc
+from .metrics.hull_metrics import HMeasure as HMeasure
 from .metrics.partial_auc import CostPartialAUC as CostPartialAUC
 from .metrics.partial_auc import PartialAUC as PartialAUC
 from .metrics.partial_auc import cost_partial_auc as cost_partial_auc

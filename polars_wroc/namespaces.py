@@ -39,13 +39,10 @@ from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.curve_metrics import (
     average_precision,
     curve_metrics,
-    equal_error_rate,
     gini,
-    h_measure,
     ks,
     pr_auc,
     roc_auc,
-    roc_hull_auc,
 )
 from polars_wroc.metrics.partial_auc import cost_partial_auc, partial_auc
 from polars_wroc.metrics.roc_auc import roc_auc_ci
@@ -93,12 +90,9 @@ class ExprNamespace:
     ks: Callable[..., pl.Expr] = _of_score(ks)
     average_precision: Callable[..., pl.Expr] = _of_score(average_precision)
     pr_auc: Callable[..., pl.Expr] = _of_score(pr_auc)
-    equal_error_rate: Callable[..., pl.Expr] = _of_score(equal_error_rate)
     curve_metrics: Callable[..., pl.Expr] = _of_score(curve_metrics)
     partial_auc: Callable[..., pl.Expr] = _of_score(partial_auc)
     cost_partial_auc: Callable[..., pl.Expr] = _of_score(cost_partial_auc)
-    roc_hull_auc: Callable[..., pl.Expr] = _of_score(roc_hull_auc)
-    h_measure: Callable[..., pl.Expr] = _of_score(h_measure)
     brier_score: Callable[..., pl.Expr] = _of_score(brier_score)
     log_loss: Callable[..., pl.Expr] = _of_score(log_loss)
     confusion_matrix: Callable[..., pl.Expr] = _of_score(confusion_matrix)

@@ -22,7 +22,7 @@ from .inputs.designs import ReplicateKind as ReplicateKind
 from .inputs.horizon import Competing as Competing
 from .inputs.rows import IntoColumns as IntoColumns
 from .metrics.compare import ComparisonMethod as ComparisonMethod
-from .metrics.curve_metrics import Density as Density
+from .metrics.hull_metrics import Density as Density
 from .metrics.partial_auc import Baseline as Baseline
 from .metrics.partial_auc import CostAreaName as CostAreaName
 from .metrics.partial_auc import Standardize as Standardize

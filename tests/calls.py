@@ -100,3 +100,8 @@ COMPARISONS: dict[str, Call] = {
     "compare": _with(wroc.compare),
     "dominated_models": _with(wroc.dominated_models),
 }
+
+
+def one_metric(metric: Any, label: str = "y", score: Any = "s", **given: Any) -> pl.Expr:
+    """A metric of `curve_metrics` by itself, given its name or its object."""
+    return wroc.curve_metrics(label, score, {"metric": metric}, **given).struct.field("metric")

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 import polars as pl
+from calls import one_metric
 
 import polars_wroc as wroc
 
@@ -15,12 +16,13 @@ DENSITIES: list[Density] = ["beta22", "hmeasure"]
 
 
 def hull_auc(frame: pl.DataFrame) -> float:
-    value: float = frame.select(wroc.roc_hull_auc("y", "s", weight="w")).item()
+    value: float = frame.select(one_metric("roc_hull_auc", weight="w")).item()
     return value
 
 
 def h_measure(frame: pl.DataFrame, density: Density = "beta22") -> float:
-    value: float = frame.select(wroc.h_measure("y", "s", weight="w", density=density)).item()
+    measure = one_metric(wroc.HMeasure(density=density), weight="w")
+    value: float = frame.select(measure).item()
     return value
 
 

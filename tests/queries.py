@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import polars as pl
+from calls import one_metric
 
 import polars_wroc as wroc
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
@@ -401,18 +402,16 @@ NATIVE_TABLES = {
 
 EXPRESSIONS: dict[str, pl.Expr] = {
     **{
-        name: getattr(wroc, name)("y", _SHARE if metric.of_score else "s", weight="w")
+        name: one_metric(name, "y", _SHARE if metric.of_score else "s", weight="w")
         for name, metric in CURVE_METRICS.items()
     },
     "roc_auc_ci": wroc.roc_auc_ci("y", "s", weight="w"),
     "roc_auc_multiclass": wroc.roc_auc_multiclass("y", {True: "s", False: "w"}),
-    "roc_hull_auc": wroc.roc_hull_auc("y", "s", weight="w"),
     "partial_auc": wroc.partial_auc("y", "s", weight="w", fpr=(0.0, 0.1)),
     "cost_partial_auc": wroc.cost_partial_auc("y", "s", weight="w", cost_fn=2, cost_fp=1),
     "curve_metrics": wroc.curve_metrics("y", "s", metrics=["roc_auc", "ks"], weight="w"),
-    "h_measure": wroc.h_measure("y", "s", weight="w"),
     "confusion_matrix": wroc.confusion_matrix("y", "s", weight="w", threshold=0),
     "operating_point": wroc.confusion_matrix("y", "s", weight="w", threshold=wroc.rules.youden()),
 }
 # Those with a part that is computed on arrays.
-EXPRESSIONS_OF_PYTHON = {"roc_auc_ci", "roc_hull_auc", "h_measure", "brier_score"}
+EXPRESSIONS_OF_PYTHON = {"roc_auc_ci", "roc_hull_auc", "h_measure"}

@@ -16,7 +16,7 @@ import polars_wroc as wroc
 from polars_wroc import typing
 
 # Those of comparisons, and the parts of a gap with their limits and tests.
-MOST_COLUMNS = 29
+MOST_COLUMNS = 30
 
 
 @pytest.fixture(scope="module")

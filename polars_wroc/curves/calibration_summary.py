@@ -21,6 +21,7 @@ from polars_wroc.curves.calibration_curve import (
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.metrics.brier_parts import BRIER_COLUMNS, decompose_brier
 from polars_wroc.metrics.calibration import (
     IN_THE_LARGE,
     SLOPE,
@@ -69,6 +70,7 @@ _VALUES = (
     f"{SLOPE}_high",
     "expected_calibration_error",
     "maximum_calibration_error",
+    *BRIER_COLUMNS,
 )
 _TYPES: Mapping[str, Any] = dict.fromkeys(_COUNTS, pl.Int64) | dict.fromkeys(_VALUES, pl.Float64)
 
@@ -121,7 +123,12 @@ def calibration_summary(
         ``calibration_intercept``; ``calibration_slope``, also with its standard error
         ``calibration_slope_se``; ``expected_calibration_error``, the weighted mean over the bins of
         the absolute difference between mean score and observed rate [1]_, and
-        ``maximum_calibration_error``, the largest of these differences (no limits). All are null
+        ``maximum_calibration_error``, the largest of these differences (no limits); and the
+        ``brier_score`` with its parts (no limits): ``reliability, resolution, uncertainty`` over
+        the distinct scores, ``brier_score = reliability - resolution + uncertainty`` [5]_, and
+        ``miscalibration, discrimination``, which compare the score with its isotonic calibration,
+        ``brier_score = miscalibration - discrimination + uncertainty`` [6]_. With few ties
+        ``reliability`` is mostly noise; read ``miscalibration`` instead. All are null
         where no row has weight, or where sums of weights overflow or underflow; the ratio also
         where all scores are 0, and the ratio and its limits where they overflow. Slope and
         intercept are null where a class has no weight, but for scores of 0 and 1, and where the
@@ -185,6 +192,8 @@ def calibration_summary(
     .. [2] Van Calster, B. et al. (2025), arXiv 2412.10288.
     .. [3] MacKinnon, J. G., White, H. (1985), Journal of Econometrics 29, 305-325.
     .. [4] Binder, D. A. (1983), International Statistical Review 51, 279-292.
+    .. [5] Murphy, A. H. (1973), Journal of Applied Meteorology 12, 595-600.
+    .. [6] Dimitriadis, T. et al. (2021), Proceedings of the National Academy of Sciences 118.
 
     Examples
     --------
@@ -237,6 +246,7 @@ def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
             expected, maximum = measure_bin_errors(descending, plan.bins)
             found["expected_calibration_error"] = expected
             found["maximum_calibration_error"] = maximum
+            found |= decompose_brier(descending)
             yield SegmentColumns(np.arange(first, first + part.number), found)
 
     return tabulate_models(rows, columns, measure)

@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.metrics.hull_metrics import HMeasure, roc_hull_auc
 from polars_wroc.metrics.partial_auc import CostPartialAUC, PartialAUC
 from polars_wroc.ranking.curve import Curve, if_both_classes, is_divisor, pieces, total
 from polars_wroc.structs import Fields, let
@@ -133,10 +134,13 @@ MetricName: TypeAlias = Literal[
     "ks",
     "pr_auc",
     "equal_error_rate",
+    "roc_hull_auc",
+    "h_measure",
     "brier_score",
     "log_loss",
 ]
-OneMetric: TypeAlias = MetricName | PartialAUC | CostPartialAUC
+MetricObject: TypeAlias = PartialAUC | CostPartialAUC | HMeasure
+OneMetric: TypeAlias = MetricName | MetricObject
 Metrics: TypeAlias = OneMetric | Sequence[MetricName] | Mapping[str, OneMetric]
 
 
@@ -222,6 +226,18 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             formula=equal_error_rate,
         ),
         CurveMetric(
+            name="roc_hull_auc",
+            label="area under the ROC hull",
+            definition="Area under the upper convex hull of the ROC curve.",
+            formula=roc_hull_auc,
+        ),
+        CurveMetric(
+            name="h_measure",
+            label="H-measure",
+            definition="Proportion of the expected loss that the score saves.",
+            formula=HMeasure(),
+        ),
+        CurveMetric(
             name="brier_score",
             label="Brier score",
             definition="Mean squared difference between the score, a probability, and the outcome.",
@@ -242,6 +258,13 @@ CURVE_METRICS: dict[str, CurveMetric] = {
 ROC_AUC = CURVE_METRICS["roc_auc"]
 
 
+_NAMES_OF_OBJECTS: dict[type[MetricObject], str] = {
+    PartialAUC: "partial_auc",
+    CostPartialAUC: "cost_partial_auc",
+    HMeasure: "h_measure",
+}
+
+
 def need_scores(metrics: Mapping[str, Formula]) -> bool:
     """Whether any of these metrics uses the scores themselves."""
     return any(isinstance(metric, CurveMetric) and metric.of_score for metric in metrics.values())
@@ -251,9 +274,9 @@ def named_metrics(metrics: Metrics) -> dict[str, Formula]:
     """Read the argument ``metrics``: one metric or several, by name."""
     if isinstance(metrics, str):
         metrics = [metrics]
-    if isinstance(metrics, PartialAUC | CostPartialAUC):
-        name = "partial_auc" if isinstance(metrics, PartialAUC) else "cost_partial_auc"
-        metrics = {name: metrics}
+    for kind, name in _NAMES_OF_OBJECTS.items():
+        if isinstance(metrics, kind):
+            metrics = {name: metrics}
     if not isinstance(metrics, Sequence | Mapping) or isinstance(metrics, bytes):
         checks.reject_type("metrics", "be the name of a metric or several of them", metrics)
     if isinstance(metrics, Sequence):
@@ -273,10 +296,10 @@ def named_metrics(metrics: Metrics) -> dict[str, Formula]:
 def _formula(name: object, metric: object) -> Formula:
     if not isinstance(name, str) or name.startswith("__"):
         checks.reject("metrics", "have names that do not start with two underscores", repr(name))
-    if isinstance(metric, PartialAUC | CostPartialAUC):
+    if isinstance(metric, MetricObject):
         return metric
     if not isinstance(metric, str):
-        rule = "hold names of metrics, PartialAUC(...) or CostPartialAUC(...)"
+        rule = "hold names of metrics, PartialAUC(...), CostPartialAUC(...) or HMeasure(...)"
         checks.reject_type("metrics", rule, metric)
     columns = {each.column: each.name for each in CURVE_METRICS.values()}
     checks.option("metrics", metric, get_args(MetricName), synonyms=columns)

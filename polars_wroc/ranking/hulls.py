@@ -37,9 +37,14 @@ def find_corners(tp: Array, fp: Array, starts: Ints) -> Ints:
     return _find_corners_of_few(corners, tp, fp, curve)
 
 
+def find_differences(values: Array, starts: Ints) -> Array:
+    """Return each value of a curve minus the one before it, and the first minus 0."""
+    return values - _shift(values, starts)
+
+
 def measure_areas(tpr: Array, fpr: Array, starts: Ints) -> Array:
     """Return the area below each curve of rates, from the origin on."""
-    area = _step(fpr, starts) * (tpr + _shift(tpr, starts)) / 2
+    area = find_differences(fpr, starts) * (tpr + _shift(tpr, starts)) / 2
     filled = np.flatnonzero(np.diff(starts) > 0)
     areas = np.full(len(starts) - 1, np.nan)
     if len(filled):
@@ -51,7 +56,7 @@ def is_nowhere_above(tpr: Array, fpr: Array, hull_tpr: Array, hull_fpr: Array) -
     """Return whether no point is above a hull, whose corners after the origin are given."""
     start = np.array([0, len(hull_tpr)])
     # Heights above the line of each edge, times its width: a hull is below all its lines.
-    run, rise = _step(hull_fpr, start), _step(hull_tpr, start)
+    run, rise = find_differences(hull_fpr, start), find_differences(hull_tpr, start)
     height = run * np.subtract.outer(tpr, hull_tpr) - rise * np.subtract.outer(fpr, hull_fpr)
     return bool((height <= TOLERANCE).all())
 
@@ -83,10 +88,6 @@ def _shift(values: Array, starts: Ints) -> Array:
     return before
 
 
-def _step(values: Array, starts: Ints) -> Array:
-    return values - _shift(values, starts)
-
-
 def _steps_of(tp: Array, fp: Array, curve: Ints) -> tuple[Array, Array, Mask]:
     """Return how far each point is from the one before it, and whether it is the last one."""
     is_first = np.ones(len(curve), dtype=bool)
@@ -94,7 +95,7 @@ def _steps_of(tp: Array, fp: Array, curve: Ints) -> tuple[Array, Array, Mask]:
     starts = np.append(np.flatnonzero(is_first), len(curve))
     is_last = np.zeros(len(curve), dtype=bool)
     is_last[starts[1:] - 1] = True
-    return _step(fp, starts), _step(tp, starts), is_last
+    return find_differences(fp, starts), find_differences(tp, starts), is_last
 
 
 def _moves(tp: Array, fp: Array, curve: Ints) -> Mask:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from calls import one_metric
 from drawings import caption, line_of, points_of, scored, shown_texts, with_one_class
 from scipy.stats import norm
 from sklearn.metrics import det_curve
@@ -62,7 +63,7 @@ def test_equal_error_rate_is_where_the_curve_meets_the_diagonal(digits: int) -> 
         (label,) = part["__label"].drop_nulls()
         assert label == f"{group}: equal error {100 * equal:.1f}%"
         assert part["__equal_at"][0] == pytest.approx(norm.ppf(equal), abs=1e-6)
-        assert rows.select(wroc.equal_error_rate("y", "s", weight="w")).item() == (
+        assert rows.select(one_metric("equal_error_rate", weight="w")).item() == (
             pytest.approx(equal, abs=1e-9)
         )
 
@@ -130,7 +131,11 @@ def test_of_many_curves_the_extremes_are_in_colour() -> None:
     chart = wroc.det_chart(wroc.roc_curve(data, "y", "s", by="g"))
     points = points_of(chart)
     assert points.height <= 5_000
-    rates = data.group_by("g").agg(wroc.equal_error_rate("y", "s")).sort("equal_error_rate")
+    rates = (
+        data.group_by("g")
+        .agg(equal_error_rate=one_metric("equal_error_rate"))
+        .sort("equal_error_rate")
+    )
     extremes = {str(group) for group in (*rates["g"][:2], *rates["g"][-2:])}
     named = points.filter(pl.col("__label").is_not_null())
     assert set(named["__group1"]) == extremes

@@ -323,7 +323,7 @@ def test_what_is_undefined_is_null(strategy: Any) -> None:
     assert wroc.calibration_curve(empty, "y", "s", strategy=strategy).height == 0
     assert wroc.calibration_summary(empty, "y", "s", strategy=strategy).row(0) == (
         *[0] * 5,
-        *[None] * 19,
+        *[None] * 25,
     )
     assert wroc.calibration_summary(empty, "y", "s", **options).height == 0
     huge = frame.with_columns(w=1e308)

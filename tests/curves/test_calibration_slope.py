@@ -32,11 +32,19 @@ SLOPE = [
     "calibration_slope_low",
     "calibration_slope_high",
 ]
+BRIER_PARTS = [
+    "brier_score",
+    "reliability",
+    "resolution",
+    "uncertainty",
+    "miscalibration",
+    "discrimination",
+]
 COUNTS = ["n", "n_pos", "n_missing", "n_extreme", "n_impossible"]
 OBSERVED = ["observed_rate", "observed_rate_low", "observed_rate_high"]
 LARGE = [name.replace("observed_rate", "calibration_in_the_large") for name in OBSERVED]
 ERRORS = ["expected_calibration_error", "maximum_calibration_error"]
-COLUMNS = [*COUNTS, "mean_score", *OBSERVED, *LARGE, *OE, *INTERCEPT, *SLOPE, *ERRORS]
+COLUMNS = [*COUNTS, "mean_score", *OBSERVED, *LARGE, *OE, *INTERCEPT, *SLOPE, *ERRORS, *BRIER_PARTS]
 TWELVE = pl.DataFrame(
     {
         "s": [0.9, 0.8, 0.75, 0.7, 0.6, 0.55, 0.5, 0.4, 0.35, 0.3, 0.2, 0.1],
@@ -344,7 +352,7 @@ def test_what_is_undefined_is_null() -> None:
     assert table["n_missing"].to_list()[1] > 0
     assert set(table.row(1)[6:]) == {None}
     empty = nothing.clear()
-    assert wroc.calibration_summary(empty, "y", "s").row(0) == (0, 0, 0, 0, 0, *[None] * 19)
+    assert wroc.calibration_summary(empty, "y", "s").row(0) == (0, 0, 0, 0, 0, *[None] * 25)
     assert wroc.calibration_summary(empty, "y", "s", by="g").height == 0
     zeros = pl.DataFrame({"y": [0, 1], "s": [0, 0]})
     row = wroc.calibration_summary(zeros, "y", "s").row(0, named=True)

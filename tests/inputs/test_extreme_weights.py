@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from sweeps import sweep
 from wide_tables import by_attributes, segments_of, wide_gaps
 
 import polars_wroc as wroc
-from polars_wroc.metrics.registry import CURVE_METRICS
+from polars_wroc.metrics.registry import CURVE_METRICS, MetricName
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
@@ -244,7 +244,9 @@ def test_weights_of_classes_that_overflow_are_null(rows: pl.DataFrame) -> None:
         assert table.select("w_pos", "w_neg").row(0) == (None, pytest.approx(negative))
 
 
-METRICS = [name for name, metric in CURVE_METRICS.items() if not metric.of_score]
+METRICS: list[MetricName] = [
+    name for name in get_args(MetricName) if not CURVE_METRICS[name].of_score
+]
 
 
 @pytest.mark.parametrize("scale", sweep([*SCALES, 1e-320]))
@@ -254,16 +256,14 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
     named: dict[str, Any] = {"label": "y", "score": "s", "weight": "w"}
     found, original = (
         frame.select(
-            *(getattr(wroc, name)(**named) for name in METRICS),
+            wroc.curve_metrics(metrics=METRICS, **named).struct.unnest(),
             wroc.partial_auc(fpr=(0.0, 0.3), **named),
-            wroc.roc_hull_auc(**named),
-            wroc.h_measure(**named),
             wroc.roc_auc_ci(**named).struct.field("auc"),
             wroc.cost_partial_auc(cost_fn=0.3, **named).struct.field("area"),
             wroc.confusion_matrix(
                 threshold=wroc.rules.youden(), **named, metrics="all"
             ).struct.field("threshold", "tpr"),
-            wroc.brier_score(**named).struct.unnest(),
+            wroc.brier_score(**named),
         )
         for frame in (scaled, rows)
     )

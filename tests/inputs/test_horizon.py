@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:limits may be too narrow")
 CALLS = TABLES | OF_ONE_SCORE
 COLUMNS = ["horizon_label", "horizon_weight", "horizon_status"]
 OUTCOME: dict[str, Any] = {"label": "horizon_label", "score": "s", "weight": "horizon_weight"}
-LOSS = wroc.brier_score("horizon_label", "s", weight="horizon_weight").struct.field("brier_score")
+LOSS = wroc.brier_score("horizon_label", "s", weight="horizon_weight")
 EVENT, NONE, CENSORED = "event", "no event", "censored"
 
 A = pl.DataFrame(

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import polars as pl
 import pytest
+from calls import one_metric
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.exceptions import InvalidOperationError
@@ -61,7 +62,7 @@ def frame_of(rows: list[Row]) -> pl.DataFrame:
 def alone() -> dict[str, pl.Expr]:
     """Each metric of EVERYTHING as the function that gives it by itself."""
     found: dict[str, pl.Expr]
-    found = {name: getattr(wroc, name)("y", "s", weight="w") for name in NAMES}
+    found = {name: one_metric(name, weight="w") for name in NAMES}
     for name, options in AREAS.items():
         found[name] = wroc.partial_auc("y", "s", weight="w", **options)
     for name, options in COSTS.items():
@@ -72,7 +73,7 @@ def alone() -> dict[str, pl.Expr]:
 
 
 def one(frame: pl.DataFrame, name: str) -> float:
-    value: float = frame.select(getattr(wroc, name)("y", "s", weight="w")).item()
+    value: float = frame.select(one_metric(name, weight="w")).item()
     return value
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from calls import one_metric
 from hulls import DENSITIES, Density, h_measure, hull_auc, path
 from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
@@ -83,13 +84,13 @@ def test_unknown_density() -> None:
         ValueError,
         match=r"^`density` must be one of 'beta22', .*; found 'beta'; did you mean 'beta22'\?$",
     ):
-        wroc.h_measure("y", "s", density=other)
+        wroc.HMeasure(density=other)
 
 
 MEASURES = [
-    wroc.roc_hull_auc("y", "s", weight="w"),
-    wroc.h_measure("y", "s", weight="w"),
-    wroc.h_measure("y", "s", weight="w", density="hmeasure").alias("h"),
+    one_metric("roc_hull_auc", weight="w").alias("hull"),
+    one_metric("h_measure", weight="w").alias("beta22"),
+    one_metric(wroc.HMeasure(density="hmeasure"), weight="w").alias("hmeasure"),
 ]
 
 
