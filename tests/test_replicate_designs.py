@@ -178,10 +178,9 @@ def test_differences_are_those_of_each_replicate(survey: pl.DataFrame, engine: E
     plan = wroc.compare(survey.lazy(), "y", models, weight="w", design=SOME, method="delong")
     row = plan.collect(engine=engine).row(0, named=True)
     each = [wroc.compare(frame, "y", models, weight="w") for frame in with_each_weight(survey)]
-    se = spread([one["difference"].item() for one in each], row["difference"])
-    assert row["difference_se"] == pytest.approx(se)
-    assert row["z"] == pytest.approx(row["difference"] / se)
-    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(row["z"]), 5))
+    se = spread([one["gap"].item() for one in each], row["gap"])
+    assert row["gap_se"] == pytest.approx(se)
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(row["gap"] / row["gap_se"]), 5))
 
 
 @pytest.mark.parametrize("span", [{"fpr": (0.05, 0.3)}, {"tpr": (0.7, 1.0)}])

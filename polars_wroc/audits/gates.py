@@ -34,7 +34,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
-from polars_wroc.metrics.compare import COMPARISON_COLUMNS
+from polars_wroc.metrics.compare import PAIR, PAIR_COLUMNS
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.thresholds.registry import GAP_RATES
@@ -106,12 +106,11 @@ OF_CHANGES = Judged(
     columns=CHANGE_NUMBERS,
     measured=True,
 )
-_PAIR = ("model_a", "model_b")
 OF_PAIRS = Judged(
     what="the comparisons",
-    example="auc.difference<0",
+    example="auc.gap<0",
     metrics=[ROC_AUC.column],
-    columns=[name for name in COMPARISON_COLUMNS if name not in _PAIR],
+    columns=[name for name in PAIR_COLUMNS if name not in (*PAIR, "metric")],
 )
 
 
@@ -358,13 +357,12 @@ def _place(row: dict[str, Any], *, several: bool) -> str:
 
 def judged_pairs(table: pl.DataFrame) -> pl.DataFrame:
     """Lay out the table of `compare` as rows of a metric."""
-    groups = table.columns[: -len(COMPARISON_COLUMNS)]
+    groups = table.columns[: -len(PAIR_COLUMNS)]
     texts = [pl.col(name).cast(pl.String).fill_null(MISSING) for name in groups]
     segment = pl.concat_str(texts, separator=", ") if groups else pl.lit(OVERALL)
     return table.select(
         pl.lit(", ".join(groups) or OVERALL).alias("attribute"),
         segment.alias("segment"),
-        pl.lit(ROC_AUC.column).alias("metric"),
-        pl.format("{} and {}", *_PAIR).alias("pair"),
-        pl.exclude(*groups, *_PAIR),
+        pl.format("{} and {}", *PAIR).alias("pair"),
+        pl.exclude(*groups, *PAIR),
     )

@@ -34,6 +34,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.groups.release_check import WORSE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.inputs.metric import MINUS, Metric
+from polars_wroc.metrics.compare import PAIR
 
 # Columns of the drawn rows. Gaps are in points, whatever they are of.
 VALUE, LOW, HIGH = "__value", "__low", "__high"
@@ -52,7 +53,6 @@ _DRAWN = (
 SIGNIFICANT, _NOT_SIGNIFICANT, _UNTESTED = "significant", "not significant", "not tested"
 # The name of a segment with that of its attribute.
 NAMED = pl.format("{} = {}", "attribute", pl.col("segment").fill_null(MISSING))
-_PAIR = ("model_a", "model_b")
 _MAKERS = (
     "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `worst_segments`, `compare`, "
     "`audit_changes` or `release_check`"
@@ -132,8 +132,8 @@ def read_estimates(
         margin = checks.number("margin", margin, low=0, high=1, open_ends=True)
     table = read_table("table", table, _MAKERS)
     names = set(table.columns)
-    if {*_PAIR, "difference"} <= names:
-        return _of_pairs(table, metric, level or 0.95)
+    if {*PAIR, "gap_se"} <= names:
+        return _of_pairs(table, metric)
     if {"measure", "change"} <= names:
         return _of_changes(table, metric, show, level or 0.95)
     missing = [name for name in (*AUDIT_KEYS, MODEL, *_COMPARED) if name not in names]
@@ -429,23 +429,20 @@ def _named(
     return read_groups("table", named, drawn, _MAKERS, missing)
 
 
-def _of_pairs(table: pl.DataFrame, metric: str | Sequence[str], level: float) -> Estimates:
+def _of_pairs(table: pl.DataFrame, metric: str | Sequence[str]) -> Estimates:
     """Read the table of `compare`: a panel for each pair of scores, if there are groups."""
     if metric != "auc":
         checks.reject("metric", "be 'auc' for the table of `compare`", repr(metric))
-    groups = table.columns[: table.columns.index(_PAIR[0])]
+    groups = table.columns[: table.columns.index(MODEL)]
     pair = unlike("comparison", groups)
-    different = (pl.col("p_adjusted") <= 1 - level).fill_null(value=False)
-    said = pl.when(different).then(pl.lit(DIFFERENT)).otherwise(pl.lit(TOO_LITTLE))
-    verdict = pl.when(pl.col("difference").is_not_null()).then(said)
     rows = table.with_columns(
-        *_numbers("difference", 100),
+        *_numbers("gap", 100),
         pl.col("n").alias(ROWS),
         pl.col("p_adjusted").alias(P_ADJUSTED),
-        verdict.alias(VERDICT),
-        verdict.alias(REMARK),
+        pl.col("verdict").alias(VERDICT),
+        pl.col("verdict").alias(REMARK),
     )
-    names = pl.format(f"{{}} {MINUS} {{}}", *map(pl.col, _PAIR))
+    names = pl.format(f"{{}} {MINUS} {{}}", *map(pl.col, PAIR))
     what = "Difference in AUC"
     return Estimates(
         *_named(rows, {name: pl.col(name) for name in groups} | {pair: names}),

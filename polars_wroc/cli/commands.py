@@ -341,7 +341,7 @@ def run_compare(options: argparse.Namespace) -> None:
     gates = _gates(options, OF_PAIRS)
     source = sources.source_of(options)
     table = _computed(options, source, "compare", **_given(options, "method adjust"))
-    _check_positives(options, source, found=bool(table["auc_a"].count()))
+    _check_positives(options, source, found=bool(table["value"].count()))
     shown = partial(tables.pairs_shown, table, options.level)
     show = partial(results.show_table, "gap_chart", table, options, shown, level=options.level)
     results.present(judged(gates, judged_pairs(table)), show, options)

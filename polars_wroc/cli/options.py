@@ -167,7 +167,7 @@ COMMANDS = {
         "compare a new score with the old one",
         "polars-wroc compare loans.parquet --label repaid --score old --score new",
         {
-            "fail_if": "LIMIT: for any pair of scores: auc.difference_high<0 (the first is surely "
+            "fail_if": "LIMIT: for any pair of scores: auc.gap_high<0 (the first is surely "
             "worse), auc.difference<-0.02, or another number of the table",
         },
     ),

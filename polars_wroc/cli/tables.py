@@ -32,6 +32,7 @@ from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS, REPEATS
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
+from polars_wroc.metrics.compare import PAIR
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
 
@@ -44,10 +45,10 @@ def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
     """Say which pairs of scores have different AUCs."""
     significant = (pl.col("p_adjusted") <= 1 - level).fill_null(value=False)
     tested = table.drop_nulls("p_adjusted").height
-    found = table.filter(significant).sort(pl.col("difference").abs(), descending=True)
+    found = table.filter(significant).sort(pl.col("gap").abs(), descending=True)
     if found.is_empty():
         return f"No score is shown to have a higher AUC than another ({many(tested, 'test')})."
-    groups = [key for key in keys if key not in ("model_a", "model_b")]
+    groups = [key for key in keys if key not in PAIR]
     start = "{}: " if groups else "{}"
     rows = found.iter_rows(named=True)
     names = [start.format(place(row, groups)) + _order(row) for row in rows]
@@ -181,10 +182,10 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
 
 def _order(row: dict[str, Any]) -> str:
     """Name two scores, the one with the higher AUC first."""
-    higher, lower = row["model_a"], row["model_b"]
-    if row["difference"] < 0:
+    higher, lower = row["model"], row["reference"]
+    if row["gap"] < 0:
         higher, lower = lower, higher
-    return f"{higher} is above {lower} by {abs(row['difference']):.3f}"
+    return f"{higher} is above {lower} by {abs(row['gap']):.3f}"
 
 
 def place(row: dict[str, Any], keys: Sequence[str]) -> str:
@@ -274,9 +275,9 @@ def aucs_shown(table: pl.DataFrame) -> list[Shown]:
 
 def pairs_shown(table: pl.DataFrame, level: float) -> list[Shown]:
     """Show which AUCs of pairs of scores differ."""
-    keys = _before(table, "auc_a")
-    limits = _limits(table, "difference_low", "difference_high", "interval")
-    columns: _Columns = ["difference", limits, "p_adjusted", "auc_a", "auc_b", "n"]
+    keys = _before(table, "metric")
+    limits = _limits(table, "gap_low", "gap_high", "interval")
+    columns: _Columns = ["gap", limits, "p_adjusted", "value", "reference_value", "n"]
     heading, verdict = f"differences between AUCs{_by(keys)}", of_pairs(table, keys, level)
     return [_shown(heading, table, columns, keys, 3, verdict)]
 
@@ -451,7 +452,7 @@ def attributes_of(table: pl.DataFrame) -> list[str]:
 
 def _by(keys: Sequence[str]) -> str:
     """Name what tells groups apart, but for scores."""
-    groups = [key for key in keys if key not in (MODEL, "model_a", "model_b")]
+    groups = [key for key in keys if key not in (MODEL, *PAIR)]
     return f" by {listed(groups)}" if groups else ""
 
 

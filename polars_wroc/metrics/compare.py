@@ -15,7 +15,7 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.checks import Limit
-from polars_wroc.inputs.columns import IntoColumn, IntoWeight
+from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.metrics.paired_aucs import (
@@ -24,34 +24,30 @@ from polars_wroc.metrics.paired_aucs import (
     place_scores,
     require_all_scores,
 )
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, check_level, read_columns, table_of
-from polars_wroc.stats.families import Adjustment, adjust_p_values
+from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE, Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.means import Difference
 from polars_wroc.stats.paired import unpaired_delong
 
 ComparisonMethod: TypeAlias = Literal["delong"]
 
-_NUMBERS = (
-    "auc_a",
-    "auc_b",
-    "difference",
-    "difference_se",
-    "difference_low",
-    "difference_high",
-    "z",
-    "p_value",
-    "p_adjusted",
-)
+# The scores of a row, and the metric that they are compared by.
+PAIR = (MODEL, "reference")
+_VALUES = ("value", "reference_value", "gap", "gap_low", "gap_high")
+_TESTS_OF_GAPS = ("gap_se", "p_value", "p_adjusted")
 _SCHEMA: dict[str, type[pl.DataType]] = {
-    "model_a": pl.String,
-    "model_b": pl.String,
-    **dict.fromkeys(_NUMBERS, pl.Float64),
+    **dict.fromkeys((*PAIR, "metric"), pl.String),
+    **dict.fromkeys(_VALUES, pl.Float64),
+    **dict.fromkeys(("verdict", "reason"), pl.String),
+    **dict.fromkeys(_TESTS_OF_GAPS, pl.Float64),
     "n": pl.Int64,
     "n_missing": pl.Int64,
 }
-COMPARISON_COLUMNS = tuple(_SCHEMA)
+PAIR_COLUMNS = tuple(_SCHEMA)
+UNDEFINED, NO_VARIANCE = "undefined", "no variance"
 _MOST_PAIRS = 5_000
 
 
@@ -106,16 +102,21 @@ def compare(
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group and pair of scores, sorted by the ``by`` columns, then in the order of the
-        scores. After the ``by`` columns come ``model_a, model_b`` (String), the Float64 columns
-        ``auc_a, auc_b, difference`` (a minus b), ``difference_se, difference_low, difference_high,
-        z, p_value, p_adjusted``, and ``n, n_missing`` (Int64 numbers of rows used and left out).
+        scores. After the ``by`` columns come
 
-        ``difference_se`` is the standard error that the limits rest on, and ``z`` the difference
-        divided by it, the t statistic. The AUCs and all that depends on them are null where a class
-        has no weight, and the standard error, limits, ``z`` and ``p_value`` also where the variance
-        is unknown: where cubes of weights overflow or underflow; where a design leaves it open; by
-        ``"delong"`` where a class has one row. Two columns with the same scores in all rows differ
-        by 0, with limits of 0.
+        - ``model``, ``reference`` (String): the two scores, and ``metric``, which is ``"auc"``;
+        - ``value``, ``reference_value`` (Float64): their AUCs, and ``gap, gap_low, gap_high``: the
+          first minus the second, with its limits;
+        - ``verdict`` (String): ``"different"`` where the adjusted p-value is significant, else
+          ``"inconclusive"``, and ``reason`` (String), why there is no test;
+        - ``gap_se, p_value, p_adjusted`` (Float64): the standard error that the limits rest on, and
+          the test, whose statistic is ``gap / gap_se``;
+        - ``n, n_missing`` (Int64): numbers of rows used and left out.
+
+        The AUCs and all that depends on them are null where a class has no weight, and the standard
+        error, limits and ``p_value`` also where the variance is unknown: where cubes of weights
+        overflow or underflow; where a design leaves it open; by ``"delong"`` where a class has one
+        row. Two columns with the same scores in all rows differ by 0, with limits of 0.
 
     Raises
     ------
@@ -160,15 +161,15 @@ def compare(
     ...     }
     ... )
     >>> result = wroc.compare(df, "y", ["old", "new"])
-    >>> result.select("model_a", "model_b", pl.col("difference", "difference_se").round(3))
-    shape: (1, 4)
-    ┌─────────┬─────────┬────────────┬───────────────┐
-    │ model_a ┆ model_b ┆ difference ┆ difference_se │
-    │ ---     ┆ ---     ┆ ---        ┆ ---           │
-    │ str     ┆ str     ┆ f64        ┆ f64           │
-    ╞═════════╪═════════╪════════════╪═══════════════╡
-    │ old     ┆ new     ┆ -0.222     ┆ 0.335         │
-    └─────────┴─────────┴────────────┴───────────────┘
+    >>> result.select("model", "reference", pl.col("gap", "gap_se").round(3), "verdict")
+    shape: (1, 5)
+    ┌───────┬───────────┬────────┬────────┬──────────────┐
+    │ model ┆ reference ┆ gap    ┆ gap_se ┆ verdict      │
+    │ ---   ┆ ---       ┆ ---    ┆ ---    ┆ ---          │
+    │ str   ┆ str       ┆ f64    ┆ f64    ┆ str          │
+    ╞═══════╪═══════════╪════════╪════════╪══════════════╡
+    │ old   ┆ new       ┆ -0.222 ┆ 0.335  ┆ inconclusive │
+    └───────┴───────────┴────────┴────────┴──────────────┘
     """
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
     if method is not None:
@@ -224,7 +225,16 @@ def _compare_scores(
     same = [have_same_scores(complete, *pair) for pair in pairs]
     table = _compare_pairs(placed, pairs, same, test, complete.level(level))
     p_adjusted = adjust_p_values(table["p_value"].to_numpy(), adjust)
-    return table.with_columns(p_adjusted=p_adjusted)
+    known, has_test = (~pl.col(name).is_nan() for name in ("gap", "p_value"))
+    is_different = pl.lit(pl.Series(p_adjusted <= complete.level(level).error))
+    verdict = pl.when(is_different).then(pl.lit(DIFFERENT)).otherwise(pl.lit(INCONCLUSIVE))
+    reason = pl.when(known).then(pl.lit(NO_VARIANCE)).otherwise(pl.lit(UNDEFINED))
+    table = table.with_columns(
+        pl.when(known).then(verdict).alias("verdict"),
+        pl.when(~has_test).then(reason).alias("reason"),
+        p_adjusted=p_adjusted,
+    )
+    return table.select(*keys, *_SCHEMA)
 
 
 def _compare_pairs(
@@ -240,7 +250,7 @@ def _compare_pairs(
     """
     aucs = {model: 1 - placed.complement(model) for model in placed.misranked}
     enough = level.enough(*placed.n)
-    found: dict[str, list[Array]] = {name: [] for name in _NUMBERS if name != "p_adjusted"}
+    found: dict[str, list[Array]] = {name: [] for name in (*_VALUES, "gap_se", "p_value")}
     for (one, other), is_same in zip(pairs, same, strict=True):
         difference = test(placed, one, other)
         if is_same:
@@ -248,13 +258,12 @@ def _compare_pairs(
         limits = difference.limits(level.quantile(difference.df))
         low, high = np.maximum(limits.low, -1.0), np.minimum(limits.high, 1.0)
         row = {
-            "auc_a": aucs[one],
-            "auc_b": aucs[other],
-            "difference": difference.value,
-            "difference_se": difference.error,
-            "difference_low": np.where(enough, low, np.nan),
-            "difference_high": np.where(enough, high, np.nan),
-            "z": difference.z,
+            "value": aucs[one],
+            "reference_value": aucs[other],
+            "gap": difference.value,
+            "gap_low": np.where(enough, low, np.nan),
+            "gap_high": np.where(enough, high, np.nan),
+            "gap_se": difference.error,
             "p_value": np.where(enough, difference.p_value(level), np.nan),
         }
         for name, values in row.items():
@@ -265,8 +274,9 @@ def _compare_pairs(
     segments = len(n)
     segment = np.repeat(np.arange(segments), len(pairs))
     columns = {
-        "model_a": [one for one, _ in pairs] * segments,
-        "model_b": [other for _, other in pairs] * segments,
+        MODEL: [one for one, _ in pairs] * segments,
+        "reference": [other for _, other in pairs] * segments,
+        "metric": [ROC_AUC.column] * (segments * len(pairs)),
         **numbers,
         "n": n[segment],
         "n_missing": placed.missing[segment],

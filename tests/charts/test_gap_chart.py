@@ -86,11 +86,11 @@ def test_verdict_is_that_of_the_table(rows: pl.DataFrame, metric: Any) -> None:
 
 @pytest.mark.parametrize("level", sweep([0.5, 0.95, 0.999]))
 def test_scores_are_different_by_the_adjusted_p_value(rows: pl.DataFrame, level: float) -> None:
-    table = wroc.compare(rows, "y", ["s", "t"], by="g")
-    found = drawn(in_rows(table, level=level))
+    table = wroc.compare(rows, "y", ["s", "t"], by="g", level=level)
+    found = drawn(in_rows(table))
     expected = [
         None if difference is None else DIFFERENT if p is not None and p <= 1 - level else LITTLE
-        for difference, p in table.select("difference", "p_adjusted").rows()
+        for difference, p in table.select("gap", "p_adjusted").rows()
     ]
     assert found["__verdict"].to_list() == expected
     assert {DIFFERENT, LITTLE} <= set(expected)
@@ -345,9 +345,9 @@ def test_differences_between_scores_have_a_panel_for_each_pair(rows: pl.DataFram
     scores = [("s", "t"), ("s", "u"), ("t", "u")]
     assert pairs == [f"{a} \N{MINUS SIGN} {b}" for a, b in scores]
     for panel, (first, second) in zip(spec["vconcat"], scores, strict=True):
-        expected = table.filter(model_a=first, model_b=second)
+        expected = table.filter(model=first, reference=second)
         shown = spec["datasets"][panel["data"]["name"]]
-        columns = ("difference", "difference_low", "difference_high", "p_adjusted")
+        columns = ("gap", "gap_low", "gap_high", "p_adjusted")
         for name, column in zip(PARTS.values(), columns, strict=True):
             factor = 1 if column == "p_adjusted" else 100
             assert [row[name] for row in shown] == (expected[column] * factor).to_list()

@@ -229,7 +229,7 @@ def test_json_on_standard_output(
 
 
 PRINTED = {
-    "compare --score t": ["model_a", "model_b", "difference", "interval", "p_adjusted"],
+    "compare --score t": ["model", "reference", "gap", "interval", "p_adjusted"],
     "gaps --attribute g": ["attribute", "segment", "n", "auc", "gap,", "points"],
     "gaps --attribute g --threshold 0.5 --metric fpr": [
         "attribute",
@@ -270,7 +270,7 @@ def told(call: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     pair = wroc.compare(rows, "y", ["s", "t"], weight="w").row(0, named=True)
-    said = f"1 of 1 pair of AUCs differs: s is above t by {pair['difference']:.3f}."
+    said = f"1 of 1 pair of AUCs differs: s is above t by {pair['gap']:.3f}."
     assert told("compare --score t", capsys) == said
     gaps = wroc.group_gaps(rows, **GIVEN, attributes="g", threshold=0.5)
     for metric, name in (("auc", "AUC"), ("npv", "negative predictive value")):
@@ -502,7 +502,7 @@ def test_gates_on_paired_comparisons(
 ) -> None:
     call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", *by]
     table = wroc.compare(rows, "y", ["s", "t"], weight="w", by="g" if by else None)
-    for name, limit in (("difference_low", 0.0), ("difference", 0.15), ("p_value", 0.5)):
+    for name, limit in (("gap_low", 0.0), ("gap", 0.15), ("p_value", 0.5)):
         met = table.filter(pl.col(name) > limit).rows(named=True)
         gate = f"auc.{name}>{limit:g}"
         assert main([*call, "--fail-if", gate]) == (1 if met else 0)
@@ -514,15 +514,15 @@ def test_gates_on_paired_comparisons(
         among = f" in {len(met)} of {table.height} pairs" if by else ""
         expected = f"polars-wroc: FAILED auc.{name} > {limit:g}{among}: {found}\n"
         assert err == (expected if met else "")
-    assert main([*call, "--fail-if", "auc.difference_hgh<0"]) == 2
-    assert "did you mean 'difference_high'?" in capsys.readouterr().err
+    assert main([*call, "--fail-if", "auc.gap_hgh<0"]) == 2
+    assert "did you mean 'gap_high'?" in capsys.readouterr().err
 
 
 def test_scores_that_rank_alike_pass_a_gate(folder: Path, rows: pl.DataFrame) -> None:
     rows.with_columns(t=pl.col("s") / 2).write_parquet(folder / "rows.parquet")
     call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", "--fail-if"]
-    assert main([*call, "auc.difference_high<0"]) == 0
-    assert main([*call, "auc.difference_high<0.01"]) == 1
+    assert main([*call, "auc.gap_high<0"]) == 0
+    assert main([*call, "auc.gap_high<0.01"]) == 1
 
 
 def test_smooth_calibration_curves(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

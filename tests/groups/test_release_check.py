@@ -214,11 +214,7 @@ def test_aucs_are_tested_as_by_compare(options: dict[str, Any]) -> None:
         options = options | {"design": design}
     table = check(rows, attributes="g", adjust="none", **options)
     names = {
-        "value": "auc_a",
-        "reference_value": "auc_b",
-        "gap": "difference",
-        "gap_low": "difference_low",
-        "gap_high": "difference_high",
+        **{name: name for name in ("value", "reference_value", "gap", "gap_low", "gap_high")},
         "p_value": "p_value",
     }
     for by, of_rows in ((None, table.head(1)), ("g", table.tail(-1))):
@@ -420,7 +416,7 @@ def test_equal_aucs_of_other_orders_have_a_variance() -> None:
     assert found["gap_high"] > 0.3
     assert found["reason"] is None
     other = wroc.compare(rows, "y", ["old", "new"], method="delong")
-    assert other["difference_se"].item() == pytest.approx(0.5)
+    assert other["gap_se"].item() == pytest.approx(0.5)
     assert other["p_value"].item() == pytest.approx(1)
 
 

@@ -168,9 +168,9 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         r"^`score` must hold two or more columns to compare; found \['s'\]$",
     ),
     "comparison named like the models": (
-        lambda f: UNTYPED.compare(f, "y", ["s", "w"], by=pl.col("g").alias("model_a")),
+        lambda f: UNTYPED.compare(f, "y", ["s", "w"], by=pl.col("g").alias("model")),
         ValueError,
-        r"^`by` must not take the name of a result column; found 'model_a'",
+        r"^`by` must not take the name of a result column; found 'model'",
     ),
     "adjusted comparison": (
         lambda f: UNTYPED.compare(f, "y", ["s", "w"], adjust="bonferroni"),
@@ -236,7 +236,7 @@ TABLES: dict[str, tuple[Callable[..., Any], str]] = {
     "threshold_metrics with intervals": (partial(wroc.threshold_metrics, level=0.9), "ppv_high"),
     "summary in clusters": (partial(wroc.summary, design="g"), "auc_se"),
     "roc_curve with a band": (partial(wroc.roc_curve, band="pointwise"), "tpr_high"),
-    "compare": (_compare, "model_a"),
+    "compare": (_compare, "model"),
     "group_gaps": (_gaps, "auc_gap_p_adjusted"),
     "roc_point": (partial(wroc.roc_point, fpr=0.5), "tpr_low"),
     "roc_point at tpr": (partial(wroc.roc_point, tpr=0.5), "fpr_high"),

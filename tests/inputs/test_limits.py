@@ -115,11 +115,11 @@ def test_many_pairs_are_those_of_two_scores_each() -> None:
     columns = {f"s{i}": pl.col("s") * (i % 3 - 1) + pl.col("y") * i for i in range(12)}
     frame = rows_of(20).with_columns(**columns)
     together = wroc.compare(frame, "y", list(columns), adjust="none")
-    assert together.select("model_a", "model_b").rows() == [
+    assert together.select("model", "reference").rows() == [
         (a, b) for i, a in enumerate(columns) for b in list(columns)[i + 1 :]
     ]
-    for row in together.partition_by("model_a", "model_b")[::9]:
-        pair = row.select("model_a", "model_b").row(0)
+    for row in together.partition_by("model", "reference")[::9]:
+        pair = row.select("model", "reference").row(0)
         assert_frame_equal(row, wroc.compare(frame, "y", list(pair), adjust="none"))
 
 

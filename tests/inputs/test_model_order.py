@@ -116,7 +116,7 @@ def test_models_keep_the_order_of_the_caller(
 def test_pairs_of_models_keep_the_order_of_the_caller(scored: pl.DataFrame) -> None:
     found = wroc.compare(scored, "y", MODELS, weight="w", by="g")
     for _, rows in found.group_by("g", maintain_order=True):
-        assert rows.select("model_a", "model_b").rows() == PAIRS
+        assert rows.select("model", "reference").rows() == PAIRS
 
 
 @pytest.mark.slow

@@ -24,22 +24,24 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
 COLUMNS = [
-    "model_a",
-    "model_b",
-    "auc_a",
-    "auc_b",
-    "difference",
-    "difference_se",
-    "difference_low",
-    "difference_high",
-    "z",
+    "model",
+    "reference",
+    "metric",
+    "value",
+    "reference_value",
+    "gap",
+    "gap_low",
+    "gap_high",
+    "verdict",
+    "reason",
+    "gap_se",
     "p_value",
     "p_adjusted",
     "n",
     "n_missing",
 ]
-TEST = ["difference", "difference_se", "difference_low", "difference_high", "z", "p_value"]
-FLOATS = ["auc_a", "auc_b", *TEST, "p_adjusted"]
+TEST = ["gap", "gap_se", "gap_low", "gap_high", "p_value"]
+FLOATS = ["value", "reference_value", *TEST, "p_adjusted"]
 
 Row: TypeAlias = tuple[bool, int, int, int, int]
 
@@ -185,12 +187,12 @@ def assert_is_test_of(
     """Check interval, ``z`` and p-value of a difference; the limits end at -1 and 1."""
     se = float(np.sqrt(variance))
     margin = stats.t.ppf((1 + level) / 2, df) * se
-    assert found["difference"] == pytest.approx(difference, abs=1e-12)
-    assert found["difference_se"] == pytest.approx(se, abs=1e-12)
-    limits = found["difference_low"], found["difference_high"]
+    assert found["gap"] == pytest.approx(difference, abs=1e-12)
+    assert found["gap_se"] == pytest.approx(se, abs=1e-12)
+    limits = found["gap_low"], found["gap_high"]
     expected = max(difference - margin, -1), min(difference + margin, 1)
     assert limits == pytest.approx(expected, abs=1e-11)
-    assert found["z"] == pytest.approx(difference / se, rel=1e-9, abs=1e-10)
+
     p_value = 2 * stats.t.sf(abs(difference / se), df)
     assert found["p_value"] == pytest.approx(p_value, rel=1e-9, abs=0)
 
@@ -239,7 +241,7 @@ def test_delongs_tests_are_those_of_proc(frame: pl.DataFrame) -> None:
         for weight in (None, wroc.frequency(pl.lit(1)), pl.lit(0.3)):
             found = compared(frame, weight=weight, **options)
             assert_is_test_of(found, *expected)
-            assert (found["model_a"], found["model_b"]) == ("a", "b")
+            assert (found["model"], found["reference"]) == ("a", "b")
             assert (found["n"], found["n_missing"]) == (frame.height, 0)
 
 
@@ -264,7 +266,7 @@ BY_HAND: dict[tuple[str | None, str | None], tuple[float, ...]] = {
 @pytest.mark.parametrize(("weight", "method"), BY_HAND)
 def test_numbers_by_hand(weight: str | None, method: Any) -> None:
     found = compared(WORKED, "new", "old", weight=weight, method=method)
-    numbers = [found[name] for name in ("difference", "difference_se", *TEST[2:4], "p_value")]
+    numbers = [found[name] for name in ("gap", "gap_se", *TEST[2:4], "p_value")]
     numbers[1] **= 2
     assert numbers == pytest.approx(BY_HAND[weight, method], abs=1e-10)
 
@@ -274,12 +276,12 @@ def test_sixty_rows_by_hand() -> None:
     old = np.random.default_rng(1).normal(size=60) + y
     frame = pl.DataFrame({"y": y, "old": old, "new": old + 0.2 * np.sin(np.arange(60.0))})
     found = compared(frame, "new", "old")
-    numbers = [found[name] for name in ("difference", *TEST[2:4], "p_value")]
+    numbers = [found[name] for name in ("gap", *TEST[2:4], "p_value")]
     by_hand = (-0.0150000000, -0.0864061140, 0.0564061140, 0.6696484130)
     assert numbers == pytest.approx(by_hand, abs=1e-10)
-    assert found["difference_se"] ** 2 == pytest.approx(0.0012088014, abs=1e-10)
+    assert found["gap_se"] ** 2 == pytest.approx(0.0012088014, abs=1e-10)
     by_delong = compared(frame, "new", "old", method="delong")
-    assert by_delong["difference_se"] ** 2 == pytest.approx(0.0002695007, abs=1e-10)
+    assert by_delong["gap_se"] ** 2 == pytest.approx(0.0002695007, abs=1e-10)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -324,7 +326,7 @@ def test_clusters_add_up_the_changes_of_their_rows(
 def test_clusters_of_one_row_have_the_variance_of_rows(frame: pl.DataFrame) -> None:
     expected = definition(frame, "a", "b", weight="w")
     found = compared(frame, weight="w", design=pl.int_range(pl.len()))
-    assert found["difference_se"] ** 2 == pytest.approx(expected.variance, abs=1e-12)
+    assert found["gap_se"] ** 2 == pytest.approx(expected.variance, abs=1e-12)
 
 
 @given(FRAMES, st.sampled_from([0.1, 0.5, 0.95, 0.99]))
@@ -333,17 +335,17 @@ def test_significant_exactly_where_the_interval_excludes_0(
 ) -> None:
     found = compared(frame, weight="w", level=level)
     assume(abs(found["p_value"] - (1 - level)) > 1e-9)
-    excluded = found["difference_low"] > 0 or found["difference_high"] < 0
+    excluded = found["gap_low"] > 0 or found["gap_high"] < 0
     assert excluded == (found["p_value"] < 1 - level)
 
 
 def test_perfect_scores_in_opposite_orders() -> None:
     frame = pl.DataFrame({"y": [1] * 3 + [0] * 6, "a": range(9, 0, -1), "b": range(9)})
     found = compared(frame)
-    assert (found["auc_a"], found["auc_b"], found["difference"]) == (1, 0, 1)
+    assert (found["value"], found["reference_value"], found["gap"]) == (1, 0, 1)
     assert_is_test_of(found, *definition(frame, "a", "b"))
-    assert found["difference_high"] == 1
-    assert 0 < found["difference_low"] < 1
+    assert found["gap_high"] == 1
+    assert 0 < found["gap_low"] < 1
     assert 0 < found["p_value"] < 0.05
 
 
@@ -363,18 +365,18 @@ def test_every_pair_of_three_scores_in_every_group(
     pairs = [("b", "a"), ("b", "c"), ("a", "c")]
     expected = [(name, rows, pair) for name, rows in groups(models) for pair in pairs]
     for row, (name, rows, (a, b)) in zip(found.rows(named=True), expected, strict=True):
-        assert (row["g"], row["model_a"], row["model_b"]) == (name, a, b)
+        assert (row["g"], row["model"], row["reference"]) == (name, a, b)
         clusters = models["house"].n_unique()
         by_hand = definition(rows, a, b, weight="w", cluster=cluster, clusters=clusters)
         assert_is_test_of(row, *by_hand)
         aucs = [auc_of(rows, score, "w") for score in (a, b)]
-        assert [row["auc_a"], row["auc_b"]] == pytest.approx(aucs, abs=1e-12)
+        assert [row["value"], row["reference_value"]] == pytest.approx(aucs, abs=1e-12)
         assert row["n"] == rows.height
 
 
 def test_types_of_the_columns(models: pl.DataFrame) -> None:
     table = wroc.compare(models, "y", ["a", "b"], by="g")
-    counts, names = table.select("n", "n_missing"), table.select("g", "model_a", "model_b")
+    counts, names = table.select("n", "n_missing"), table.select("g", "model", "reference")
     assert set(table.select(FLOATS).dtypes) == {pl.Float64}
     assert set(counts.dtypes) == {pl.Int64}
     assert set(names.dtypes) == {pl.String}
@@ -399,7 +401,7 @@ def test_rows_without_all_scores_are_left_out_of_every_pair(
     there = frame.filter(pl.col("w").ne_missing(0))
     complete = there.filter(pl.col("b").is_not_nan()).drop_nulls()
     for row in plan.collect(engine=engine).rows(named=True):
-        pair = row["model_a"], row["model_b"]
+        pair = row["model"], row["reference"]
         assert_is_test_of(row, *definition(complete, *pair, weight="w"))
         assert (row["n"], row["n_missing"]) == (complete.height, there.height - complete.height)
 
@@ -459,22 +461,22 @@ def test_scores_that_rank_alike_do_not_differ(
     alike = models.with_columns(b=pl.col("a").exp())
     plan = wroc.compare(alike.lazy(), "y", ["a", "b"], **options)
     found = plan.collect(engine=engine).row(0, named=True)
-    assert [found[name] for name in ("difference", "z", "p_value", "p_adjusted")] == [0, 0, 1, 1]
-    assert found["auc_a"] == pytest.approx(found["auc_b"], rel=1e-12)
+    assert [found[name] for name in ("gap", "p_value", "p_adjusted")] == [0, 1, 1]
+    assert found["value"] == pytest.approx(found["reference_value"], rel=1e-12)
     # These rows in the same order do not show that all rows are: two pseudo-rows are not.
     weighted = models if "weight" in options else models.with_columns(w=1.0)
     share = pl.col("w") / pl.col("w").sum()
     h2 = weighted.group_by("y").agg(h2=(share**2).sum())["h2"].to_numpy()
-    assert found["difference_se"] == pytest.approx(math.sqrt((h2**2).sum() / 2))
-    assert found["difference_high"] == -found["difference_low"] > 0
+    assert found["gap_se"] == pytest.approx(math.sqrt((h2**2).sum() / 2))
+    assert found["gap_high"] == -found["gap_low"] > 0
     by_delong = wroc.compare(alike, "y", ["a", "b"], method="delong", **options)
-    assert by_delong.select(TEST).row(0) == pytest.approx((0, 0, 0, 0, 0, 1), abs=1e-9)
+    assert by_delong.select(TEST).row(0) == pytest.approx((0, 0, 0, 0, 1), abs=1e-9)
 
 
 @pytest.mark.parametrize("options", [{}, {"weight": "w"}, {"weight": "w", "design": "house"}])
 def test_equal_columns_do_not_differ(models: pl.DataFrame, options: dict[str, Any]) -> None:
     table = wroc.compare(models.with_columns(b="a"), "y", ["a", "b"], by="g", **options)
-    assert set(table.select(TEST).rows()) == {(0.0, 0.0, 0.0, 0.0, 0.0, 1.0)}
+    assert set(table.select(TEST).rows()) == {(0.0, 0.0, 0.0, 0.0, 1.0)}
 
 
 def test_difference_without_a_variance_is_tested_with_pseudo_rows() -> None:
@@ -484,7 +486,7 @@ def test_difference_without_a_variance_is_tested_with_pseudo_rows() -> None:
     variance = 2 * 0.5**2 / 2 * (16 / 18) ** 2
     assert_is_test_of(found, 0.5, variance, df=2)
     by_delong = compared(frame, method="delong")
-    assert [by_delong[name] for name in TEST] == [0.5, 0.0, 0.5, 0.5, math.inf, 0.0]
+    assert [by_delong[name] for name in TEST] == [0.5, 0.0, 0.5, 0.5, 0.0]
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 5, 6, 7, 10, 13])
@@ -494,11 +496,11 @@ def test_equal_differences_of_all_placements_have_no_variance(rows: int) -> None
     swapped = [place + 1 if place % 2 == 0 else place - 1 for place in turns]
     frame = pl.DataFrame({"y": [0, 1] * rows, "a": turns, "b": swapped})
     found = compared(frame, method="delong")
-    assert found["difference"] == pytest.approx(1 / rows)
-    assert found["difference_se"] == pytest.approx(0, abs=1e-7)
+    assert found["gap"] == pytest.approx(1 / rows)
+    assert found["gap_se"] == pytest.approx(0, abs=1e-7)
     careful = compared(frame)
     # All rows carry the difference.
-    assert careful["difference_se"] == pytest.approx(16 / (16 + rows) / rows)
+    assert careful["gap_se"] == pytest.approx(16 / (16 + rows) / rows)
 
 
 def test_one_class_has_nothing_but_counts(models: pl.DataFrame, engine: Engine) -> None:
@@ -516,7 +518,7 @@ def test_one_class_has_nothing_but_counts(models: pl.DataFrame, engine: Engine) 
 def test_one_cluster_in_a_class_has_a_difference_but_no_test(models: pl.DataFrame) -> None:
     frame = models.with_columns(house=pl.when(y=1).then(99).otherwise("house"))
     found = compared(frame, weight="w", design="house")
-    assert found["difference"] == pytest.approx(
+    assert found["gap"] == pytest.approx(
         auc_of(frame, "a", "w") - auc_of(frame, "b", "w"), abs=1e-12
     )
     assert {found[name] for name in [*TEST[1:], "p_adjusted"]} == {None}
@@ -528,19 +530,21 @@ def test_one_row_in_a_class_has_the_variance_of_pseudo_rows(models: pl.DataFrame
     assert_is_test_of(found, *definition(frame, "a", "b", weight="w"))
     for options in ({"method": "delong"}, {"paired": False}):
         without = compared(frame, weight="w", **options)
-        assert without["difference"] == pytest.approx(found["difference"], abs=1e-12)
+        assert without["gap"] == pytest.approx(found["gap"], abs=1e-12)
         assert {without[name] for name in [*TEST[1:], "p_adjusted"]} == {None}
 
 
 @pytest.mark.parametrize("options", [{}, {"weight": "w", "design": "house"}])
 def test_swapping_the_scores_flips_the_sign(models: pl.DataFrame, options: dict[str, Any]) -> None:
     found, turned = (compared(models, *pair, **options) for pair in (("a", "b"), ("b", "a")))
-    assert (turned["model_a"], turned["model_b"]) == ("b", "a")
-    assert (turned["auc_a"], turned["auc_b"]) == pytest.approx((found["auc_b"], found["auc_a"]))
-    flipped = [-found[name] for name in ("difference", "z", "difference_high", "difference_low")]
-    names = ("difference", "z", "difference_low", "difference_high")
+    assert (turned["model"], turned["reference"]) == ("b", "a")
+    assert (turned["value"], turned["reference_value"]) == pytest.approx(
+        (found["reference_value"], found["value"])
+    )
+    flipped = [-found[name] for name in ("gap", "gap_high", "gap_low")]
+    names = ("gap", "gap_low", "gap_high")
     assert [turned[name] for name in names] == pytest.approx(flipped, rel=1e-11)
-    for name in ("difference_se", "p_value"):
+    for name in ("gap_se", "p_value"):
         assert turned[name] == pytest.approx(found[name], rel=1e-10)
 
 
@@ -568,7 +572,7 @@ def test_scores_labels_and_keys_may_be_expressions(models: pl.DataFrame) -> None
     scores = [pl.col("a"), (pl.col("a") - pl.col("c")).alias("less")]
     key = (pl.col("g") == "a").alias("first")
     table = wroc.compare(models, label, scores, by=key, pos_label="yes")
-    assert table.select("first", "model_a", "model_b").rows() == [
+    assert table.select("first", "model", "reference").rows() == [
         (False, "a", "less"),
         (True, "a", "less"),
     ]
@@ -675,3 +679,15 @@ def test_bad_values_are_refused_at_collect(models: pl.DataFrame) -> None:
     mixed = pl.int_range(pl.len()) % 3 - 1
     with pytest.raises(ValueError, match=r"^`label` must hold 0 and 1 or -1 and 1"):
         wroc.compare(models, mixed, ["a", "b"])
+
+
+def test_verdicts_are_those_of_adjusted_p_values(models: pl.DataFrame) -> None:
+    table = wroc.compare(models, "y", ["a", "b", "c"], weight="w", by="g", level=0.8)
+    tested = table.drop_nulls("p_adjusted")
+    is_different = tested["p_adjusted"] <= 0.2
+    assert (tested["verdict"] == "different").to_list() == is_different.to_list()
+    assert set(tested.filter(~is_different)["verdict"]) <= {"inconclusive", "too little data"}
+    assert tested["reason"].null_count() == tested.height
+    one_class = models.with_columns(y=1)
+    row = wroc.compare(one_class, "y", ["a", "b"], weight="w").row(0, named=True)
+    assert (row["verdict"], row["reason"]) == (None, "undefined")

@@ -55,12 +55,12 @@ def better_scores(audit: AuditTables) -> list[str]:
     """Say which of two scores ranks better, by a test on the same rows."""
     sentences, alpha = [], 1 - audit.settings.level
     for row in audit.further().scores.head(_PAIRS).iter_rows(named=True):
-        if row["difference_low"] is None:
+        if row["gap_low"] is None:
             continue
-        sign = -1 if row["difference"] < 0 else 1
-        names = [(row["model_a"], row["auc_a"]), (row["model_b"], row["auc_b"])][::sign]
+        sign = -1 if row["gap"] < 0 else 1
+        names = [(row["model"], row["value"]), (row["reference"], row["reference_value"])][::sign]
         (first, auc), (second, other) = names
-        ends = sorted(sign * row[f"difference_{end}"] for end in ("low", "high"))
+        ends = sorted(sign * row[f"gap_{end}"] for end in ("low", "high"))
         limits = " to ".join(f"{end:.3f}".replace("-", MINUS) for end in ends)
         numbers = f"its AUC is {auc:.3f} against {other:.3f}, {auc - other:.3f} more ({limits})"
         if row["p_adjusted"] <= alpha:

@@ -122,11 +122,11 @@ def test_which_score_ranks_better_is_tested_on_the_same_rows() -> None:
     given: Any = {"attributes": "sex", "weight": "weight"}
     both = wroc.audit(data, "progressed", ["score_b", "score"], **given)
     row = wroc.compare(data, "progressed", ["score", "score_b"], weight="weight").to_dicts()[0]
-    low, high = row["difference_low"], row["difference_high"]
+    low, high = row["gap_low"], row["gap_high"]
     (said,) = better_scores(both)
     assert said == (
-        f"score ranks better than score_b: its AUC is {row['auc_a']:.3f} against "
-        f"{row['auc_b']:.3f}, {row['difference']:.3f} more ({low:.3f} to {high:.3f})."
+        f"score ranks better than score_b: its AUC is {row['value']:.3f} against "
+        f"{row['reference_value']:.3f}, {row['gap']:.3f} more ({low:.3f} to {high:.3f})."
     )
     like = data.with_columns(other=pl.col("score").round(1))
     (said,) = better_scores(wroc.audit(like, "progressed", ["score", "other"], **given))
