@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn, TypeVar
 import polars as pl
 
 from polars_wroc.arrays import Array
-from polars_wroc.looks import Looks
+from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 
 # Rates as columns of a plan, or as arrays.
 _RateT = TypeVar("_RateT", pl.Expr, Array)
@@ -71,29 +71,35 @@ def margin(value: object) -> float:
     return number("margin", value, low=0.0, high=1.0, open_ends=True)
 
 
-def level(value: object) -> float:
+def level(value: object) -> ConfidenceLevel:
     """Check a confidence level, of one look at the data or of repeated ones."""
-    held = number("level", value, low=0.001, high=0.9999)
     if not isinstance(value, Looks):
-        return held
+        return number("level", value, low=0.001, high=0.9999)
+    number("level", value.level, low=0.001, high=0.9999)
     if not value.is_known:
         msg = f"`level` must say how many rows were seen, as in {value.at(1000)}; found {value}"
         raise ValueError(msg)
     return value
 
 
-def refuse_looks(level: float, what: str) -> None:
+def refuse_looks(level: object, what: str) -> None:
     """Raise for a level of repeated looks, at which there is no such thing."""
     if isinstance(level, Looks):
         msg = f"`level` must be a number with {what}; found {level}"
         raise TypeError(msg)
 
 
+def level_of_one_look(value: object, what: str) -> float:
+    """Check the level of something that cannot be looked at again and again."""
+    refuse_looks(value, what)
+    return as_number(level(value))
+
+
 def optional_level(value: object) -> float | None:
-    """Check a confidence level that may be unknown, as may be how many rows were seen."""
+    """Check a confidence level that may be unknown, and return it as a number."""
     if isinstance(value, Looks) and not value.is_known:
         value = value.at(value.planned)
-    return None if value is None else level(value)
+    return None if value is None else as_number(level(value))
 
 
 def rate_range(argument: str, value: object) -> tuple[float, float]:

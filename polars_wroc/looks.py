@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, TypeAlias
 
 
-class Looks(float):
+@dataclass(frozen=True)
+class Looks:
     """A confidence level at which limits hold at all looks at growing data.
 
     Valid for data that only grow from a fixed start, such as `merge_counts` of all days so far; not
@@ -71,33 +73,27 @@ class Looks(float):
     """
 
     planned: float
-    seen: float | Literal["count"] | None
+    level: float = 0.95
+    seen: float | Literal["count"] | None = None
 
-    def __new__(
-        cls, planned: float, level: float = 0.95, seen: float | Literal["count"] | None = None
-    ) -> Self:
+    def __post_init__(self) -> None:
         """Check the numbers; a level out of range is found where it is used."""
-        known = {} if seen is None or seen == "count" else {"seen": seen}
-        for name, value in ({"planned": planned, "level": level} | known).items():
+        numbers = {"planned": self.planned, "level": self.level}
+        if self.seen is not None and self.seen != "count":
+            numbers["seen"] = self.seen
+        for name, value in numbers.items():
             if isinstance(value, bool) or not isinstance(value, Real):
                 msg = f"`{name}` must be a number; found {value!r} of type {type(value).__name__}"
                 raise TypeError(msg)
             if not 0 < value < math.inf:
                 msg = f"`{name}` must be finite and above 0; found {value!r}"
                 raise ValueError(msg)
-        looks = super().__new__(cls, level)
-        looks.planned = float(planned)
-        looks.seen = seen if seen is None or seen == "count" else float(seen)
-        return looks
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return the arguments, to pickle it."""
-        return self.planned, float(self), self.seen
+            object.__setattr__(self, name, float(value))
 
     def __repr__(self) -> str:
         """Show the arguments."""
-        seen = f"{self.seen:.15g}" if self.is_known else repr(self.seen)
-        return f"Looks({self.planned:.15g}, level={float(self):g}, seen={seen})"
+        seen = f"{self.seen:.15g}" if isinstance(self.seen, float) else repr(self.seen)
+        return f"Looks({self.planned:.15g}, level={self.level:g}, seen={seen})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers of rows, as values for JSON."""
@@ -115,4 +111,13 @@ class Looks(float):
 
     def at(self, seen: float) -> Looks:
         """Return the looks when so many rows have been seen."""
-        return Looks(self.planned, float(self), seen)
+        return Looks(self.planned, self.level, seen)
+
+
+# What functions with limits take as ``level``.
+ConfidenceLevel: TypeAlias = float | Looks
+
+
+def as_number(level: ConfidenceLevel) -> float:
+    """Return a confidence level as a number, that of all looks together if there are several."""
+    return level.level if isinstance(level, Looks) else level

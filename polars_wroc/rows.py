@@ -57,7 +57,7 @@ from polars_wroc.inputs.expressions import (
 from polars_wroc.inputs.frames import named_keys
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.inputs.rows import Rows as PlannedRows
-from polars_wroc.looks import Looks
+from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.queries import FrameT, collect, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
 from polars_wroc.stats.levels import Level
@@ -273,7 +273,7 @@ class Rows:
         used = [self.n[self.complete(model)].sum() for model in self.scores]
         return float(max([1.0, *used]))
 
-    def level(self, level: float) -> Level:
+    def level(self, level: ConfidenceLevel) -> Level:
         """Return a confidence level, which may hold at repeated looks at rows such as these."""
         if isinstance(level, Looks) and not level.is_known:
             return Level.of(level.at(self.seen()))
@@ -291,7 +291,7 @@ def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]
     return [segments, *(replace(segments, weight=weight) for weight in weights)]
 
 
-def check_level(level: float, frame: object) -> float:
+def check_level(level: ConfidenceLevel, frame: object) -> ConfidenceLevel:
     """Check a confidence level; whether the number of rows seen may still be open."""
     if isinstance(level, Looks) and not level.is_known:
         counts_rows = not isinstance(frame, pl.LazyFrame) or level.seen == "count"

@@ -21,6 +21,7 @@ from .inputs.designs import Lonely as Lonely
 from .inputs.designs import ReplicateKind as ReplicateKind
 from .inputs.horizon import Competing as Competing
 from .inputs.rows import IntoColumns as IntoColumns
+from .looks import ConfidenceLevel as ConfidenceLevel
 from .metrics.compare import ComparisonMethod as ComparisonMethod
 from .metrics.hull_metrics import Density as Density
 from .metrics.partial_auc import Baseline as Baseline

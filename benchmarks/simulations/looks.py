@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     def __str__(self) -> str:
         return f"{self.looks:,} of {self.rows}"
 
-    def levels(self, look: int) -> tuple[float, wroc.Looks]:
+    def levels(self, look: int) -> tuple[float | wroc.Looks, wroc.Looks]:
         """Return the level of one look, and that of all, planned for half of all rows."""
         planned = self.looks * self.rows / 2
         return LEVEL, wroc.Looks(planned, LEVEL, (look + 1) * self.rows)
@@ -58,7 +58,7 @@ class Design(NamedTuple):
 
     name: str
     kinds: pl.DataFrame
-    limits: Callable[[pl.DataFrame, float], pl.DataFrame]
+    limits: Callable[[pl.DataFrame, float | wroc.Looks], pl.DataFrame]
     truth: float
 
 
@@ -109,7 +109,7 @@ def rate(share: float, *, weighted: bool = False) -> Design:
     weights = WEIGHTS if weighted else (1,)
     rows = [(0, s, w, "a", each) for s, each in ((1, share), (0, 1 - share)) for w in weights]
 
-    def limits(seen: pl.DataFrame, level: float) -> pl.DataFrame:
+    def limits(seen: pl.DataFrame, level: float | wroc.Looks) -> pl.DataFrame:
         options: dict[str, Any] = {"by": "run", "metrics": [RATE], "level": level}
         found: pl.DataFrame
         if weighted:
@@ -137,7 +137,7 @@ def auc(value: float, positives: float, *, weighted: bool = False) -> Design:
     ]
     truth = float(shares[1] @ (np.cumsum(shares[0]) - shares[0] / 2))
 
-    def limits(seen: pl.DataFrame, level: float) -> pl.DataFrame:
+    def limits(seen: pl.DataFrame, level: float | wroc.Looks) -> pl.DataFrame:
         found: pl.DataFrame = counts_of(seen).summary(by="run", level=level)
         enough = pl.min_horizontal("n_pos", "n_neg") >= FEWEST
         return found.filter(enough).select("run", low="auc_low", high="auc_high")
@@ -154,7 +154,7 @@ def gap(one: float, other: float) -> Design:
         for s, each in ((1, value), (0, 1 - value))
     ]
 
-    def limits(seen: pl.DataFrame, level: float) -> pl.DataFrame:
+    def limits(seen: pl.DataFrame, level: float | wroc.Looks) -> pl.DataFrame:
         options: dict[str, Any] = {"by": ["run", "g"], "metrics": [RATE], "level": level}
         found = wroc.threshold_metrics(seen, "y", weight=COUNT, selected=SELECTED, **options)
         of_a, of_b = (found.filter(g=g) for g in "ab")

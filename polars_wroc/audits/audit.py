@@ -58,7 +58,7 @@ from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, polars_frame, read_source
 from polars_wroc.inputs.rows import Rows as PlannedRows
-from polars_wroc.looks import Looks
+from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.score_ranges import (
     Frames,
     division_of,
@@ -214,8 +214,8 @@ class _Source:
     division: Division | None
 
     def measure(
-        self, plan: AuditPlan, level: float, complete: Sequence[str]
-    ) -> tuple[Measured, float]:
+        self, plan: AuditPlan, level: ConfidenceLevel, complete: Sequence[str]
+    ) -> tuple[Measured, ConfidenceLevel]:
         """Return the tables of rows with a value of some groups, and the level at the rows seen."""
         if self.rows is None:
             assert self.division is not None
@@ -257,7 +257,7 @@ def audit(
     margin: float = MARGIN,
     min_rows: int = 30,
     min_cell: int | None = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     method: AucMethod = "score",
     adjust: Adjustment = "holm",
     bins: int | None = None,

@@ -36,7 +36,7 @@ from polars_wroc.charts.options import Show
 from polars_wroc.checks import reject_type
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, GAP_METRICS, IMPACT_RATIO, few_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
-from polars_wroc.looks import Looks
+from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.families import Adjustment, adjust_p_values
@@ -63,7 +63,7 @@ class Audited(NamedTuple):
 
     table: pl.DataFrame
     segments: pl.DataFrame
-    level: float
+    level: ConfidenceLevel
     min_rows: int
 
 
@@ -90,8 +90,8 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
         segments = _columns_of(
             audit["segments"], SEGMENT_COLUMNS, (*ALL_KEYS, *_COUNTS, "n_neg", *_WEIGHTS)
         )
-        level, looks = float(settings["level"]), settings.get("looks")
-        level = Looks(**looks, level=level) if looks else level
+        confidence, looks = float(settings["level"]), settings.get("looks")
+        level = Looks(**looks, level=confidence) if looks else confidence
         min_rows = int(settings["min_rows"])
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or table in it"
@@ -171,14 +171,14 @@ class Changes(NamedTuple):
     adjust: Adjustment
 
     @property
-    def level(self) -> float:
+    def level(self) -> ConfidenceLevel:
         """The confidence level of both audits."""
         return self.after.level
 
     @property
     def significant(self) -> pl.Expr:
         """Whether a change is significant."""
-        return (pl.col("p_adjusted") <= 1 - self.level).fill_null(value=False)
+        return (pl.col("p_adjusted") <= 1 - as_number(self.level)).fill_null(value=False)
 
     @property
     def several(self) -> bool:
@@ -358,7 +358,9 @@ def _estimates(audit: Audited) -> pl.DataFrame:
     return in_order.with_row_index(_PLACE)
 
 
-def _measure_changes(table: pl.DataFrame, level: float, adjust: Adjustment) -> pl.DataFrame:
+def _measure_changes(
+    table: pl.DataFrame, level: ConfidenceLevel, adjust: Adjustment
+) -> pl.DataFrame:
     """Subtract estimates, with limits and tests that agree with them."""
 
     def read(end: str = "") -> tuple[Array, Limits]:
@@ -391,7 +393,7 @@ def _measure_changes(table: pl.DataFrame, level: float, adjust: Adjustment) -> p
     return table.with_columns(pl.DataFrame(numbers, nan_to_null=True))
 
 
-def _finding(level: float) -> pl.Expr:
+def _finding(level: ConfidenceLevel) -> pl.Expr:
     """Say which gaps changed, and which are different in one of the audits only."""
     # Null where a gap has no verdict, which is then neither different nor alike.
     after, before = (pl.col(name) == "different" for name in ("verdict", "verdict_before"))
@@ -404,7 +406,7 @@ def _finding(level: float) -> pl.Expr:
         pl.coalesce(pl.when(holds).then(pl.lit(name)) for name, holds in zip(*cases, strict=True))
         for cases in ((CHANGED, kinds), (SHOWN, (found, lost)))
     )
-    changed = pl.col("p_adjusted") <= 1 - level
+    changed = pl.col("p_adjusted") <= 1 - as_number(level)
     known = (pl.col("measure") != VALUE) & pl.col("change").is_not_null()
     finding = pl.when(changed).then(of_change).otherwise(of_detection)
     return pl.when(known).then(finding).alias("verdict")

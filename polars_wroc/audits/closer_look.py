@@ -136,7 +136,7 @@ class CloserLook:
     ) -> Iterator[pl.DataFrame]:
         """Find the ranges of scores of segments that are farthest off, by each calibrated score."""
         settings = self.audit.settings
-        test = CalibrationTest(settings.level, settings.adjust, equal_scores=equal_scores)
+        test = CalibrationTest(settings.confidence, settings.adjust, equal_scores=equal_scores)
         for name in self._calibrated if divisions else []:
             measured = measure_divisions(arrays[name], name, divisions, test)
             finished = test.finish(measured).fill_nan(None)
@@ -246,7 +246,7 @@ class CloserLook:
             _DEPTH,
             max(settings.min_rows, 1),
             _TOP,
-            settings.level,
+            settings.confidence,
             redundant=True,
         )
         for depth in range(_DEPTH, 0, -1):
@@ -286,7 +286,7 @@ def sentences_on(audit: AuditTables, attribute: str) -> list[str]:
     """Say of an attribute where along the scores segments are off."""
     words, alpha, found = (
         Words.of(audit.settings),
-        1 - audit.settings.level,
+        1 - audit.settings.confidence,
         audit.further(),
     )
     ranges, equal = (

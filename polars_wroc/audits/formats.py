@@ -233,13 +233,13 @@ def _table_of(
 def _method(audit: AuditTables) -> str:
     settings = audit.settings
     compared = {reference_of(settings, attribute) for attribute in settings.attributes}
-    level = f"{100 * settings.level:g}%"
+    level = f"{100 * settings.confidence:g}%"
     recorded = f"Decisions are those recorded in {settings.selected}. " if settings.selected else ""
     return markdown_text(
         f"{recorded}"
         f"Segments are compared with {' or '.join(sorted(compared))}. Brackets hold {level} "
         f"confidence intervals. A gap is different if it is significant at a level of "
-        f"{1 - settings.level:.2g}, where {adjustment_of(audit)}, and alike if it is shown "
+        f"{1 - settings.confidence:.2g}, where {adjustment_of(audit)}, and alike if it is shown "
         f"to be within {100 * settings.margin:g} points. Otherwise there is too little data to "
         "tell, which is not the same as no gap; so many rows as would tell show with a probability "
         "of 80% that no gap is alike. An audit certifies nothing."

@@ -36,7 +36,7 @@ from polars_wroc.groups.categories import Grouping
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.rows import Rows as PlannedRows
-from polars_wroc.looks import Looks
+from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.auc_sums import AucSums
 from polars_wroc.metrics.calibration import LogitBins, add_bins, bin_logits, fit_bins
 from polars_wroc.metrics.score_ranges import (
@@ -277,8 +277,8 @@ def _add_aucs(parts: Sequence[AucSums], numbers: Sequence[Ints]) -> AucSums:
 
 @np.errstate(all="ignore")
 def measure_in_ranges(
-    parts: Sequence[PlannedRows], plan: AuditPlan, division: Division, level: float
-) -> tuple[Measured, float]:
+    parts: Sequence[PlannedRows], plan: AuditPlan, division: Division, level: ConfidenceLevel
+) -> tuple[Measured, ConfidenceLevel]:
     """Return the tables of an audit in ranges of scores, and the level at the rows seen."""
     keys = parts[0].keys
     marks = [part.regrouped([*part.group_keys, MISSING_MARKS]) for part in parts]

@@ -45,6 +45,7 @@ from polars_wroc.groups.segment_spreads import spread_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.decisions import unknown_conditions
 from polars_wroc.inputs.rows import MissingRows
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_limits import interval_columns
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Decisions, Segments
@@ -130,7 +131,7 @@ class MeasuredScore:
     ratios: Sequence[pl.DataFrame]
 
 
-def measure(rows: AuditRows, plan: AuditPlan, level: float) -> Measured:
+def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measured:
     """Return the tables of an audit of rows in memory."""
     rules = read_rules(plan, level)
     scores = []
@@ -141,7 +142,7 @@ def measure(rows: AuditRows, plan: AuditPlan, level: float) -> Measured:
         return make_tables(scores, plan, rules, rows.missing, several=rows.several)
 
 
-def read_rules(plan: AuditPlan, level: float) -> GapRules:
+def read_rules(plan: AuditPlan, level: ConfidenceLevel) -> GapRules:
     """Return how gaps are tested and judged at a level."""
     return GapRules(Level.of(level), plan.adjust, plan.margin, plan.min_rows)
 

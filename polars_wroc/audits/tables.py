@@ -23,7 +23,7 @@ from polars_wroc.groups.categories import CategoryReference, Grouping, Intersect
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
-from polars_wroc.looks import Looks
+from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.queries import collect
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.families import Adjustment
@@ -195,7 +195,7 @@ class AuditSettings:
     # With names of columns, by the arguments of `Survey`, or the kind of replicate weights.
     design: dict[str, Any] | None
     reference: CategoryReference
-    level: float
+    level: ConfidenceLevel
     adjust: Adjustment
     method: AucMethod
     min_rows: int
@@ -209,6 +209,11 @@ class AuditSettings:
     # Whether rows have a label, and not decisions alone.
     labeled: bool = True
     polars_wroc: str = field(default_factory=partial(_version, "polars-wroc"))
+
+    @property
+    def confidence(self) -> float:
+        """The confidence level as a number, that of all looks together if there are several."""
+        return as_number(self.level)
 
     @property
     def rule(self) -> Rule | None:
@@ -243,7 +248,11 @@ class AuditSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as users and files see them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        shown = {"reference": self.reference.given, "text": self.text.as_dict()}
+        shown: dict[str, Any] = {
+            "reference": self.reference.given,
+            "text": self.text.as_dict(),
+            "level": self.confidence,
+        }
         if self.rule is not None:
             shown["threshold"] = self.rule.as_dict()
         looks = self.level.as_dict() if isinstance(self.level, Looks) else None

@@ -32,6 +32,7 @@ from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS, REPEATS
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
+from polars_wroc.looks import ConfidenceLevel, as_number
 from polars_wroc.metrics.compare import PAIR
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
@@ -41,9 +42,9 @@ _MOST_ROWS = 1_000
 _SEPARATOR = "; "
 
 
-def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
+def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: ConfidenceLevel) -> str:
     """Say which pairs of scores have different AUCs."""
-    significant = (pl.col("p_adjusted") <= 1 - level).fill_null(value=False)
+    significant = (pl.col("p_adjusted") <= 1 - as_number(level)).fill_null(value=False)
     tested = table.drop_nulls("p_adjusted").height
     found = table.filter(significant).sort(pl.col("gap").abs(), descending=True)
     if found.is_empty():
@@ -145,13 +146,13 @@ def _of_slopes_left_open(
     return sentences
 
 
-def of_ranges(test: pl.DataFrame, level: float) -> str:
+def of_ranges(test: pl.DataFrame, level: ConfidenceLevel) -> str:
     """Say in which ranges scores are off by more than chance."""
     keys = test.columns[: test.columns.index("n")]
     found = [
         f"{place(row, keys) or 'scores'} from {row['from_score']:.2f} to "
         f"{row['to_score']:.2f} ({100 * abs(row['miscalibration']):.0f} points {row['direction']})"
-        for row in test.filter(pl.col("p_adjusted") <= 1 - level).iter_rows(named=True)
+        for row in test.filter(pl.col("p_adjusted") <= 1 - as_number(level)).iter_rows(named=True)
     ]
     if not found:
         return "No range of scores is shown to be off."
@@ -273,7 +274,7 @@ def aucs_shown(table: pl.DataFrame) -> list[Shown]:
     return [_shown(f"AUCs{_by(keys)}", table, columns, keys, 3)]
 
 
-def pairs_shown(table: pl.DataFrame, level: float) -> list[Shown]:
+def pairs_shown(table: pl.DataFrame, level: ConfidenceLevel) -> list[Shown]:
     """Show which AUCs of pairs of scores differ."""
     keys = _before(table, "metric")
     limits = _limits(table, "gap_low", "gap_high", "interval")

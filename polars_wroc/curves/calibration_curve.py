@@ -20,6 +20,7 @@ from polars_wroc.curves.smooth_calibration import (
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.calibration import CalibrationSums, MeanErrors, RateError, sum_calibration
 from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.sampled_aucs import take_parts
@@ -67,7 +68,7 @@ def calibration_curve(
     pos_label: object = None,
     bins: int = 10,
     strategy: Strategy = "uniform",
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     design: Design | None = None,
     smooth: bool = False,
 ) -> FrameT:
@@ -230,7 +231,7 @@ class _Plan:
     """What a calibration curve is made of."""
 
     bins: BinOptions
-    level: float
+    level: ConfidenceLevel
     smooth: bool
 
 

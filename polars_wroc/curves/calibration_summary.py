@@ -21,6 +21,7 @@ from polars_wroc.curves.calibration_curve import (
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.brier_parts import BRIER_COLUMNS, decompose_brier
 from polars_wroc.metrics.calibration import (
     IN_THE_LARGE,
@@ -86,7 +87,7 @@ def calibration_summary(
     bins: int = 10,
     strategy: Strategy = "uniform",
     clip: float | None = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
     """Calibration of each group: in the large, O:E, intercept, slope and errors over bins.
@@ -232,7 +233,7 @@ class _Plan:
 
     bins: BinOptions
     clip: float | None
-    level: float
+    level: ConfidenceLevel
 
 
 def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:

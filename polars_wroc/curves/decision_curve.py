@@ -14,6 +14,7 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import require_all_probabilities, require_probabilities
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS
@@ -66,7 +67,7 @@ def decision_curve(
     by: IntoColumns | None = None,
     pos_label: object = None,
     prevalence: float | None = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
     """Net benefit of selecting the rows with a score of at least each threshold, per group.
@@ -164,7 +165,7 @@ class BenefitPlan:
 
     thresholds: Array
     prevalence: float | None
-    level: float
+    level: ConfidenceLevel
 
 
 def check_net_thresholds(thresholds: object) -> list[float]:

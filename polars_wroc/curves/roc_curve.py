@@ -34,6 +34,7 @@ from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_sums import measure_aucs
 from polars_wroc.metrics.summary import AUC_BOUNDS
 from polars_wroc.queries import FrameT, like_input
@@ -138,7 +139,7 @@ def roc_curve(
     drop_collinear: bool = False,
     max_points: int | None = None,
     band: BandKind | None = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     design: Design | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
@@ -241,7 +242,7 @@ def roc_curve(
     return table_of(frame, columns, schema, partial(_measure_rows, columns=columns, plan=plan))
 
 
-def _check_band(band: BandKind | None, level: float, given: GivenDesign) -> None:
+def _check_band(band: BandKind | None, level: ConfidenceLevel, given: GivenDesign) -> None:
     """Check the kind of a band, and that it has a law at repeated looks and by a design."""
     if band is None:
         given.require_none("without band='pointwise', which alone has limits by it")
@@ -278,7 +279,7 @@ class _Plan:
 
     fewer: _FewerPoints
     band: BandKind | None
-    level: float
+    level: ConfidenceLevel
 
     def types(self, *, binned: bool) -> dict[str, pl.DataType]:
         """Return the types of the columns after the group."""

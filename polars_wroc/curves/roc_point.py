@@ -18,6 +18,7 @@ from polars_wroc.inputs.columns import ONE_SIDED, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import ratio
 from polars_wroc.rows import (
@@ -217,7 +218,7 @@ def roc_point(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     design: Design | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
@@ -315,7 +316,7 @@ def roc_point(
 
 
 def _measure_rows(
-    rows: Rows, columns: Columns, rates: Array, axes: Axes, level: float
+    rows: Rows, columns: Columns, rates: Array, axes: Axes, level: ConfidenceLevel
 ) -> pl.DataFrame:
     measure = partial(_measure_segments, rates=rates, axes=axes, level=rows.level(level))
     return tabulate_models(rows, columns, measure)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.looks import Looks
+from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.rows import Rows, Sampling
 from polars_wroc.steps import SegmentRows
 
@@ -50,7 +50,7 @@ def require_loess(instead: str) -> None:
         raise ImportError(msg) from error
 
 
-def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: float) -> LimitedValues:
+def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: ConfidenceLevel) -> LimitedValues:
     """Return each of `SMOOTH` of each segment, one row after another, with its limits."""
     found = np.full((3, len(SMOOTH), segments.number), np.nan)
     for number in range(segments.number):
@@ -60,7 +60,7 @@ def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: float) -> Limi
 
 
 def limit_smooth_rates(
-    rows: Rows, segments: SegmentRows, segment: Ints, score: Array, level: float
+    rows: Rows, segments: SegmentRows, segment: Ints, score: Array, level: ConfidenceLevel
 ) -> dict[str, Array]:
     """Return the columns `SMOOTH_RATES` at scores, of which each is one of a ``segment``."""
     found = np.full((3, len(score)), np.nan)
@@ -204,7 +204,9 @@ def _number_units(sample: Sampling, order: Ints) -> tuple[Ints, _Units]:
     return place[unit], _Units(stratum, size, ~is_lonely)
 
 
-def _limit(points: _Points, measure: Callable[[_Curve], Array], number: int, level: float) -> Array:
+def _limit(
+    points: _Points, measure: Callable[[_Curve], Array], number: int, level: ConfidenceLevel
+) -> Array:
     """Return so many values of the curve, and their limits by resampling, in three rows."""
     unknown = np.full((3, number), np.nan)
     curve = points.fit(points.weights) if len(points.weights) else None

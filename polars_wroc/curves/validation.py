@@ -18,6 +18,7 @@ from polars_wroc.curves.smooth_calibration import SMOOTH, limit_smooth_errors, r
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_limits import interval_columns
 from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
 from polars_wroc.metrics.mean_sums import (
@@ -72,7 +73,7 @@ def validate(
     by: IntoColumns | None = None,
     pos_label: object = None,
     thresholds: float | Sequence[float] = _THRESHOLDS,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     design: Design | None = None,
     smooth: bool = True,
 ) -> FrameT:
@@ -179,7 +180,7 @@ class _Plan:
     """What a validation consists of, with the machine precision of the scores of each model."""
 
     thresholds: Array
-    level: float
+    level: ConfidenceLevel
     precision: Mapping[str, float]
     smooth: bool
 

@@ -240,9 +240,9 @@ def calibration_test(
     │ white    ┆ 0.13105   ┆ 0.087415     ┆ 0.174686      ┆ 2.8483e-8  │
     └──────────┴───────────┴──────────────┴───────────────┴────────────┘
     """
-    checks.refuse_looks(level, "ranges of sums")
     checks.option("adjust", adjust, get_args(Adjustment))
-    test = CalibrationTest(checks.level(level), adjust, equal_scores=reference is not None)
+    level = checks.level_of_one_look(level, "ranges of sums")
+    test = CalibrationTest(level, adjust, equal_scores=reference is not None)
     if reference is not None:
         checks.option("reference", reference, ("rest",))
     if attributes is None and reference is not None:

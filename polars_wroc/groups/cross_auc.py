@@ -17,6 +17,7 @@ from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_limits import interval_columns, limit_aucs
 from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
 from polars_wroc.metrics.cross_aucs import (
@@ -64,7 +65,7 @@ def cross_auc(
     against: Against = "groups",
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     method: AucMethod = "score",
     design: Design | None = None,
     max_pairs: int = _MOST_PAIRS,
@@ -184,7 +185,7 @@ class _Plan:
     """The columns whose groups are compared, how limits are computed, and how many pairs may be."""
 
     columns: Columns
-    level: float
+    level: ConfidenceLevel
     method: AucMethod
     limit: Limit
 

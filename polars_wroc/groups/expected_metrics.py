@@ -16,6 +16,7 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight, numeric
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import as_column, typed_column
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import require_probabilities, sum_in_units
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS
@@ -67,7 +68,7 @@ def expected_metrics(
     threshold: float | None = None,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
@@ -214,7 +215,7 @@ class _Plan:
 
     keys: Sequence[str]
     threshold: float | None
-    level: float
+    level: ConfidenceLevel
     adjust: Adjustment
     labelled: bool
     argument: str

@@ -23,6 +23,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Decisions, Needs, measure_segments
 from polars_wroc.queries import FrameT
@@ -43,7 +44,7 @@ def fairness(
     weight: IntoWeight | None = None,
     pos_label: object = None,
     min_rows: int = 0,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
     """Weighted fairness metrics: the largest difference and smallest ratio between groups.

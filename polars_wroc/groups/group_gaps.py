@@ -53,6 +53,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, read_precision
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Decisions, Needs, Segments, measure_segments
@@ -84,7 +85,7 @@ def group_gaps(
     pos_label: object = None,
     margin: float = MARGIN,
     min_rows: int = 0,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:

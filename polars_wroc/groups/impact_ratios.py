@@ -52,6 +52,7 @@ from polars_wroc.inputs.decisions import (
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.pairs import Pair, pair_rates
 from polars_wroc.metrics.pooled_rows import pool_decisions
 from polars_wroc.metrics.segments import Needs, Segments, measure_segments
@@ -92,7 +93,7 @@ def impact_ratios(
     min_share: float = MIN_SHARE,
     weight: IntoWeight | None = None,
     exact: Exact = "mid-p",
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:

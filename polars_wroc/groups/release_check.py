@@ -37,6 +37,7 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.paired_aucs import have_same_scores, require_all_scores
 from polars_wroc.metrics.paired_changes import (
     METRICS_OF_DECISIONS,
@@ -94,7 +95,7 @@ def release_check(
     net_benefit_at: float | None = None,
     min_rows: int = 0,
     design: Design | None = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",
 ) -> FrameT:
     """Test whether a new score is no worse than the old one on the same rows, in every segment.
@@ -386,7 +387,7 @@ class _ReleasePlan:
     margins: Mapping[str, float | None]
     odds: float | None
     min_rows: int
-    level: float
+    level: ConfidenceLevel
     adjust: Adjustment
 
     def table(self, rows: Rows) -> pl.DataFrame:

@@ -23,7 +23,7 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
-from polars_wroc.looks import Looks
+from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.queries import collect
 from polars_wroc.stats.levels import Level
@@ -65,7 +65,7 @@ def rows_needed(
     no_worse_by: float | None = None,
     changed: float | None = None,
     power: float = 0.8,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     tests: int | None = None,
     deff: float = 1.0,
 ) -> pl.DataFrame:
@@ -181,7 +181,7 @@ class _Goal:
     target: str
     number: float
     given: Mapping[str, float]
-    level: float
+    level: ConfidenceLevel
     power: float
     tests: int | None
 
@@ -219,7 +219,7 @@ class _Goal:
 def _read_goal(
     targets: Mapping[str, float | None],
     numbers: Mapping[str, float | None],
-    level: float,
+    level: ConfidenceLevel,
     power: float,
     tests: int | None,
 ) -> _Goal:

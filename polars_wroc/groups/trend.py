@@ -201,8 +201,7 @@ def trend(
     └────────┴───────────┴───────┴─────────────────┴───────┴──────────────────┘
     """
     # Their clock is the rows of the whole table; a period begins anew.
-    checks.refuse_looks(level, "periods, each of which begins anew")
-    level = checks.level(level)
+    level = checks.level_of_one_look(level, "periods, each of which begins anew")
     checks.option("adjust", adjust, get_args(Adjustment))
     choice = read_threshold(threshold, selected)
     source = read_source(frame)

@@ -182,8 +182,7 @@ def worst_segments(
     of_decisions = isinstance(chosen, RateMetric)
     check_favorable(favorable, threshold, decided=of_decisions)
     require_groups(attributes, called="attributes")
-    checks.refuse_looks(level, "a search")
-    level, survey = checks.level(level), read_design(design)
+    level, survey = checks.level_of_one_look(level, "a search"), read_design(design)
     if survey.replicate_weights is not None:
         msg = "`design` must be clusters or a survey for a search; found replicate weights"
         raise ValueError(msg)

@@ -26,7 +26,7 @@ from polars_wroc.inputs.columns import (
     has_no_score,
 )
 from polars_wroc.inputs.designs import SampleDesign
-from polars_wroc.looks import Looks
+from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.queries import (
     aggregate,
     collect,
@@ -167,7 +167,7 @@ class Rows:
             return pl.when(condition).then(ROW_COUNT).otherwise(0).sum()
         return condition.sum().cast(pl.Int64)
 
-    def look(self, level: float, frame: object) -> float:
+    def look(self, level: ConfidenceLevel, frame: object) -> ConfidenceLevel:
         """Count the used rows for a level of repeated looks; of a LazyFrame only if it says so."""
         if not isinstance(level, Looks) or level.is_known:
             return level

@@ -163,8 +163,7 @@ def bootstrap(
     >>> wroc.bootstrap(df, "y", "s", metrics="ks", resamples=200, replicates=True).shape
     (201, 2)
     """
-    checks.refuse_looks(level, "a bootstrap")
-    level = checks.level(level)
+    level = checks.level_of_one_look(level, "a bootstrap")
     checks.flag("replicates", replicates)
     given = read_design(design)
     resamples = checks.whole_number("resamples", resamples, low=2)

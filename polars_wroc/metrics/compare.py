@@ -18,6 +18,7 @@ from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.paired_aucs import (
     ScoredRows,
     have_same_scores,
@@ -59,7 +60,7 @@ def compare(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     method: ComparisonMethod | None = None,
     paired: bool = True,
     design: Design | None = None,
@@ -216,7 +217,7 @@ _TESTS: dict[ComparisonMethod | None, _Test] = {None: _test_carefully, "delong":
 
 
 def _compare_scores(
-    rows: Rows, *, keys: Sequence[str], test: _Test, level: float, adjust: Adjustment
+    rows: Rows, *, keys: Sequence[str], test: _Test, level: ConfidenceLevel, adjust: Adjustment
 ) -> pl.DataFrame:
     """Return a row for each group and pair of scores."""
     complete = require_all_scores(rows)

@@ -24,6 +24,7 @@ from polars_wroc.inputs.columns import (
     shown_as,
 )
 from polars_wroc.inputs.expressions import from_expressions, one_column
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_limits import INTERVAL_TYPES, interval_columns
 from polars_wroc.metrics.auc_sums import AucSums, estimate_aucs
@@ -42,7 +43,7 @@ def roc_auc_ci(
     *,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     method: AucMethod = "score",
 ) -> pl.Expr:
     """Weighted AUC with its standard error and confidence interval.

@@ -19,7 +19,7 @@ from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.rows import Rows as PlannedRows
-from polars_wroc.looks import Looks
+from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.auc_limits import (
     interval_columns,
     limit_aucs,
@@ -109,7 +109,7 @@ def summary(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    level: float = 0.95,
+    level: ConfidenceLevel = 0.95,
     method: AucMethod = "score",
     areas: Mapping[str, PartialAUC] | None = None,
     design: Design | None = None,
@@ -350,7 +350,7 @@ class _Call:
 class _Plan:
     """What a summary computes; ``designed`` if it has the columns of a design."""
 
-    level: float
+    level: ConfidenceLevel
     method: AucMethod
     areas: Mapping[str, PartialAUC]
     designed: bool
@@ -562,7 +562,7 @@ def _within_memory(
     return table.rename(names).cast(dict(schema)).select([*schema])  # type: ignore[arg-type]
 
 
-def _read_level(level: float, keys: pl.DataFrame, n: Array) -> Level:
+def _read_level(level: ConfidenceLevel, keys: pl.DataFrame, n: Array) -> Level:
     """Return a confidence level, which may hold at repeated looks at ``n`` rows with these keys.
 
     If the model is a key, the rows of that with most were seen.

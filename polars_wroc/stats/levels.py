@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special
 
 from polars_wroc.arrays import Array, Mask
+from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.stats.solve import first_place
 
 # Whether an error is shared by both ends of an interval or of a test, or is that of one of them.
@@ -64,11 +65,12 @@ class Level:
     looks: RepeatedLooks | None = None
 
     @classmethod
-    def of(cls, level: float) -> Level:
-        """Return the level of a number, which may have ``planned`` and ``seen`` rows of looks."""
-        if not (hasattr(level, "planned") and hasattr(level, "seen")):
+    def of(cls, level: ConfidenceLevel) -> Level:
+        """Return the level of a number, or of looks whose number of rows seen is known."""
+        if not isinstance(level, Looks):
             return cls(1 - level)
-        return cls(1 - float(level), RepeatedLooks(level.planned, float(level.seen)))
+        assert isinstance(level.seen, float)
+        return cls(1 - level.level, RepeatedLooks(level.planned, level.seen))
 
     def at_planned_rows(self) -> Level:
         """Return the level of the same looks once the planned rows have been seen."""

@@ -16,6 +16,7 @@ from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_fre
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS, ratio
 from polars_wroc.rows import Rows, check_level, read_columns, table_of
@@ -58,7 +59,7 @@ def threshold_metrics(
     by: IntoColumns | None = None,
     pos_label: object = None,
     prevalence: float | None = None,
-    level: float | None = 0.95,
+    level: ConfidenceLevel | None = 0.95,
     design: Design | None = None,
     honest: Honest | None = None,
     resamples: int = 200,
@@ -276,7 +277,7 @@ class _Plan:
     models: Sequence[str]
     decisions: _Decisions
     metrics: Sequence[str]
-    level: float | None
+    level: ConfidenceLevel | None
     prevalence: float | None
     honest: HonestRates | None
 

@@ -506,5 +506,6 @@ def test_a_rule_chooses_the_threshold_of_all_rows_and_bins_must_not_be_cut() -> 
 def test_repeated_looks_are_refused() -> None:
     rows = pl.DataFrame({"y": [True, False], "s": [0.9, 0.1], "g": ["a", "b"]})
     given: dict[str, Any] = {"threshold": 0.5, "favorable": "selected"}
+    given["level"] = wroc.Looks(9, seen=9)
     with pytest.raises(TypeError, match=r"^`level` must be a number with a search; found Looks"):
-        wroc.worst_segments(rows, "y", "s", attributes="g", level=wroc.Looks(9, seen=9), **given)
+        wroc.worst_segments(rows, "y", "s", attributes="g", **given)

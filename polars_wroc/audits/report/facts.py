@@ -53,7 +53,7 @@ _PAIRS = 3
 
 def better_scores(audit: AuditTables) -> list[str]:
     """Say which of two scores ranks better, by a test on the same rows."""
-    sentences, alpha = [], 1 - audit.settings.level
+    sentences, alpha = [], 1 - audit.settings.confidence
     for row in audit.further().scores.head(_PAIRS).iter_rows(named=True):
         if row["gap_low"] is None:
             continue

@@ -79,7 +79,7 @@ def segments_chart(
     name, (curves, aucs) = _of_attribute(attribute, *tables)
     of_scores = MODEL if settings.several else None
     color, facet = (name, of_scores) if overlaid else (None, name)
-    return roc_chart(curves, color=color, facet=facet, summary=aucs, level=settings.level)
+    return roc_chart(curves, color=color, facet=facet, summary=aucs, level=settings.confidence)
 
 
 def aucs_of(audit: AuditTables) -> pl.DataFrame:
@@ -202,7 +202,7 @@ def decisions_chart(
     if attribute is not None:
         table = table.filter(attribute=attribute)
     metric = SELECTION_RATE if audit.settings.favorable == "neither" else IMPACT_RATIO
-    return gap_chart(table, metric=metric, show="value", level=audit.settings.level)
+    return gap_chart(table, metric=metric, show="value", level=audit.settings.confidence)
 
 
 # Rates up to this share are written with a decimal.
@@ -214,7 +214,7 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
     settings = audit.settings
     table = audit.table.filter(pl.col("attribute").is_in(audit.segments["attribute"].implode()))
     read, judged = (
-        read_estimates(table, metric, "value", margin, settings.level)
+        read_estimates(table, metric, "value", margin, settings.confidence)
         for margin in (settings.margin, None)
     )
     # Of the margin there is the band; verdicts are those of the audit.
@@ -235,12 +235,12 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
     for kind, named in (("positives", words.positive), ("negatives", words.negative)):
         note = note.replace(f"number of {kind}", f"number of rows actually {named}")
     read = replace(read, rows=rows, note=None, number=number, title=title)
-    drawn = drawing(read, titled, settings.level)
+    drawn = drawing(read, titled, settings.confidence)
     return figure_of(
         f"chart-{metric}",
         draw(drawn),
         f"{what}. The same numbers are in the tables.",
-        f"{what}, with its {100 * settings.level:g}% confidence interval. {note}. "
+        f"{what}, with its {100 * settings.confidence:g}% confidence interval. {note}. "
         f"A filled point on a thick line is different.{_some_shown(audit, whole)}",
     )
 
@@ -302,7 +302,7 @@ def gap_figures(
             f"How many points of 100 the {name} of each segment is above or below that of "
             f"{reference}; the line marks no gap. A filled point on a thick line is different.",
         )
-        for metric, spec in gap_specs(gaps, measured, audit.settings.level).items()
+        for metric, spec in gap_specs(gaps, measured, audit.settings.confidence).items()
     ]
 
 
@@ -326,7 +326,7 @@ def calibration_figures(
         return []
     name, (curves,) = _of_attribute(attribute, without_model(curves, audit.settings))
     facet = MODEL if audit.settings.several else None
-    chart = calibration_chart(curves, color=name, facet=facet, level=audit.settings.level)
+    chart = calibration_chart(curves, color=name, facet=facet, level=audit.settings.confidence)
     return [
         figure_of(
             f"calibration-{place}",
@@ -351,7 +351,7 @@ def funnel_figures(audit: AuditTables, attribute: str, place: int) -> list[Figur
     metrics = [name for name in _IN_FUNNEL if name in table["metric"]]
     if table["segment"].n_unique() <= _MANY or not metrics or table.height > MAX_ROWS:
         return []
-    chart = gap_chart(table, metric=metrics, show="funnel", level=audit.settings.level)
+    chart = gap_chart(table, metric=metrics, show="funnel", level=audit.settings.confidence)
     return [
         figure_of(
             f"funnel-{place}",

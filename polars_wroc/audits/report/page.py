@@ -47,6 +47,7 @@ from polars_wroc.charts.options import Chart, Show
 from polars_wroc.files.outputs import text_of
 from polars_wroc.groups.comparisons import COMPARABLE, METRICS
 from polars_wroc.inputs.columns import MISSING, OVERALL
+from polars_wroc.looks import as_number
 
 # Limits in brackets.
 _LIMITS = re.compile(r"\([\N{MINUS SIGN}\d.,]+ to [\N{MINUS SIGN}\d]")
@@ -268,8 +269,9 @@ def render_changes(
         When vl-convert-python is not installed, with the command that installs it.
     """
     notable, others = changes.divided()
+    level = as_number(changes.level)
     figures = [
-        change_figure(changes.table, *drawn, changes.level)
+        change_figure(changes.table, *drawn, level)
         for drawn in changes.most_changed(metric, measure)[:_CHARTS]
     ]
     listed = others.head(_OTHERS)
@@ -285,8 +287,8 @@ def render_changes(
         others=None if listed.is_empty() else change_table(listed, "Not significant", changes),
         others_counted=not_significant(others),
         left_out=others.height - listed.height,
-        level=f"{100 * changes.level:g}%",
-        alpha=f"{1 - changes.level:.2g}",
+        level=f"{100 * level:g}%",
+        alpha=f"{1 - level:.2g}",
         adjusted=ADJUSTED[changes.adjust],
     )
 

@@ -79,7 +79,7 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     """Lay out the tables of an attribute, with those of its segments that are shown."""
     settings = audit.settings
     segments, words = _segments(shown, attribute), Words.of(settings)
-    intervals = f"{100 * settings.level:g}% confidence intervals"
+    intervals = f"{100 * settings.confidence:g}% confidence intervals"
     decided = "Decisions at the threshold" if settings.selected is None else "Recorded decisions"
     calibrated = [row for row in segments if row.get(IN_THE_LARGE, {}).get("value") is not None]
     rows = {
