@@ -33,6 +33,7 @@ from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.trend import trend
 from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.inputs.horizon import at_horizon
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.bootstrap import bootstrap
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
@@ -214,6 +215,7 @@ class Counts:
     audit: Callable[..., Any] = _of_counts(audit)
 
 
+@hint_keywords
 def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     """Compute curves, metrics and audits from counts by score instead of rows.
 

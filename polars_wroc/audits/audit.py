@@ -58,6 +58,7 @@ from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, polars_frame, read_source
 from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.score_ranges import (
     Frames,
@@ -240,6 +241,7 @@ def _read_source(
         return _Source(None, call.read_parts(), division)
 
 
+@hint_keywords
 def audit(
     frame: Frames[pl.DataFrame] | Frames[pl.LazyFrame],
     label: IntoColumn | None = None,

@@ -36,6 +36,7 @@ from polars_wroc.charts.options import Show
 from polars_wroc.checks import reject_type
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, GAP_METRICS, IMPACT_RATIO, few_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits
 from polars_wroc.stats.estimates import Limits
@@ -219,6 +220,7 @@ class Changes(NamedTuple):
         return kept.select(*given).rows() or [(metric or "auc", measure or "gap")]
 
 
+@hint_keywords
 def audit_changes(
     before: Auditable,
     after: Auditable,

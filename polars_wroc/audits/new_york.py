@@ -27,6 +27,7 @@ from polars_wroc.inputs.columns import UNKNOWN_CATEGORY, Frequency, IntoColumn
 from polars_wroc.inputs.decisions import DecisionThreshold, Unknown
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import collect_all
 
 SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
@@ -226,6 +227,7 @@ def _ratios(rows: Sequence[dict[str, Any]]) -> list[str]:
     return [DASH if ratio is None else f"{ratio:.3f}" for ratio in ratios]
 
 
+@hint_keywords
 def new_york_summary(
     frame: pl.DataFrame | pl.LazyFrame,
     score: IntoColumn | None = None,

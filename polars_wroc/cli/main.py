@@ -243,7 +243,7 @@ def _of_signature(function: Callable[..., Any], name: str) -> dict[str, Any]:
     if parameter is None:
         return {}
     annotation = type("_", (), {"__annotations__": {name: parameter.annotation}})
-    kind = get_type_hints(annotation, function.__globals__)[name]
+    kind = get_type_hints(annotation, inspect.unwrap(function).__globals__)[name]
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     default = None if parameter.default is parameter.empty else parameter.default
     if bool in kinds:

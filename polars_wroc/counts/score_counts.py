@@ -36,12 +36,14 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.expressions import named_columns, one_zero
 from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT, collect, like_input
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
 
+@hint_keywords
 def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT:
     """Add up counts of parts of the data to the counts of the whole.
 
@@ -251,6 +253,7 @@ def score_counts(
 ) -> pl.DataFrame: ...
 
 
+@hint_keywords
 def score_counts(
     frame: Any,
     label: IntoColumn | None,

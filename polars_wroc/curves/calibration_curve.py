@@ -20,6 +20,7 @@ from polars_wroc.curves.smooth_calibration import (
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.calibration import CalibrationSums, MeanErrors, RateError, sum_calibration
 from polars_wroc.metrics.mean_sums import require_all_probabilities
@@ -58,6 +59,7 @@ BIN_TYPES: Mapping[str, Any] = {
 _ROUNDING = 1e-12
 
 
+@hint_keywords
 def calibration_curve(
     frame: FrameT,
     label: IntoColumn,

@@ -21,6 +21,7 @@ from polars_wroc.curves.calibration_curve import (
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.brier_parts import BRIER_COLUMNS, decompose_brier
 from polars_wroc.metrics.calibration import (
@@ -76,6 +77,7 @@ _VALUES = (
 _TYPES: Mapping[str, Any] = dict.fromkeys(_COUNTS, pl.Int64) | dict.fromkeys(_VALUES, pl.Float64)
 
 
+@hint_keywords
 def calibration_summary(
     frame: FrameT,
     label: IntoColumn,

@@ -17,6 +17,7 @@ from polars_wroc.arrays import Array
 from polars_wroc.checks import Costs, Limit, read_costs, target_prevalence
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.paired_aucs import require_all_scores
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS, are_both_classes
@@ -36,6 +37,7 @@ _COLUMNS = ("threshold", "fpr", "fnr", "dominated", "best_from", "best_to")
 _EXPECTED = "expected_cost"
 
 
+@hint_keywords
 def cost_curve(
     frame: FrameT,
     label: IntoColumn,
@@ -183,6 +185,7 @@ _DOMINATED_TYPES: Mapping[str, Any] = {
 _MOST_PAIRS = 2_000
 
 
+@hint_keywords
 def dominated_models(
     frame: FrameT,
     label: IntoColumn,

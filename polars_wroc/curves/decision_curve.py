@@ -14,6 +14,7 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import require_all_probabilities, require_probabilities
 from polars_wroc.queries import FrameT
@@ -57,6 +58,7 @@ _SELECTED = ("tp", "fp")
 _PERCENTS = [percent / 100 for percent in range(1, 100)]
 
 
+@hint_keywords
 def decision_curve(
     frame: FrameT,
     label: IntoColumn,

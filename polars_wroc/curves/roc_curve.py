@@ -34,6 +34,7 @@ from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_sums import measure_aucs
 from polars_wroc.metrics.summary import AUC_BOUNDS
@@ -61,6 +62,7 @@ _MOST_POINTS = 10_000
 _SEGMENT, _PLACE = "__segment", "__place"
 
 
+@hint_keywords
 def pr_curve(
     frame: FrameT,
     label: IntoColumn,
@@ -128,6 +130,7 @@ def pr_curve(
     return like_input(frame, rows.sorted_result(table, ["threshold", *asked, *CELLS]))
 
 
+@hint_keywords
 def roc_curve(
     frame: FrameT,
     label: IntoColumn,

@@ -18,6 +18,7 @@ from polars_wroc.inputs.columns import ONE_SIDED, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import ratio
@@ -208,6 +209,7 @@ def read_binned_columns(
     return read_counted(pool_in_bins(planned, binning))
 
 
+@hint_keywords
 def roc_point(
     frame: FrameT,
     label: IntoColumn,

@@ -12,6 +12,7 @@ from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import ratio
 from polars_wroc.rows import (
@@ -38,6 +39,7 @@ DISTRIBUTION_TYPES: Mapping[str, type[pl.DataType]] = {
 _ENDS = 2
 
 
+@hint_keywords
 def score_distribution(
     frame: FrameT,
     score: IntoColumns,

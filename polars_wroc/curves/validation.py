@@ -18,6 +18,7 @@ from polars_wroc.curves.smooth_calibration import SMOOTH, limit_smooth_errors, r
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_limits import interval_columns
 from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
@@ -64,6 +65,7 @@ _CALIBRATION = (
 )
 
 
+@hint_keywords
 def validate(
     frame: FrameT,
     label: IntoColumn,

@@ -17,6 +17,7 @@ from polars_wroc.config import Progress
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, alternate_models, number_groups, read_columns, table_of
 from polars_wroc.stats.curve_areas import area_between, trace_roc
@@ -36,6 +37,7 @@ _ROUNDING = 1e-12
 _PAIR = 2
 
 
+@hint_keywords
 def abroca_test(
     frame: FrameT,
     label: IntoColumn,

@@ -18,6 +18,7 @@ from polars_wroc.groups.score_blocks import find_blocks, sum_blocks_in_units, wa
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.calibration import CalibrationSums, count_rows, sum_calibration
 from polars_wroc.metrics.mean_sums import require_all_probabilities, sum_in_units
 from polars_wroc.metrics.sampled_aucs import take_parts
@@ -82,6 +83,7 @@ _DIRECTIONS = {1: "too high", -1: "too low"}
 _PAIR = 2
 
 
+@hint_keywords
 def calibration_test(
     frame: FrameT,
     label: IntoColumn,

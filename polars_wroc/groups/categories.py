@@ -23,6 +23,7 @@ from polars_wroc.inputs.columns import (
     shown_as,
 )
 from polars_wroc.inputs.expressions import one_column
+from polars_wroc.keywords import hint_keywords
 
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
 # Between the names of columns whose groups are crossed.
@@ -173,6 +174,7 @@ def read_category_reference(
 _INTEGERS = 2.0**63
 
 
+@hint_keywords
 def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
     """Cut numbers into ranges, to be groups: ages into <30, 30-44 and 45+.
 

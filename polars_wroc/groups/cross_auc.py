@@ -17,6 +17,7 @@ from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_limits import interval_columns, limit_aucs
 from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
@@ -56,6 +57,7 @@ _MOST_PAIRS = 250_000
 _Measure: TypeAlias = Callable[[Rows, SegmentRows, Level, AucMethod], pl.DataFrame]
 
 
+@hint_keywords
 def cross_auc(
     frame: FrameT,
     label: IntoColumn,

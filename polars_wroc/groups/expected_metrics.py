@@ -16,6 +16,7 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight, numeric
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import as_column, typed_column
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import require_probabilities, sum_in_units
 from polars_wroc.queries import FrameT
@@ -58,6 +59,7 @@ _LABEL_TYPES: Mapping[str, Any] = {
 _SCORE, _PROBABILITY = "score", "probability"
 
 
+@hint_keywords
 def expected_metrics(
     frame: FrameT,
     score: IntoColumn,

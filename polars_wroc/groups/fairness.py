@@ -23,6 +23,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Decisions, Needs, measure_segments
@@ -32,6 +33,7 @@ from polars_wroc.stats.levels import Level
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 
 
+@hint_keywords
 def fairness(
     frame: FrameT,
     label: IntoColumn,

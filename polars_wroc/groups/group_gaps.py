@@ -53,6 +53,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, read_precision
 from polars_wroc.metrics.registry import ROC_AUC
@@ -69,6 +70,7 @@ from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 _ROUNDING = 1e-12
 
 
+@hint_keywords
 def group_gaps(
     frame: FrameT,
     label: IntoColumn | None = None,

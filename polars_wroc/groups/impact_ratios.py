@@ -52,6 +52,7 @@ from polars_wroc.inputs.decisions import (
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.pairs import Pair, pair_rates
 from polars_wroc.metrics.pooled_rows import pool_decisions
@@ -79,6 +80,7 @@ _RATES: dict[Favorable, RateMetric] = {
 _COUNT_SCHEMA = {"missing": pl.Int64(), "selected": pl.Int64(), "share": pl.Float64()}
 
 
+@hint_keywords
 def impact_ratios(
     frame: FrameT,
     score: IntoColumns | None = None,

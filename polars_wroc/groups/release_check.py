@@ -37,6 +37,7 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.paired_aucs import have_same_scores, require_all_scores
 from polars_wroc.metrics.paired_changes import (
@@ -78,6 +79,7 @@ PairedThresholds: TypeAlias = float | Mapping[str, float]
 PairedDecisions: TypeAlias = Mapping[str, IntoColumn]
 
 
+@hint_keywords
 def release_check(
     frame: FrameT,
     label: IntoColumn,

@@ -23,6 +23,7 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.queries import collect
@@ -51,6 +52,7 @@ _AUC, _OE_RATIO = ROC_AUC.column, "oe_ratio"
 _MAKERS = "`group_gaps`, `audit` or `release_check`"
 
 
+@hint_keywords
 def rows_needed(
     table: pl.DataFrame | pl.LazyFrame | None = None,
     *,

@@ -47,6 +47,7 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
 from polars_wroc.inputs.frames import require_text
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.pairs import pair_with_chance
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_shifts import measure_shifts
@@ -74,6 +75,7 @@ _BEFORE = "before"
 _SHIFT_AUC, _KS, _PSI = SHIFTS
 
 
+@hint_keywords
 def trend(
     frame: FrameT,
     label: IntoColumn | None,

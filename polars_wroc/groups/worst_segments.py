@@ -19,6 +19,7 @@ from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.metric import Metric, Worse
 from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.mean_sums import read_precision
 from polars_wroc.metrics.registry import LOSSES
@@ -35,6 +36,7 @@ SEARCHED: dict[str, Metric] = {
 }
 
 
+@hint_keywords
 def worst_segments(
     frame: FrameT,
     label: IntoColumn | None = None,

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc.checks import shown
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import MARK, raise_at_collect, unless_mixed
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
@@ -176,6 +177,7 @@ class Frequency:
 IntoWeight: TypeAlias = IntoColumn | Frequency
 
 
+@hint_keywords
 def frequency(weight: IntoColumn) -> Frequency:
     """Say that a weight counts rows: each row stands for as many as its weight says.
 

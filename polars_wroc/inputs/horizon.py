@@ -15,6 +15,7 @@ from polars_wroc.inputs.columns import IntoColumn, Typed, exact, valid_weights
 from polars_wroc.inputs.expressions import as_column, typed_column
 from polars_wroc.inputs.frames import named_keys
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT, like_input, require_at_collect
 
 Competing: TypeAlias = Literal["negative", "exclude"]
@@ -25,6 +26,7 @@ _EVENT, _COMPETING, _NO_EVENT, _CENSORED = _STATUSES
 _FEW_ROWS, _LARGE_FACTOR = 10, 20
 
 
+@hint_keywords
 def at_horizon(
     frame: FrameT,
     time: IntoColumn,

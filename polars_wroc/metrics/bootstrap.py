@@ -23,6 +23,7 @@ from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_fre
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.auc_sums import auc_influences
 from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.registry import Formula, Metrics, named_metrics, need_scores
@@ -64,6 +65,7 @@ _TYPES: Mapping[str, type[pl.DataType]] = {
 _REPLICATE = "replicate"
 
 
+@hint_keywords
 def bootstrap(
     frame: FrameT,
     label: IntoColumn,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.curve_metrics import curve_metric
 
 
+@hint_keywords
 def brier_score(
     label: IntoColumn,
     score: IntoColumn,
@@ -35,12 +37,13 @@ def brier_score(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> df.select(wroc.brier_score("y", "s")).item()
+    >>> round(df.select(wroc.brier_score("y", "s")).item(), 6)
     0.1875
     """
     return curve_metric("brier_score", label, score, weight, pos_label)
 
 
+@hint_keywords
 def log_loss(
     label: IntoColumn,
     score: IntoColumn,

@@ -18,6 +18,7 @@ from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.paired_aucs import (
     ScoredRows,
@@ -52,6 +53,7 @@ UNDEFINED, NO_VARIANCE = "undefined", "no variance"
 _MOST_PAIRS = 5_000
 
 
+@hint_keywords
 def compare(
     frame: FrameT,
     label: IntoColumn,

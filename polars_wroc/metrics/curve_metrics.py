@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.registry import (
     CURVE_METRICS,
     MetricName,
@@ -19,6 +20,7 @@ from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.structs import as_struct
 
 
+@hint_keywords
 def roc_auc(
     label: IntoColumn,
     score: IntoColumn,
@@ -75,6 +77,7 @@ def roc_auc(
     return curve_metric("roc_auc", label, score, weight, pos_label)
 
 
+@hint_keywords
 def gini(
     label: IntoColumn,
     score: IntoColumn,
@@ -104,6 +107,7 @@ def gini(
     return curve_metric("gini", label, score, weight, pos_label)
 
 
+@hint_keywords
 def ks(
     label: IntoColumn,
     score: IntoColumn,
@@ -132,6 +136,7 @@ def ks(
     return curve_metric("ks", label, score, weight, pos_label)
 
 
+@hint_keywords
 def average_precision(
     label: IntoColumn,
     score: IntoColumn,
@@ -161,6 +166,7 @@ def average_precision(
     return curve_metric("average_precision", label, score, weight, pos_label)
 
 
+@hint_keywords
 def pr_auc(
     label: IntoColumn,
     score: IntoColumn,
@@ -196,6 +202,7 @@ def pr_auc(
     return curve_metric("pr_auc", label, score, weight, pos_label)
 
 
+@hint_keywords
 def curve_metrics(
     label: IntoColumn,
     score: IntoColumn,

@@ -12,6 +12,7 @@ from polars_wroc import checks
 from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.ranking.curve import (
     WHOLE_RANGE,
     Curve,
@@ -27,6 +28,7 @@ from polars_wroc.ranking.curve import (
 from polars_wroc.structs import as_struct, let
 
 
+@hint_keywords
 def partial_auc(
     label: IntoColumn,
     score: IntoColumn,
@@ -298,6 +300,7 @@ class CostLine(NamedTuple):
         return (1 - self.gradient) * side**2 / 2
 
 
+@hint_keywords
 def cost_partial_auc(
     label: IntoColumn,
     score: IntoColumn,

@@ -24,6 +24,7 @@ from polars_wroc.inputs.columns import (
     shown_as,
 )
 from polars_wroc.inputs.expressions import from_expressions, one_column
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_limits import INTERVAL_TYPES, interval_columns
@@ -37,6 +38,7 @@ from polars_wroc.stats.levels import Level
 from polars_wroc.structs import as_struct
 
 
+@hint_keywords
 def roc_auc_ci(
     label: IntoColumn,
     score: IntoColumn,
@@ -169,6 +171,7 @@ Average: TypeAlias = Literal["macro", "weighted", "micro"]
 _MOST_PAIRS = 500
 
 
+@hint_keywords
 def roc_auc_multiclass(
     label: IntoColumn,
     scores: Mapping[Any, IntoColumn],

@@ -19,6 +19,7 @@ from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.auc_limits import (
     interval_columns,
@@ -101,6 +102,7 @@ _CHANCE = 0.5
 _BYTES, BYTES_IN_RANGE = 75, 200
 
 
+@hint_keywords
 def summary(
     frame: Frames[FrameT],
     label: IntoColumn,

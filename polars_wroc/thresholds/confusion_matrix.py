@@ -16,6 +16,7 @@ from polars_wroc.inputs import expressions
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
 from polars_wroc.inputs.rows import class_weights
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.ranking.curve import CELLS, MOVED, cell, cells_of, ratio
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
 from polars_wroc.structs import add_fields, as_struct, element_field, first_fields
@@ -43,6 +44,7 @@ def read_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+@hint_keywords
 def confusion_matrix(
     label: IntoColumn,
     score: IntoColumn,

@@ -16,6 +16,7 @@ from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_fre
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS, ratio
@@ -46,6 +47,7 @@ _NOT_HONEST = (
 )
 
 
+@hint_keywords
 def threshold_metrics(
     frame: FrameT,
     label: IntoColumn,
