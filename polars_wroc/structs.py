@@ -39,4 +39,4 @@ def add_fields(lists: pl.Expr, columns: Mapping[str, pl.Expr]) -> pl.Expr:
 
 def first_fields(lists: pl.Expr, names: Sequence[str]) -> pl.Expr:
     """Return some fields of the first struct in each list."""
-    return lists.list.agg(pl.struct(element_field(*names)).first())
+    return lists.list.agg(pl.struct([element_field(name) for name in names]).first())

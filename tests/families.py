@@ -9,7 +9,7 @@ from statsmodels.stats.multitest import multipletests
 import polars_wroc as wroc
 
 GAPS = ("auc", "selection_rate", "tpr", "fpr", "ppv", "npv")
-CALIBRATION = ("calibration_in_the_large", "calibration_slope")
+CALIBRATION = ("mean_calibration_error", "calibration_slope")
 METHODS = {"holm": "holm", "bh": "fdr_bh"}
 
 

@@ -21,6 +21,6 @@ def summarise_area(
     """Return the groups, the columns of the area, and of diagnostics those that are numbers."""
     areas = {"partial_auc": wroc.PartialAUC(fpr=fpr, tpr=tpr)}
     table = wroc.summary(frame, "y", "s", areas=areas, diagnostics=True, **options)
-    keys = table.columns[: table.columns.index("n")]
+    keys = table.columns[: table.columns.index("auc")]
     design = [name for name in ("deff", "df", "df_segment") if name in table.columns]
     return table.select(*keys, *AREA_COLUMNS, "n_eff_pos", "n_eff_neg", *design)

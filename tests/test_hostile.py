@@ -35,8 +35,8 @@ MOST_ROWS = 24
 
 NAMES = (
     "y", "s", "w", "g", "", " ", "a.b", "a[0].b\\", "__proto__", "é\u2028", "new\nline", "`tick`",
-    '"quote"', "*", "^s$", "auc", "model", "n", "value", "threshold", "difference", "tpr_low",
-    "bin", "low", "under", "__mine", "__key_0", "__score",
+    '"quote"', "*", "^s$", "auc", "model", "n", "value", "threshold", "mean_calibration_error",
+    "tpr_low", "bin", "low", "under", "__mine", "__key_0", "__score",
 )  # fmt: skip
 BIG = 2**53
 NUMBERS: dict[str, tuple[pl.DataType, list[Any]]] = {

@@ -24,7 +24,7 @@ import polars_wroc as wroc
 
 Families: TypeAlias = Literal["two", "one", "one without overall"]
 
-CALIBRATION = ("calibration_in_the_large", "calibration_slope")
+CALIBRATION = ("mean_calibration_error", "calibration_slope")
 RATES = ("auc", "selection_rate", "tpr", "fpr", "ppv", "npv")
 # At most so many rows and scores in one call.
 ROWS, SCORES = 30_000, 25

@@ -158,7 +158,7 @@ def power(random: np.random.Generator, replicates: int) -> Table:
             frame = rows_of(random, replicates, rows, (2, 3), truth=truth)
             table = off_most(frame)
             summary = wroc.calibration_summary(frame, "y", "s", by="replicate")
-            low, high = (summary[f"calibration_in_the_large_{end}"] for end in ("low", "high"))
+            low, high = (summary[f"mean_calibration_error_{end}"] for end in ("low", "high"))
             large = share((low > 0) | (high < 0))
             body.append((name, str(rows), str(error(table)), str(large), covered(table).coverage))
     return Table(("miscalibration", "n", "found", "in the large", "coverage of limits"), body)

@@ -47,7 +47,7 @@ CURVES: dict[str, Curve] = {
         "observed_rate",
         pl.col("bin") == 2,
     ),
-    "in the large": (wroc.calibration_summary, {}, "calibration_in_the_large", _EVERY),
+    "in the large": (wroc.calibration_summary, {}, "mean_calibration_error", _EVERY),
     "O:E": (wroc.calibration_summary, {}, "oe_ratio", _EVERY),
     "slope": (wroc.calibration_summary, {}, "calibration_slope", _EVERY),
     "tpr at an fpr of 0.1": (wroc.roc_point, {"fpr": 0.1}, "tpr", _EVERY),

@@ -107,7 +107,7 @@ NULLS: dict[str, tuple[Draw, dict[str, Any]]] = {
         losses(4000, (0.5, 9.5), 0.8), SCORES | {"metric": "log_loss"}
     ),
     "4,000 rows, in the large": (
-        losses(4000, (1, 3)), SCORES | {"metric": "calibration_in_the_large"}
+        losses(4000, (1, 3)), SCORES | {"metric": "mean_calibration_error"}
     ),
     "60 clusters of 60, rate .3": (clusters(60, 60, 0.3), EITHER | {"design": "c"}),
     "200 clusters of 20, rate .1": (clusters(200, 20, 0.1), EITHER | {"design": "c"}),

@@ -18,7 +18,7 @@ from polars_wroc.groups.compare_segments import (
 )
 from polars_wroc.groups.comparisons import CALIBRATION, FEW, NO_VARIANCE
 from polars_wroc.metrics.calibration import (
-    IN_THE_LARGE,
+    CALIBRATION_ERROR,
     SLOPE,
     CalibrationSlopes,
     CalibrationSums,
@@ -70,9 +70,9 @@ def compare_with_target(
 ) -> list[Comparison]:
     """Compare segments with a calibrated score, whose mean error is 0 and whose slope is 1."""
     errors = MeanErrors.of(calibration.sums, calibration.units)
-    rows = _Sizes.of(partition, IN_THE_LARGE, rules.level)
+    rows = _Sizes.of(partition, CALIBRATION_ERROR, rules.level)
     own = errors.estimate(rules.level)
-    target = _Constant.target_of(IN_THE_LARGE, errors.value)
+    target = _Constant.target_of(CALIBRATION_ERROR, errors.value)
     tested = errors.error
     if calibration.units is None:
         # With few positives the other error is small where there are fewer by chance.
@@ -93,7 +93,7 @@ def compare_with_target(
     own = _limit_slopes(slopes, errors, rules.level)
     of_slopes = _Tested(Contrast(own, target), target.value, slopes.error, np.inf, rows)
     return [
-        compare_pair(IN_THE_LARGE, of_errors.pair(), partition, rules),
+        compare_pair(CALIBRATION_ERROR, of_errors.pair(), partition, rules),
         compare_pair(SLOPE, of_slopes.pair_slopes(), partition, rules),
     ]
 
@@ -110,7 +110,7 @@ def compare_calibration(
     of_errors = _compare_errors(errors, partition, rules.level)
     of_slopes = _compare_slopes(calibration.slopes, errors, partition, rules.level)
     return [
-        compare_pair(IN_THE_LARGE, of_errors.pair(), partition, rules),
+        compare_pair(CALIBRATION_ERROR, of_errors.pair(), partition, rules),
         compare_pair(SLOPE, of_slopes.pair_slopes(), partition, rules),
     ]
 
@@ -245,7 +245,7 @@ def _compare_errors(errors: MeanErrors, partition: Partition, level: Level) -> _
         tested = share * np.where(variance > 0, np.sqrt(variance), np.nan)
         gap = Wald(contrast.gap, tested, df=df)
         contrast = DirectContrast(contrast.own, contrast.reference, gap)
-    sizes = _Sizes.of(partition, IN_THE_LARGE, level)
+    sizes = _Sizes.of(partition, CALIBRATION_ERROR, level)
     value = _find_reference(contrast, reference)
     return _Tested(contrast, value, tested, df, sizes, expected >= _LEAST_EXPECTED)
 

@@ -33,7 +33,7 @@ from polars_wroc.groups.segment_search import SearchRules, SegmentSearch, TooMan
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.looks import Looks
-from polars_wroc.metrics.calibration import IN_THE_LARGE
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.mean_sums import read_precision
 from polars_wroc.metrics.segments import Decisions
@@ -127,7 +127,7 @@ class CloserLook:
     @property
     def _calibrated(self) -> list[str]:
         """The scores that are from 0 to 1."""
-        table = self.audit.table.filter(metric=IN_THE_LARGE)
+        table = self.audit.table.filter(metric=CALIBRATION_ERROR)
         names: list[str] = table[MODEL].unique(maintain_order=True).to_list()
         return names
 
@@ -312,7 +312,7 @@ def _of_range(row: Mapping[str, Any]) -> str:
     """Say where the scores of a segment are too high or too low, and by how much at least."""
     segment = segment_in_words(row["attribute"], row["segment"])
     of = "" if row["attribute"] == OVERALL else f" of {segment}"
-    low, high = row["miscalibration_low"], row["miscalibration_high"]
+    low, high = row["mean_calibration_error_low"], row["mean_calibration_error_high"]
     least = "by how much is uncertain"
     if low * high > 0:
         least = f"at least {size(min(abs(low), abs(high)))}"
@@ -321,7 +321,7 @@ def _of_range(row: Mapping[str, Any]) -> str:
         wrong = f" {many(row['n_impossible'], 'row')} with a score of 0 or 1 did not come true."
     return (
         f"Between scores {row['from_score']:.2f} and {row['to_score']:.2f} the score{of} is "
-        f"{size(row['miscalibration'])} points {row['direction']} ({least}).{wrong}"
+        f"{size(row['mean_calibration_error'])} points {row['direction']} ({least}).{wrong}"
     )
 
 

@@ -67,7 +67,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS
-from polars_wroc.metrics.calibration import IN_THE_LARGE, SLOPE
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 
 SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "2.1"
 
@@ -295,7 +295,7 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
 
 # What gaps are called in short, unless as their metrics.
 _SHORT = {"selection_rate": "selected", "auc": "AUC", IMPACT_RATIO: "ratio", SLOPE: "slope"}
-_SHORT |= {IN_THE_LARGE: "outcome"}
+_SHORT |= {CALIBRATION_ERROR: "outcome"}
 # Most of them that a segment has.
 _GAPS = 2
 

@@ -34,7 +34,7 @@ from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Unknown, seems_unknown
-from polars_wroc.metrics.calibration import IN_THE_LARGE
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.registry import ROC_AUC
 
 # Of more attributes than this only the widest range of AUCs is described.
@@ -414,7 +414,7 @@ def _uncalibrated(audit: AuditTables) -> list[str]:
 
 def _calibrated(audit: AuditTables) -> list[str]:
     """List the scores whose calibration was measured: those that may be probabilities."""
-    models: list[str] = audit.table.filter(metric=IN_THE_LARGE)[MODEL].unique().to_list()
+    models: list[str] = audit.table.filter(metric=CALIBRATION_ERROR)[MODEL].unique().to_list()
     return models
 
 

@@ -64,7 +64,7 @@ class Audit(AuditTables):
         * ``attribute, segment, model, metric`` (String): a null ``segment`` is the missing value.
           The metrics are ``auc`` and the rates ``selection_rate, tpr, fpr, ppv, npv``;
           ``average_precision`` and ``accuracy``, of which there are values only; ``impact_ratio``;
-          ``calibration_in_the_large`` and ``calibration_slope``, of scores from 0 to 1; and the
+          ``mean_calibration_error`` and ``calibration_slope``, of scores from 0 to 1; and the
           fairness metrics of `fairness`.
         * ``n`` (Int64): rows that the value rests on: of a rate its denominator, of an AUC or a
           slope the smaller class.

@@ -138,7 +138,7 @@ def texts_of(column: pl.Series) -> list[str]:
     return [f"{sign if (value or 0) > 0 else ''}{cell_text(value)}" for value in values]
 
 
-_SIGNED = ("gap", "change", "difference")
+_SIGNED = ("gap", "change", "mean_calibration_error")
 
 
 def cell_text(value: object) -> str:

@@ -93,7 +93,8 @@ def read_groups(
     if missing:
         found = f"no {missing}: make it with {maker}"
         reject(argument, f"have the columns {list(expected)}", found)
-    names = collected.columns[: collected.columns.index(expected[0])]
+    # The groups come before the columns of the table.
+    names = collected.columns[: min(map(collected.columns.index, expected))]
     keys = Keys({name: f"__group{number}" for number, name in enumerate(names, 1)})
     texts = [_as_text(collected[name], missing_name) for name in names]
     keys.categories = {

@@ -210,10 +210,10 @@ def auc_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    expected = ("n", "auc", "auc_low", "auc_high")
+    expected = ("auc", "auc_low", "auc_high", "n")
     rows, keys = read_groups("summary", summary, expected, "`summary`")
     check_rows("summary", rows)
-    named = dict(zip(expected, (ROWS, *NUMBERS), strict=True))
+    named = dict(zip(expected, (*NUMBERS, ROWS), strict=True))
     rows = _with_overall(rows, keys, overall).rename(named)
     what = "AUC of each segment with its confidence interval"
     read = Estimates(rows, keys, "AUC", what, what="AUC", number=".3f", none=None)

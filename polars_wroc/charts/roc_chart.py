@@ -284,7 +284,7 @@ def _with_intervals(
     """Add the confidence interval of each AUC to the points of its curve."""
     if summary is None:
         return points.with_columns(auc_low=pl.lit(None), auc_high=pl.lit(None))
-    table, groups = read_groups("summary", summary, ("n", "auc", *_INTERVAL), "`summary`")
+    table, groups = read_groups("summary", summary, ("auc", *_INTERVAL, "n"), "`summary`")
     if list(groups) != list(keys):
         checks.reject("summary", f"have the groups of the curves, {list(keys)}", list(groups))
     columns = list(keys.values())

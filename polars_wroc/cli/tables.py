@@ -148,10 +148,10 @@ def _of_slopes_left_open(
 
 def of_ranges(test: pl.DataFrame, level: ConfidenceLevel) -> str:
     """Say in which ranges scores are off by more than chance."""
-    keys = test.columns[: test.columns.index("n")]
+    keys = _before(test, "from_score")
     found = [
-        f"{place(row, keys) or 'scores'} from {row['from_score']:.2f} to "
-        f"{row['to_score']:.2f} ({100 * abs(row['miscalibration']):.0f} points {row['direction']})"
+        f"{place(row, keys) or 'scores'} from {row['from_score']:.2f} to {row['to_score']:.2f} "
+        f"({100 * abs(row['mean_calibration_error']):.0f} points {row['direction']})"
         for row in test.filter(pl.col("p_adjusted") <= 1 - as_number(level)).iter_rows(named=True)
     ]
     if not found:
@@ -270,7 +270,7 @@ def aucs_shown(table: pl.DataFrame) -> list[Shown]:
     if not table["n_missing"].sum():
         more.remove("n_missing")
     columns: _Columns = ["n", "auc", limits, *bounds, *more]
-    keys = _before(table, "n")
+    keys = _before(table, "auc")
     return [_shown(f"AUCs{_by(keys)}", table, columns, keys, 3)]
 
 
@@ -345,7 +345,7 @@ def calibration_shown(
     curve: pl.DataFrame, slopes: pl.DataFrame, ranges: str, *, binned: bool
 ) -> list[Shown]:
     """Show the calibration of each group, what is known of ranges, then curves if ``binned``."""
-    keys = _before(slopes, "n")
+    keys = _before(slopes, "mean_calibration_error")
     columns: _Columns = [
         "n",
         *(
@@ -363,7 +363,7 @@ def calibration_shown(
         _limits(curve, "score_min", "score_max", "scores"),
         *("n", "mean_score", "observed_rate"),
         _limits(curve, "observed_rate_low", "observed_rate_high", "interval"),
-        "difference",
+        "mean_calibration_error",
     ]
     if "smooth_rate" in curve.columns:
         limits = _limits(curve, "smooth_rate_low", "smooth_rate_high", "smooth interval")

@@ -45,15 +45,15 @@ BIN_TYPES: Mapping[str, Any] = {
     "bin": pl.Int64,
     "score_min": pl.Float64,
     "score_max": pl.Float64,
-    "n": pl.Int64,
-    "weight": pl.Float64,
     "mean_score": pl.Float64,
     "observed_rate": pl.Float64,
     "observed_rate_low": pl.Float64,
     "observed_rate_high": pl.Float64,
-    "difference": pl.Float64,
-    "difference_low": pl.Float64,
-    "difference_high": pl.Float64,
+    "mean_calibration_error": pl.Float64,
+    "mean_calibration_error_low": pl.Float64,
+    "mean_calibration_error_high": pl.Float64,
+    "n": pl.Int64,
+    "weight": pl.Float64,
 }
 # How far a share of the weight may be off by rounding.
 _ROUNDING = 1e-12
@@ -143,16 +143,16 @@ def calibration_curve(
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [0, 0, 0, 1, 1], "s": [0.1, 0.3, 0.4, 0.7, 0.9]})
     >>> curve = wroc.calibration_curve(df, "y", "s", bins=2)
-    >>> curve.select("bin", "score_max", "n", "mean_score", "observed_rate", "difference")
-    shape: (2, 6)
-    ┌─────┬───────────┬─────┬────────────┬───────────────┬────────────┐
-    │ bin ┆ score_max ┆ n   ┆ mean_score ┆ observed_rate ┆ difference │
-    │ --- ┆ ---       ┆ --- ┆ ---        ┆ ---           ┆ ---        │
-    │ i64 ┆ f64       ┆ i64 ┆ f64        ┆ f64           ┆ f64        │
-    ╞═════╪═══════════╪═════╪════════════╪═══════════════╪════════════╡
-    │ 1   ┆ 0.4       ┆ 3   ┆ 0.266667   ┆ 0.0           ┆ 0.266667   │
-    │ 2   ┆ 0.9       ┆ 2   ┆ 0.8        ┆ 1.0           ┆ -0.2       │
-    └─────┴───────────┴─────┴────────────┴───────────────┴────────────┘
+    >>> curve.select("bin", "mean_score", "observed_rate", "mean_calibration_error")
+    shape: (2, 4)
+    ┌─────┬────────────┬───────────────┬────────────────────────┐
+    │ bin ┆ mean_score ┆ observed_rate ┆ mean_calibration_error │
+    │ --- ┆ ---        ┆ ---           ┆ ---                    │
+    │ i64 ┆ f64        ┆ f64           ┆ f64                    │
+    ╞═════╪════════════╪═══════════════╪════════════════════════╡
+    │ 1   ┆ 0.266667   ┆ 0.0           ┆ 0.266667               │
+    │ 2   ┆ 0.8        ┆ 1.0           ┆ -0.2                   │
+    └─────┴────────────┴───────────────┴────────────────────────┘
     """
     divide = read_bins(bins, strategy)
     if strategy == "quantile":
@@ -275,9 +275,9 @@ def measure_bins(
         "observed_rate": rate.value,
         "observed_rate_low": rate_limits.low,
         "observed_rate_high": rate_limits.high,
-        "difference": errors.value,
-        "difference_low": difference_limits.low,
-        "difference_high": difference_limits.high,
+        "mean_calibration_error": errors.value,
+        "mean_calibration_error_low": difference_limits.low,
+        "mean_calibration_error_high": difference_limits.high,
     }
     # From the lowest bin of each segment up
     rising = {name: values[::-1] for name, values in columns.items()}

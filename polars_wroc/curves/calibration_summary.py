@@ -25,7 +25,7 @@ from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.brier_parts import BRIER_COLUMNS, decompose_brier
 from polars_wroc.metrics.calibration import (
-    IN_THE_LARGE,
+    CALIBRATION_ERROR,
     SLOPE,
     MeanErrors,
     count_rows,
@@ -53,28 +53,28 @@ from polars_wroc.steps import SegmentRows, descend
 _INTERCEPT = "calibration_intercept"
 _COUNTS = ("n", "n_pos", "n_missing", "n_extreme", "n_impossible")
 _VALUES = (
+    CALIBRATION_ERROR,
+    f"{CALIBRATION_ERROR}_low",
+    f"{CALIBRATION_ERROR}_high",
+    "oe_ratio",
+    "oe_ratio_low",
+    "oe_ratio_high",
+    SLOPE,
+    f"{SLOPE}_low",
+    f"{SLOPE}_high",
+    f"{SLOPE}_se",
+    _INTERCEPT,
+    f"{_INTERCEPT}_low",
+    f"{_INTERCEPT}_high",
     "mean_score",
     "observed_rate",
     "observed_rate_low",
     "observed_rate_high",
-    IN_THE_LARGE,
-    f"{IN_THE_LARGE}_low",
-    f"{IN_THE_LARGE}_high",
-    "oe_ratio",
-    "oe_ratio_low",
-    "oe_ratio_high",
-    _INTERCEPT,
-    f"{_INTERCEPT}_low",
-    f"{_INTERCEPT}_high",
-    SLOPE,
-    f"{SLOPE}_se",
-    f"{SLOPE}_low",
-    f"{SLOPE}_high",
     "expected_calibration_error",
     "maximum_calibration_error",
     *BRIER_COLUMNS,
 )
-_TYPES: Mapping[str, Any] = dict.fromkeys(_COUNTS, pl.Int64) | dict.fromkeys(_VALUES, pl.Float64)
+_TYPES: Mapping[str, Any] = dict.fromkeys(_VALUES, pl.Float64) | dict.fromkeys(_COUNTS, pl.Int64)
 
 
 @hint_keywords
@@ -121,7 +121,7 @@ def calibration_summary(
         missing, the positives, the missing, those with a score of exactly 0 or 1, and of these the
         ones that came out against it: positives with 0 and negatives with 1), and Float64 columns,
         each name with ``_low`` and ``_high`` for its limits: ``mean_score`` (no limits);
-        ``observed_rate``, the proportion of positives; ``calibration_in_the_large``, the mean score
+        ``observed_rate``, the proportion of positives; ``mean_calibration_error``, the mean score
         minus the observed rate; ``oe_ratio``, the observed rate divided by the mean score;
         ``calibration_intercept``; ``calibration_slope``, also with its standard error
         ``calibration_slope_se``; ``expected_calibration_error``, the weighted mean over the bins of
@@ -151,7 +151,7 @@ def calibration_summary(
     less 1 in positives: ``sqrt(sum(w**2 * (s - y - d)**2)) / sum(w)`` is the standard error of the
     mean ``d``. With rows of one class only, they are those of the observed rate. Both errors depend
     on the bins and are above 0 by chance alone, more so the fewer rows a bin has: to compare groups
-    of different sizes, use ``calibration_in_the_large``. Whether the scores are off anywhere, and
+    of different sizes, use ``mean_calibration_error``. Whether the scores are off anywhere, and
     where, is the better question than how large such an error is: ask `calibration_test`, which
     needs no bins.
 
@@ -270,7 +270,7 @@ def measure_calibration(
     columns = count_rows(segments)
     columns["mean_score"] = mean = sums.mean_score
     columns |= limit_columns("observed_rate", errors.rate(), level)
-    columns |= limit_columns(IN_THE_LARGE, errors.estimate(level), level)
+    columns |= limit_columns(CALIBRATION_ERROR, errors.estimate(level), level)
     rates = limit_columns("oe_ratio", estimate_rates(segments, errors, level), level)
     for name, value in rates.items():
         # A ratio to a mean of 0, or nearly 0, overflows.

@@ -58,7 +58,7 @@ _TYPES: Mapping[str, Any] = {
 _THRESHOLDS = (0.1, 0.2, 0.3)
 # Measures after the losses, which have the names of columns of `calibration_summary`.
 _CALIBRATION = (
-    "calibration_in_the_large",
+    "mean_calibration_error",
     "calibration_intercept",
     "calibration_slope",
     "oe_ratio",
@@ -111,7 +111,7 @@ def validate(
         - ``auc``, as in `summary`;
         - ``brier_score``, ``log_loss``, and ``scaled_brier``: 1 minus the Brier score divided by
           that of the prevalence as every score;
-        - ``calibration_in_the_large``, ``calibration_intercept``, ``calibration_slope`` and
+        - ``mean_calibration_error``, ``calibration_intercept``, ``calibration_slope`` and
           ``oe_ratio``, as in `calibration_summary`;
         - ``ici``, ``e50`` and ``e90``: mean, median and ninth decile of the distances of the scores
           from a smooth calibration curve [2]_;

@@ -39,40 +39,40 @@ from polars_wroc.stats.walks import RangeTests, WalkRanges, WalkSteps, find_rang
 from polars_wroc.steps import SegmentRows, pool_steps
 
 RANGE_TYPES: Mapping[str, Any] = {
+    "from_score": pl.Float64,
+    "to_score": pl.Float64,
+    "direction": pl.String,
+    "mean_calibration_error": pl.Float64,
+    "mean_calibration_error_low": pl.Float64,
+    "mean_calibration_error_high": pl.Float64,
+    "p_value": pl.Float64,
+    "p_adjusted": pl.Float64,
+    "mean_score": pl.Float64,
+    "observed_rate": pl.Float64,
+    "weight_share": pl.Float64,
+    "largest_miscalibration": pl.Float64,
+    "effective_steps": pl.Float64,
     "n": pl.Int64,
     "n_pos": pl.Int64,
     "n_missing": pl.Int64,
     "n_scores": pl.Int64,
     "n_impossible": pl.Int64,
-    "effective_steps": pl.Float64,
-    "largest_miscalibration": pl.Float64,
-    "direction": pl.String,
-    "from_score": pl.Float64,
-    "to_score": pl.Float64,
-    "weight_share": pl.Float64,
-    "mean_score": pl.Float64,
-    "observed_rate": pl.Float64,
-    "miscalibration": pl.Float64,
-    "miscalibration_low": pl.Float64,
-    "miscalibration_high": pl.Float64,
-    "p_value": pl.Float64,
-    "p_adjusted": pl.Float64,
 }
 EQUAL_SCORE_TYPES: Mapping[str, Any] = {
-    "n": pl.Int64,
-    "n_reference": pl.Int64,
-    "share_compared": pl.Float64,
-    "n_blocks": pl.Int64,
     "mean_gap": pl.Float64,
     "mean_gap_low": pl.Float64,
     "mean_gap_high": pl.Float64,
+    "p_value": pl.Float64,
+    "p_adjusted": pl.Float64,
     "from_score": pl.Float64,
     "to_score": pl.Float64,
     "gap": pl.Float64,
     "gap_low": pl.Float64,
     "gap_high": pl.Float64,
-    "p_value": pl.Float64,
-    "p_adjusted": pl.Float64,
+    "share_compared": pl.Float64,
+    "n_blocks": pl.Int64,
+    "n": pl.Int64,
+    "n_reference": pl.Int64,
 }
 # The margin of the mean difference in an interval, by a range of 1; whether a test repeats that of
 # another row; and the place of a row.
@@ -298,7 +298,7 @@ class CalibrationTest:
         """Add adjusted p-values and the limits of the intervals, for all tests of a table."""
         p_value, unit = table["p_value"].to_numpy(), table[_UNIT].to_numpy()
         repeats = table[_REPEATS].to_numpy()
-        name = "gap" if self.equal_scores else "miscalibration"
+        name = "gap" if self.equal_scores else "mean_calibration_error"
         number = count_tests(p_value, self.adjust, repeats)
         margin = range_quantile((1 - self.level) / number) * unit
         value = table[name].to_numpy()
@@ -395,7 +395,7 @@ def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, Array]:
         "weight_share": ranges.weight_inside,
         "mean_score": rate + tests.value,
         "observed_rate": rate,
-        "miscalibration": tests.value,
+        "mean_calibration_error": tests.value,
         "p_value": tests.p_value,
         _UNIT: tests.unit,
         _REPEATS: np.zeros(segments.number, dtype=bool),

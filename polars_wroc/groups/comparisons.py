@@ -33,19 +33,16 @@ COMPARABLE: dict[str, Metric] = {
 }
 
 
-_NUMBERS = ("value", "value_low", "value_high")
-_COMPARED = (
-    *("reference_value", "gap", "gap_low", "gap_high", "ratio", "ratio_low", "ratio_high"),
-    *("p_value", "p_adjusted", "detectable"),
-)
+# What is compared and what is found come first.
 COMPARISON_SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys((*AUDIT_KEYS, MODEL, "metric"), pl.String),
-    "n": pl.Int64,
-    **dict.fromkeys(_NUMBERS, pl.Float64),
+    **dict.fromkeys(("value", "value_low", "value_high"), pl.Float64),
     "reference": pl.String,
-    "n_reference": pl.Int64,
-    **dict.fromkeys(_COMPARED, pl.Float64),
+    **dict.fromkeys(("reference_value", "gap", "gap_low", "gap_high"), pl.Float64),
     **dict.fromkeys(("verdict", "reason"), pl.String),
+    **dict.fromkeys(("n", "n_reference"), pl.Int64),
+    **dict.fromkeys(("ratio", "ratio_low", "ratio_high"), pl.Float64),
+    **dict.fromkeys(("p_value", "p_adjusted", "detectable"), pl.Float64),
 }
 # Verdicts.
 DIFFERENT, ALIKE, TOO_LITTLE = "different", "alike", "too little data"
@@ -97,8 +94,8 @@ CALIBRATION: dict[str, ComparedMetric] = {
     metric.name: metric
     for metric in (
         ComparedMetric(
-            name="calibration_in_the_large",
-            label="calibration in the large",
+            name="mean_calibration_error",
+            label="mean calibration error",
             definition="Mean score less the proportion of positives.",
             better=None,
             target=0.0,

@@ -40,14 +40,14 @@ Against: TypeAlias = Literal["groups", "rest"]
 
 _PAIR_TYPES: Mapping[str, Any] = {
     "xauc": pl.Float64,
-    "xauc_se": pl.Float64,
     "xauc_low": pl.Float64,
     "xauc_high": pl.Float64,
-    "ci_method": pl.String,
-    "pair_weight": pl.Float64,
     "xauc_gap": pl.Float64,
     "xauc_gap_low": pl.Float64,
     "xauc_gap_high": pl.Float64,
+    "xauc_se": pl.Float64,
+    "pair_weight": pl.Float64,
+    "ci_method": pl.String,
 }
 _REST_AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 _REST_COLUMNS = tuple(f"{name}{end}" for name in _REST_AUCS for end in ("", "_low", "_high"))

@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.inputs.metric import Metric
-from polars_wroc.metrics.calibration import IN_THE_LARGE
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, require_probabilities
 from polars_wroc.metrics.segments import Decisions
 from polars_wroc.queries import collect
@@ -60,7 +60,7 @@ def sum_crossed_cells(
     taken: Mask | None = None
     if isinstance(needs.metric, RateMetric):
         taken, values = _find_outcomes(rows, together, needs.metric, needs.decisions)
-    elif needs.metric.name == IN_THE_LARGE:
+    elif needs.metric.name == CALIBRATION_ERROR:
         require_probabilities(together.score)
         values = _find_errors(together)
     else:

@@ -40,21 +40,13 @@ _AUC, _NET_BENEFIT = "auc", "net_benefit"
 _RATES = ("tpr", "fpr", "ppv", "npv", "accuracy", _NET_BENEFIT)
 # With fewer effective rows, by probability, of a class or in a cell there are no limits.
 LEAST_ROWS = 10
-_TYPES: Mapping[str, Any] = {
-    "metric": pl.String,
+_EXPECTED = ("expected", "expected_low", "expected_high")
+_OBSERVED = ("value", "excess", "excess_p_value", "excess_p_adjusted")
+_SIZES: Mapping[str, Any] = {
     "n": pl.Int64,
     "n_pos_expected": pl.Float64,
     "n_neg_expected": pl.Float64,
     "n_impossible": pl.Int64,
-    "expected": pl.Float64,
-    "expected_low": pl.Float64,
-    "expected_high": pl.Float64,
-}
-_LABEL_TYPES: Mapping[str, Any] = {
-    "value": pl.Float64,
-    "excess": pl.Float64,
-    "excess_p_value": pl.Float64,
-    "excess_p_adjusted": pl.Float64,
 }
 _SCORE, _PROBABILITY = "score", "probability"
 
@@ -188,7 +180,8 @@ def expected_metrics(
         labelled=labelled,
         argument=_SCORE if probability is None else _PROBABILITY,
     )
-    types = {**_TYPES, **(_LABEL_TYPES if labelled else {})}
+    numbers = (*_EXPECTED, *(_OBSERVED if labelled else ()))
+    types = {"metric": pl.String, **dict.fromkeys(numbers, pl.Float64), **_SIZES}
     columns.check_names(types)
     schema = columns.key_types | types
     return table_of(frame, columns, schema, partial(_measure_rows, plan=plan))

@@ -20,7 +20,7 @@ from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.metric import Metric, Worse
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.metrics.calibration import IN_THE_LARGE
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.mean_sums import read_precision
 from polars_wroc.metrics.registry import LOSSES
 from polars_wroc.metrics.segments import Decisions
@@ -32,7 +32,7 @@ from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 SEARCHED: dict[str, Metric] = {
     **AUDIT_RATES,
     **{name: COMPARABLE[name] for name in LOSSES},
-    IN_THE_LARGE: CALIBRATION[IN_THE_LARGE],
+    CALIBRATION_ERROR: CALIBRATION[CALIBRATION_ERROR],
 }
 
 
@@ -73,7 +73,7 @@ def worst_segments(
     metric
         ``"selection_rate", "tpr", "fpr", "ppv", "npv"`` or ``"accuracy"`` of decisions; of a
         score that is a probability ``"brier_score", "log_loss"`` or
-        ``"calibration_in_the_large"``. Several searches of the same rows share no error: divide
+        ``"mean_calibration_error"``. Several searches of the same rows share no error: divide
         ``1 - level`` by their number.
     threshold, selected, favorable
         Decisions, and which one is good for a person, as for `audit`: it says whether a lower or a

@@ -34,7 +34,7 @@ from polars_wroc.steps import SegmentRows
 from polars_wroc.threads import map_in_threads
 
 # Names of columns and of metrics that audits compare.
-IN_THE_LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
+CALIBRATION_ERROR, SLOPE = "mean_calibration_error", "calibration_slope"
 # Chebyshev polynomials whose moments stand for the rows of a bin of logits.
 DEGREES = 8
 # Segments of so few rows are fitted to these.

@@ -70,18 +70,20 @@ from polars_wroc.steps import SegmentRows
 AUC_BOUNDS = ("auc_min", "auc_max")
 
 # The columns after the group, those of ``diagnostics``, and those of a design.
-SUMMARY_TYPES: Mapping[str, Any] = {
+_AUC_TYPES: Mapping[str, Any] = {
+    "auc": pl.Float64,
+    "auc_low": pl.Float64,
+    "auc_high": pl.Float64,
+    "auc_se": pl.Float64,
+}
+_CURVE_TYPES: Mapping[str, Any] = {"average_precision": pl.Float64, "ks": pl.Float64}
+_COUNT_TYPES: Mapping[str, Any] = {
     "n": pl.Int64,
     "n_pos": pl.Int64,
     "n_neg": pl.Int64,
     "n_missing": pl.Int64,
-    "auc": pl.Float64,
-    "auc_se": pl.Float64,
-    "auc_low": pl.Float64,
-    "auc_high": pl.Float64,
-    "average_precision": pl.Float64,
-    "ks": pl.Float64,
 }
+SUMMARY_TYPES: Mapping[str, Any] = {**_AUC_TYPES, **_CURVE_TYPES, **_COUNT_TYPES}
 _DESIGN_TYPES: Mapping[str, Any] = {"deff": pl.Float64, "df": pl.Int64, "df_segment": pl.Int64}
 _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
     "w_pos": pl.Float64,
@@ -360,21 +362,22 @@ class _Plan:
 
     def types(self, *, binned: bool) -> dict[str, Any]:
         """Return the types of the columns after the group."""
-        types = dict(SUMMARY_TYPES)
-        if binned:
-            types |= dict.fromkeys(AUC_BOUNDS, pl.Float64)
+        bounds = dict.fromkeys(AUC_BOUNDS if binned else (), pl.Float64)
+        types = {**_AUC_TYPES, **bounds, **_CURVE_TYPES}
+        others = {**_COUNT_TYPES, **_DESIGN_TYPES, **_DIAGNOSTIC_TYPES}
         for name in self.areas:
             for column in _area_columns(name, binned=binned):
-                if column in types or column in _DIAGNOSTIC_TYPES or column in _DESIGN_TYPES:
+                if column in types or column in others:
                     checks.reject("areas", "not take the name of a result column", repr(column))
                 types[column] = pl.Float64
+        types |= _COUNT_TYPES
         if self.designed:
-            types |= dict(_DESIGN_TYPES)
+            types |= _DESIGN_TYPES
         return types | dict(_DIAGNOSTIC_TYPES) if self.diagnostics else types
 
 
 def _area_columns(name: str, *, binned: bool) -> list[str]:
-    columns = [name, f"{name}_se", f"{name}_low", f"{name}_high"]
+    columns = [name, f"{name}_low", f"{name}_high", f"{name}_se"]
     return [*columns, f"{name}_min", f"{name}_max"] if binned else columns
 
 

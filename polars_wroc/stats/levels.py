@@ -69,7 +69,9 @@ class Level:
         """Return the level of a number, or of looks whose number of rows seen is known."""
         if not isinstance(level, Looks):
             return cls(1 - level)
-        assert isinstance(level.seen, float)
+        if not isinstance(level.seen, float):
+            msg = f"the number of rows seen must be known; found {level}"
+            raise TypeError(msg)
         return cls(1 - level.level, RepeatedLooks(level.planned, level.seen))
 
     def at_planned_rows(self) -> Level:

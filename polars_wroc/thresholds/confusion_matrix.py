@@ -154,7 +154,7 @@ def _measure(cells: pl.Expr, metrics: Sequence[str], prevalence: float | None) -
         weights = {name: element_field(f"{_IN_POPULATION}{name}") for name in names}
     matrix = Confusion(element_field("threshold"), *weights.values())
     values = {name: THRESHOLD_METRICS[name].formula(matrix) for name in metrics}
-    return first_fields(add_fields(cells, values), ["threshold", *CELLS, *metrics])
+    return first_fields(add_fields(cells, values), ["threshold", *metrics, *CELLS])
 
 
 def _weight_classes(weights: dict[str, pl.Expr], prevalence: float) -> dict[str, pl.Expr]:

@@ -287,7 +287,7 @@ class _Plan:
     def names(self) -> list[str]:
         """The columns after the group."""
         ends = ("",) if self.level is None else ("", "_low", "_high")
-        names = ["threshold", *CELLS, *(f"{name}{end}" for name in self.metrics for end in ends)]
+        names = ["threshold", *(f"{name}{end}" for name in self.metrics for end in ends), *CELLS]
         rule = self.decisions.rule
         return names if rule is None or rule.costs is None else [*names, COST]
 

@@ -17,7 +17,7 @@ from wide_tables import calibration_of
 import polars_wroc as wroc
 from polars_wroc.audits.remarks import not_audited, score_remarks
 
-LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
+LARGE, SLOPE = "mean_calibration_error", "calibration_slope"
 
 
 @pytest.fixture(scope="module")

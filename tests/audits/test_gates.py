@@ -180,7 +180,7 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
         ("auc_gap_high<0", "found 'auc_gap_high<0'; did you mean 'auc.gap_high'?"),
         ("auc_gap_hihg<0", "found 'auc_gap_hihg<0'; did you mean 'auc.gap_high'?"),
         ("auc<0.7", "found 'auc<0.7'; did you mean 'auc.value'?"),
-        ("auc_drop>0", "found 'auc_drop>0'; of auc there are n, value, value_low, "),
+        ("auc_drop>0", "found 'auc_drop>0'; of auc there are value, value_low, "),
         ("auk_gap>0", "found 'auk_gap>0'; there are auc, "),
         ("auk.gap>0", "found 'auk'; did you mean 'auc'?"),
     ],

@@ -190,7 +190,7 @@ def test_calibration_is_linearised(survey: pl.DataFrame, group: str) -> None:
     above = np.average(s - y, weights=w)
     of_rows = totals(rows, w * (s - y - above) / w.sum())
     of_difference = covariance(of_rows, of_rows, units)
-    name = "calibration_in_the_large"
+    name = "mean_calibration_error"
     ends = [above - t * of_difference**0.5, above + t * of_difference**0.5]
     assert [found[f"{name}_low"], found[f"{name}_high"]] == pytest.approx(ends, rel=1e-9)
 

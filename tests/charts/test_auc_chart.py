@@ -183,7 +183,9 @@ def test_tables_without_rows_and_with_too_many() -> None:
 
 
 def test_tables_that_are_no_summaries() -> None:
-    with pytest.raises(ValueError, match=r"^`summary` must have the columns .*; found no \['n', "):
+    with pytest.raises(
+        ValueError, match=r"^`summary` must have the columns .*; found no \['auc', "
+    ):
         wroc.auc_chart(wroc.roc_curve(scored(9), "y", "s"))
     with pytest.raises(
         TypeError, match=r"^`summary` must be a table of this package; found list: make it"

@@ -117,8 +117,8 @@ def test_grey_curves_have_neither_bars_nor_intervals() -> None:
     assert set(coloured["__group1"]) == set(
         points.filter(pl.col("__label").is_not_null())["__group1"]
     )
-    bias = data.group_by("g").agg(difference=pl.col("s").mean() - pl.col("y").mean())
-    ranked = bias.sort("difference")["g"].cast(pl.String).to_list()
+    bias = data.group_by("g").agg(mean_calibration_error=pl.col("s").mean() - pl.col("y").mean())
+    ranked = bias.sort("mean_calibration_error")["g"].cast(pl.String).to_list()
     assert set(coloured["__group1"]) == {*ranked[:2], *ranked[-2:]}
     assert "21 others in grey" in caption(chart)
 

@@ -77,11 +77,11 @@ TABLES: dict[str, tuple[str, Any]] = {
     ),
     "search for losses": (
         (
-            "search --attribute g --attribute site --metric calibration_in_the_large --depth 1"
+            "search --attribute g --attribute site --metric mean_calibration_error --depth 1"
             " --redundant --cluster site --level 0.9"
         ),
         lambda rows: wroc.worst_segments(
-            rows, **GIVEN, attributes=["g", "site"], metric="calibration_in_the_large", depth=1,
+            rows, **GIVEN, attributes=["g", "site"], metric="mean_calibration_error", depth=1,
             redundant=True, design="site", level=0.9,
         ),
     ),
@@ -294,7 +294,7 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
     off = [
         f"{g} from {low:.2f} to {high:.2f} ({100 * abs(mean):.0f} points {side})"
         for g, low, high, mean, side in test.select(
-            "g", "from_score", "to_score", "miscalibration", "direction"
+            "g", "from_score", "to_score", "mean_calibration_error", "direction"
         ).iter_rows()
     ]
     assert f"off by more than chance: {', '.join(off)}." in said
@@ -447,7 +447,7 @@ def test_what_is_refused(
     ("call", "message"),
     [
         ("gaps --attribute g --metric tpr", "--metric tpr needs --threshold or --selected"),
-        ("auc --columns n,nope", "--columns must be all, or columns out of n, n_pos, "),
+        ("auc --columns n,nope", "--columns must be all, or columns out of auc, auc_low, "),
         ("auc --columns n -o x.csv", "--columns applies to what is printed; x.csv has all columns"),
         ("auc --rows 3 -o -", "--rows applies to what is printed; - has all rows"),
         ("audit --attribute g --columns n -o -", "--columns applies to what is printed"),

@@ -33,11 +33,11 @@ CURVE = [
     "observed_rate",
     "observed_rate_low",
     "observed_rate_high",
-    "difference",
-    "difference_low",
-    "difference_high",
+    "mean_calibration_error",
+    "mean_calibration_error_low",
+    "mean_calibration_error_high",
 ]
-LARGE = "calibration_in_the_large"
+LARGE = "mean_calibration_error"
 ERROR = [*CURVE[5:9], LARGE, f"{LARGE}_low", f"{LARGE}_high"]
 ERRORS = ["expected_calibration_error", "maximum_calibration_error"]
 WHOLE = {"bin", "n"}
@@ -94,7 +94,7 @@ def by_definition(rows: Sequence[Row], bins: int, strategy: str) -> list[dict[st
             "weight": (weight := sum(w for _, _, w in inside)),
             "mean_score": (mean := sum(w * s for _, s, w in inside) / weight),
             "observed_rate": (rate := sum(w * y for y, _, w in inside) / weight),
-            "difference": mean - rate,
+            "mean_calibration_error": mean - rate,
         }
         for number, inside in sorted(members.items())
     ]
@@ -118,7 +118,7 @@ def test_bins_follow_their_definition(strategy: Any, rows: list[Row], bins: int)
     if total == 0:
         assert set(table.values()) == {0, None}
         return
-    far = [abs(each["difference"]) for each in expected]
+    far = [abs(each["mean_calibration_error"]) for each in expected]
     mean = sum(each["weight"] * off for each, off in zip(expected, far, strict=True)) / total
     assert [table[name] for name in ERRORS] == pytest.approx([mean, max(far)], abs=1e-12)
     assert table["n"] == sum(each["n"] for each in expected)
@@ -210,13 +210,13 @@ def test_the_error_of_a_group_is_that_of_its_curve() -> None:
         curve = wroc.calibration_curve(frame, "y", "s", **options)
         share = pl.col("weight") / pl.col("weight").sum()
         expected = curve.group_by("g", maintain_order=True).agg(
-            (share * pl.col("difference").abs()).sum().alias(ERRORS[0]),
-            pl.col("difference").abs().max().alias(ERRORS[1]),
+            (share * pl.col("mean_calibration_error").abs()).sum().alias(ERRORS[0]),
+            pl.col("mean_calibration_error").abs().max().alias(ERRORS[1]),
         )
         table = wroc.calibration_summary(frame, "y", "s", **options)
         assert_frame_equal(table.select("g", *ERRORS), expected, abs_tol=1e-12)
         one = wroc.calibration_curve(frame, "y", "s", weight="w", by="g", bins=1)
-        names = [name.replace("difference", LARGE) for name in CURVE[5:]]
+        names = [name.replace("mean_calibration_error", LARGE) for name in CURVE[5:]]
         assert names == ERROR
         limits = [f"{LARGE}_low", f"{LARGE}_high"]
         of_curve = one.select("g", *CURVE[5:]).rename(dict(zip(CURVE[5:], names, strict=True)))
@@ -268,7 +268,7 @@ def test_whole_weights_are_repeated_rows(
     frame = frame_of(rows)
     repeated = frame.select(pl.col("y", "s").repeat_by("w").explode(empty_as_null=False))
     columns = ["mean_score", "observed_rate"]
-    columns += ERRORS if function is wroc.calibration_summary else ["bin", "difference"]
+    columns += ERRORS if function is wroc.calibration_summary else ["bin", "mean_calibration_error"]
     found = function(frame, "y", "s", weight="w", strategy=strategy, bins=7)
     expected = function(repeated, "y", "s", strategy=strategy, bins=7)
     assert_frame_equal(found.select(columns), expected.select(columns), abs_tol=1e-12)
@@ -296,7 +296,7 @@ def test_limits_hold_a_calibrated_score() -> None:
         }
     )
     bins = wroc.calibration_curve(frame, "y", "s", weight="w", by="g", bins=4)
-    held = (bins["difference_low"] <= 0) & (bins["difference_high"] >= 0)
+    held = (bins["mean_calibration_error_low"] <= 0) & (bins["mean_calibration_error_high"] >= 0)
     assert 0.94 < held.mean() < 0.97  # type: ignore[operator]
     table = wroc.calibration_summary(frame, "y", "s", weight="w", by="g")
     held = (table[f"{LARGE}_low"] <= 0) & (table[f"{LARGE}_high"] >= 0)
@@ -317,13 +317,13 @@ def test_what_is_undefined_is_null(strategy: Any) -> None:
         "c",
     ]
     table = wroc.calibration_summary(frame, "y", "s", **options)
-    counts, values = table.select("g", "n", "n_pos").row(1), table[:, 6:].row(1)
+    counts, values = table.select("g", "n", "n_pos").row(1), table[:, 1:-5].row(1)
     assert (*counts, {*values}) == ("b", 0, 0, {None})
     empty = frame.clear()
     assert wroc.calibration_curve(empty, "y", "s", strategy=strategy).height == 0
     assert wroc.calibration_summary(empty, "y", "s", strategy=strategy).row(0) == (
-        *[0] * 5,
         *[None] * 25,
+        *[0] * 5,
     )
     assert wroc.calibration_summary(empty, "y", "s", **options).height == 0
     huge = frame.with_columns(w=1e308)

@@ -74,7 +74,7 @@ def test_worked_numbers(
     place: tuple[object, ...],
 ) -> None:
     found = one(wroc.calibration_test(frame, "y", "s", weight=weight))
-    names = ("largest_miscalibration", "weight_share", "miscalibration", "p_value")
+    names = ("largest_miscalibration", "weight_share", "mean_calibration_error", "p_value")
     assert [found[name] for name in names] == pytest.approx([size, share, off, p_value], abs=1e-10)
     assert tuple(found[name] for name in PLACE) == place
     assert found["mean_score"] - found["observed_rate"] == pytest.approx(off)
@@ -155,9 +155,9 @@ def test_brute_force(kind: str, seed: int) -> None:
             "from_score": range_.low,
             "to_score": range_.high,
             "weight_share": range_.weight / total,
-            "miscalibration": range_.difference / range_.weight,
-            "miscalibration_low": max(low, -1),
-            "miscalibration_high": min(high, 1),
+            "mean_calibration_error": range_.difference / range_.weight,
+            "mean_calibration_error_low": max(low, -1),
+            "mean_calibration_error_high": min(high, 1),
             "p_value": range_.p_value,
         }
         assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-8)
@@ -224,7 +224,10 @@ def test_clusters_by_hand() -> None:
     x = range_.size / range_.sd / math.sqrt(effect) + range_.correction / math.sqrt(effect)
     assert effect > 1
     assert found["p_value"] == pytest.approx(range_tail(x))
-    width = [each["miscalibration_high"] - each["miscalibration_low"] for each in (found, alone)]
+    width = [
+        each["mean_calibration_error_high"] - each["mean_calibration_error_low"]
+        for each in (found, alone)
+    ]
     assert width[0] == pytest.approx(width[1] * math.sqrt(effect))
     same = ["largest_miscalibration", *PLACE]
     assert [found[name] for name in same] == [alone[name] for name in same]
@@ -242,7 +245,7 @@ def test_replicate_weights_of_a_jackknife_are_nearly_clusters() -> None:
     found = one(wroc.calibration_test(frame, "y", "s", weight="w", design=replicates))
     clusters = one(wroc.calibration_test(frame, "y", "s", weight="w", design="c"))
     assert found["p_value"] == pytest.approx(clusters["p_value"], rel=0.1)
-    names = ("miscalibration_low", "miscalibration_high")
+    names = ("mean_calibration_error_low", "mean_calibration_error_high")
     expected = [clusters[name] for name in names]
     assert [found[name] for name in names] == pytest.approx(expected, abs=0.02)
 
@@ -258,7 +261,7 @@ def test_segments_of_attributes_are_groups_with_one_family_of_tests(design: Any)
         part = wroc.calibration_test(frame, "y", "s", by=name, adjust="none", **options)
         parts.append(part.rename({name: "segment"}).cast({"segment": pl.String}))
     alone = pl.concat(parts)
-    own = ["segment", "n", "direction", "from_score", "miscalibration", "p_value"]
+    own = ["segment", "n", "direction", "from_score", "mean_calibration_error", "p_value"]
     assert_frame_equal(found.select(own), alone.select(own))
     p_value = alone["p_value"].drop_nulls().to_numpy()
     assert found["p_adjusted"].min() == pytest.approx(len(p_value) * p_value.min())
@@ -271,12 +274,12 @@ def test_segments_of_attributes_are_groups_with_one_family_of_tests(design: Any)
 def test_few_rows_have_a_range_but_no_test() -> None:
     found = one(wroc.calibration_test(ROWS, "y", "s"))
     assert found["largest_miscalibration"] == pytest.approx(0.09)
-    nothing = ("p_value", "p_adjusted", "miscalibration_low", "miscalibration_high")
+    nothing = ("p_value", "p_adjusted", "mean_calibration_error_low", "mean_calibration_error_high")
     assert [found[name] for name in nothing] == [None] * 4
     equal = pl.DataFrame({"y": [1, 0] * 40, "s": [0.4] * 80})
     found = one(wroc.calibration_test(equal, "y", "s"))
     assert (found["effective_steps"], found["p_value"]) == (pytest.approx(1), None)
-    assert found["miscalibration"] == pytest.approx(-0.1)
+    assert found["mean_calibration_error"] == pytest.approx(-0.1)
 
 
 def test_impossible_rows_and_perfect_scores() -> None:
@@ -286,7 +289,7 @@ def test_impossible_rows_and_perfect_scores() -> None:
     right = frame.with_columns(s=pl.col("y").cast(pl.Float64))
     found = one(wroc.calibration_test(right, "y", "s"))
     assert found["largest_miscalibration"] == 0
-    assert [found[name] for name in (*PLACE, "miscalibration")] == [None] * 4
+    assert [found[name] for name in (*PLACE, "mean_calibration_error")] == [None] * 4
 
 
 def test_no_rows() -> None:

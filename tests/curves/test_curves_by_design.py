@@ -199,7 +199,7 @@ def test_calibration_summary(survey: pl.DataFrame, design: str) -> None:
         expected = wilson_by_design(survey, design, rate, variances[0, 0], where)
         assert ends(row, "observed_rate") == pytest.approx((rate, *expected), rel=1e-9)
         limits = large - t * of_large, large + t * of_large
-        assert ends(row, "calibration_in_the_large") == pytest.approx((large, *limits), rel=1e-9)
+        assert ends(row, "mean_calibration_error") == pytest.approx((large, *limits), rel=1e-9)
         factor = math.exp(t * of_oe / oe)
         assert ends(row, "oe_ratio") == pytest.approx((oe, oe / factor, oe * factor), rel=1e-9)
         values, variances = covariance(survey, design, regressions(where))
@@ -251,7 +251,7 @@ def test_calibration_curve(survey: pl.DataFrame, design: str) -> None:
         low, high = wilson_by_design(survey, design, rate, variance[0, 0], where)
         limits = rate, low, high, row["mean_score"] - high, row["mean_score"] - low
         names = [f"observed_rate{end}" for end in ("", "_low", "_high")]
-        names += ["difference_low", "difference_high"]
+        names += ["mean_calibration_error_low", "mean_calibration_error_high"]
         assert [row[name] for name in names] == pytest.approx(limits, rel=1e-9, abs=1e-12)
 
 
@@ -335,7 +335,7 @@ def test_a_published_survey() -> None:
     }
     t, label = float(stats.t.ppf(0.975, 31)), pl.col("highbp").cast(pl.Float64)
     summary = wroc.calibration_summary(rows, "highbp", "score", **given)
-    large, low, high = ends(summary, "calibration_in_the_large")
+    large, low, high = ends(summary, "mean_calibration_error")
     error = standard_error(rows, PopParam.mean, pl.col("score") - label)
     assert (large - low, high - large) == pytest.approx((t * error, t * error), rel=1e-9)
     ratio, low, high = ends(summary, "oe_ratio")

@@ -51,7 +51,7 @@ def test_rows_are_those_of_other_functions() -> None:
         assert row_of(of_group, "events")[0] == given.filter(g=group)["n_pos"].item()
         auc = given.filter(g=group).select("auc", "auc_low", "auc_high").row(0)
         assert row_of(of_group, "auc") == pytest.approx(auc)
-        for measure in ("calibration_in_the_large", "calibration_slope", "oe_ratio"):
+        for measure in ("mean_calibration_error", "calibration_slope", "oe_ratio"):
             expected = calibration.filter(g=group).select(f"{measure}{end}" for end in ENDS)
             assert row_of(of_group, measure) == pytest.approx(expected.row(0))
         columns = ["threshold", *(f"net_benefit{end}" for end in ENDS)]

@@ -25,14 +25,14 @@ Place: TypeAlias = tuple[Any, ...]
 
 COLUMNS = [
     "xauc",
-    "xauc_se",
     "xauc_low",
     "xauc_high",
-    "ci_method",
-    "pair_weight",
     "xauc_gap",
     "xauc_gap_low",
     "xauc_gap_high",
+    "xauc_se",
+    "pair_weight",
+    "ci_method",
 ]
 KEYS = ["positive_g", "negative_g"]
 

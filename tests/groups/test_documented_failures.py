@@ -58,7 +58,7 @@ def test_the_range_grows_with_the_rows_that_it_covers() -> None:
             y = [i < rate * n for i in range(n)]
             parts.append(pl.DataFrame({"g": g, "s": [s] * n, "y": y}))
     table = wroc.calibration_test(pl.concat(parts), "y", "s", by="g")
-    assert table["miscalibration"].to_list() == pytest.approx([0.1, 0.1])
+    assert table["mean_calibration_error"].to_list() == pytest.approx([0.1, 0.1])
     assert table["largest_miscalibration"].to_list() == pytest.approx([0.02, 0.08])
 
 
@@ -99,7 +99,7 @@ def test_plain_limits_of_an_interval_that_was_picked_miss_more_often_than_they_s
         (pl.col("s") * (1 - pl.col("s"))).sum().sqrt().alias("error"),
     )
     missed = plain.filter(pl.col("sum").abs() > 1.96 * pl.col("error")).height
-    ends = pl.col("miscalibration_low") > 0, pl.col("miscalibration_high") < 0
+    ends = pl.col("mean_calibration_error_low") > 0, pl.col("mean_calibration_error_high") < 0
     assert missed > 0.3 * samples
     assert table.filter(pl.any_horizontal(ends)).height <= 0.08 * samples
 

@@ -328,7 +328,7 @@ def test_all_tests_are_those_of_a_search_by_hand(metric: str, weight: str | None
 
 def test_calibration_is_compared_with_its_target() -> None:
     table = people(5)
-    found = searched(table, "calibration_in_the_large", "w")
+    found = searched(table, "mean_calibration_error", "w")
     y, s, w = (table[name].to_numpy() for name in "ysw")
     segments = brute(table.with_columns(base=pl.lit(value=True)), 3, 30, "base")
     numbers = numbers_of(found)

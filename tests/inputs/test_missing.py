@@ -122,7 +122,7 @@ def test_group_of_one_class_has_null_metrics_at_a_threshold() -> None:
 def test_empty_frame_has_one_row_and_an_origin(engine: Engine) -> None:
     rows = pl.LazyFrame(schema={"y": pl.Int64, "s": pl.Float64})
     numbers = wroc.summary(rows, "y", "s").collect(engine=engine)
-    assert numbers.row(0) == (*[0] * 4, *[None] * 6)
+    assert numbers.row(0) == (*[None] * 6, *[0] * 4)
     curve = wroc.roc_curve(rows, "y", "s").collect(engine=engine)
     assert curve.rows() == [(INFINITY, None, None, 0.0, 0.0, 0.0, 0.0)]
     values = [getattr(wroc, name)("y", "s") for name in METRICS]
@@ -150,7 +150,7 @@ def test_group_of_only_missing_rows_is_kept(engine: Engine) -> None:
         {"y": [1, 0, None, 1], "s": [2.0, 1.0, 3.0, NAN], "g": ["a", "a", "b", "b"]}
     )
     numbers = wroc.summary(rows, "y", "s", by="g").collect(engine=engine)
-    assert numbers.row(1) == ("b", 0, 0, 0, 2, *[None] * 6)
+    assert numbers.row(1) == ("b", *[None] * 6, 0, 0, 0, 2)
     curve = wroc.roc_curve(rows, "y", "s", by="g").collect(engine=engine)
     only = curve.filter(pl.col("g") == "b").rows()
     assert only == [("b", INFINITY, None, None, 0.0, 0.0, 0.0, 0.0)]

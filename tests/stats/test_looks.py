@@ -272,7 +272,7 @@ def test_no_limits_rest_on_a_variance_alone_with_few_rows_of_a_class() -> None:
         pairs = wroc.compare(few, "y", ["s", "t"], method=test, **always)
         assert pairs.select("gap_low", "p_value").row(0) == (None, None)
     table = wroc.calibration_summary(few, "y", "s", **always)
-    assert table.select("calibration_slope_low", "calibration_in_the_large_high").row(0) == (
+    assert table.select("calibration_slope_low", "mean_calibration_error_high").row(0) == (
         None,
         None,
     )

@@ -117,7 +117,7 @@ COLUMNS = [*_counted(pl.DataFrame({"y": [], "s": [], "w": []}), 0)]
 
 def _same_as_counted(ours: pl.DataFrame, expected: Sequence[Metrics]) -> None:
     counted = pl.DataFrame(expected, schema=dict.fromkeys(COLUMNS, pl.Float64))
-    assert_frame_equal(ours, counted, rel_tol=1e-11, abs_tol=1e-11)
+    assert_frame_equal(ours.select(COLUMNS), counted, rel_tol=1e-11, abs_tol=1e-11)
 
 
 def test_metrics_of_seven_rows_by_hand(seven: pl.DataFrame) -> None:
@@ -274,7 +274,7 @@ def test_metrics_equal_plain_counting_in_each_group(
     table = wroc.threshold_metrics(
         people.lazy(), "y", "s", weight="w", by="g", threshold=threshold, metrics="all", level=None
     ).collect(engine=engine)
-    assert table.columns == ["g", *COLUMNS]
+    assert table.columns == ["g", "threshold", *COLUMNS[5:], *COLUMNS[1:5]]
     _same_as_counted(table.drop("g"), expected)
     matrix = wroc.confusion_matrix("y", "s", threshold=threshold, weight="w", metrics="all")
     aggregated = people.lazy().group_by("g").agg(matrix).collect(engine=engine).sort("g")
@@ -353,7 +353,9 @@ def test_expression_equals_the_table(people: pl.DataFrame) -> None:
     for limit in limits:
         matrix = score.wroc.confusion_matrix("y", threshold=limit, weight="w", metrics="all")
         ours = people.group_by("g").agg(matrix).sort("g").unnest("confusion_matrix")
-        assert_frame_equal(ours, table.filter(pl.col("threshold") == limit), rel_tol=1e-12)
+        assert_frame_equal(
+            ours, table.filter(pl.col("threshold") == limit).select(ours.columns), rel_tol=1e-12
+        )
 
 
 def test_expression_over_a_group_is_on_every_row(people: pl.DataFrame) -> None:
@@ -404,7 +406,7 @@ def test_metrics_are_those_asked_for(people: pl.DataFrame, metrics: Any) -> None
     every = wroc.threshold_metrics(people, "y", "s", threshold=[0.2, 0.5], metrics="all")
     found = wroc.threshold_metrics(people, "y", "s", threshold=[0.2, 0.5], metrics=metrics)
     assert_frame_equal(found, every.select(found.columns))
-    named = [name for name in found.columns[5:] if not name.endswith(("_low", "_high"))]
+    named = [name for name in found.columns[1:-4] if not name.endswith(("_low", "_high"))]
     if metrics == "all":
         assert named == [*THRESHOLD_METRICS]
     else:

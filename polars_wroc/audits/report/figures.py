@@ -49,7 +49,7 @@ from polars_wroc.charts.threshold_chart import threshold_chart
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import CALIBRATION, GAP_METRICS, IMPACT_RATIO, METRICS, REPEATS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
-from polars_wroc.metrics.calibration import IN_THE_LARGE
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.ranking.curve import ratio
 
@@ -224,9 +224,9 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
         rows = rows.drop(LINE_VALUE).with_columns(_four_fifths(table).alias(LIMIT_VALUE))
         note = note.replace("Dotted: all rows", "Dashed: four fifths of the highest rate")
     most = rows[VALUE].max()
-    rare = metric == IN_THE_LARGE or (isinstance(most, float) and most < _RARE)
+    rare = metric == CALIBRATION_ERROR or (isinstance(most, float) and most < _RARE)
     number = ".3f" if metric == ROC_AUC.column else ".1%" if rare else ".0%"
-    title = PREDICTED if metric == IN_THE_LARGE else METRICS[metric].heading
+    title = PREDICTED if metric == CALIBRATION_ERROR else METRICS[metric].heading
     titled: ChartOptions = {"title": f"{title} of each segment"}
     what, words = titled["title"], Words.of(settings)
     of_whom = {"tpr": words.positive, "fpr": words.negative}.get(metric)

@@ -32,7 +32,7 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.metrics.calibration import IN_THE_LARGE, SLOPE
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 
 SYMBOLS: dict[str, str] = {
     **SIGNS,
@@ -211,7 +211,7 @@ def _columns(settings: AuditSettings) -> list[Column]:
         Column("tpr", f"{selected} of those actually {words.positive}", "tpr"),
         Column("fpr", f"{selected} of those actually {words.negative}", "fpr"),
         Column("auc", "Ranking", "AUC"),
-        Column(IN_THE_LARGE, PREDICTED, "outcome"),
+        Column(CALIBRATION_ERROR, PREDICTED, "outcome"),
     ]
 
 

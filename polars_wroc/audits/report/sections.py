@@ -42,7 +42,7 @@ from polars_wroc.groups.comparisons import (
     PLACE,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
-from polars_wroc.metrics.calibration import IN_THE_LARGE
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 
@@ -245,7 +245,7 @@ def _headline(findings: pl.DataFrame, settings: AuditSettings) -> tuple[str, pl.
     One of calibration comes last, as in the verdict.
     """
     of_gaps = pl.col("metric").is_in([*GAP_METRICS, IMPACT_RATIO])
-    known = (of_gaps | (pl.col("metric") == IN_THE_LARGE)) & (pl.col("attribute") != OVERALL)
+    known = (of_gaps | (pl.col("metric") == CALIBRATION_ERROR)) & (pl.col("attribute") != OVERALL)
     different = findings.filter(known, verdict=DIFFERENT).sort(~of_gaps, "rank").head(1)
     metrics, crossed = different["metric"].to_list(), different["attribute"].to_list()
     metric = SELECTION_RATE if settings.decides else ROC_AUC.column

@@ -45,7 +45,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS, Metric
-from polars_wroc.metrics.calibration import IN_THE_LARGE, SLOPE
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.thresholds.registry import AUDIT_RATES
 
@@ -81,7 +81,9 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     segments, words = _segments(shown, attribute), Words.of(settings)
     intervals = f"{100 * settings.confidence:g}% confidence intervals"
     decided = "Decisions at the threshold" if settings.selected is None else "Recorded decisions"
-    calibrated = [row for row in segments if row.get(IN_THE_LARGE, {}).get("value") is not None]
+    calibrated = [
+        row for row in segments if row.get(CALIBRATION_ERROR, {}).get("value") is not None
+    ]
     rows = {
         f"Gaps to {reference_of(settings, attribute)}, in points of 100, with {intervals}": [
             [*_keys(row, settings), *_gaps(row)] for row in segments if attribute != OVERALL
@@ -196,9 +198,9 @@ def _calibration(row: dict[str, Any], settings: AuditSettings) -> Row:
         *_keys(row, settings),
         ("Rows", _count(row["n"])),
         *([] if settings.weight is None else [("Weight", _count(weight, 1))]),
-        ("Mean score", Cell(_decimals(observed + row[IN_THE_LARGE]["value"]))),
+        ("Mean score", Cell(_decimals(observed + row[CALIBRATION_ERROR]["value"]))),
         ("Observed rate", Cell(_decimals(observed))),
-        ("Difference", estimate(row[IN_THE_LARGE], "value", partial(_decimals, sign="+"))),
+        ("Difference", estimate(row[CALIBRATION_ERROR], "value", partial(_decimals, sign="+"))),
         *([("Slope", estimate(row[SLOPE], "value"))] if SLOPE in row else []),
     ]
 
