@@ -180,7 +180,7 @@ def expected_metrics(
         labelled=labelled,
         argument=_SCORE if probability is None else _PROBABILITY,
     )
-    numbers = (*_EXPECTED, *(_OBSERVED if labelled else ()))
+    numbers = _EXPECTED + (_OBSERVED if label is not None else ())
     types = {"metric": pl.String, **dict.fromkeys(numbers, pl.Float64), **_SIZES}
     columns.check_names(types)
     schema = columns.key_types | types
