@@ -17,9 +17,8 @@ from polars_wroc.audits.closer_look import (
     exploration_sentences,
     sentences_on,
 )
-from polars_wroc.audits.findings import by_severity, findings_of, first_sentences, verdict_of
+from polars_wroc.audits.findings import by_severity, findings_of, first_sentences
 from polars_wroc.audits.remarks import (
-    decision_remarks,
     lacking,
     left_out_remarks,
     left_out_rows,
@@ -45,6 +44,7 @@ from polars_wroc.audits.tables import (
     with_columns_of,
     without_model,
 )
+from polars_wroc.audits.verdicts import verdict_of
 from polars_wroc.audits.words import (
     DASH,
     NOT_HERE,
@@ -283,7 +283,6 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
     # That decisions were not audited is said in the verdict.
     unseen = [] if audit.settings.labeled else [*lacking(audit), *left_out_rows(audit)]
     remarks = [
-        *decision_remarks(audit),
         *left_out_remarks(audit),
         *unseen,
         *unknown_remarks(audit),

@@ -66,7 +66,6 @@ def remarks_of(audit: AuditTables) -> Remarks:
     """Write what should be known beside the findings."""
     return Remarks(
         [
-            *decision_remarks(audit),
             *number_remarks(audit.segments),
             *untested_remarks(audit),
             *left_out_remarks(audit),
@@ -176,10 +175,6 @@ def score_remarks(audit: AuditTables) -> list[str]:
             f"{words.negative} it ranks the former higher in {share} of the pairs, where "
             "a tie counts half."
         )
-        if overall["auc_high"] is not None and overall["auc_high"] < _HALF:
-            sentences.append(
-                f"{name} ranks the wrong way around: its confidence interval lies below 0.5."
-            )
         ranges = [
             one
             for attribute in settings.attributes
@@ -189,6 +184,16 @@ def score_remarks(audit: AuditTables) -> list[str]:
             ranges = [max(ranges, key=lambda one: one[0])]
         sentences += [text for _, text in ranges]
     return sentences
+
+
+def backwards_remarks(audit: AuditTables) -> list[str]:
+    """Name the scores that rank backwards: with an AUC significantly below that of chance."""
+    rows = audit.table.filter(pl.col("value_high") < _HALF, attribute=OVERALL, metric="auc")
+    return [
+        f"The score{_quoted(row, audit.settings)} ranks backwards: "
+        f"AUC {row['value']:.2f}{limits_of(row, 'value')}."
+        for row in rows.iter_rows(named=True)
+    ]
 
 
 def _required(settings: AuditSettings) -> str:

@@ -337,6 +337,8 @@ def _off(gap: float) -> str:
 
 
 def _confidence(slope: float) -> str:
+    if slope < 0:
+        return "backwards"
     return "overconfident" if slope < 1 else "underconfident"
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.closer_look import sentences_on
-from polars_wroc.audits.findings import by_severity, counts_of_verdicts
+from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.report.figures import (
     SELECTION_RATE,
     Figure,
@@ -32,6 +32,7 @@ from polars_wroc.audits.tables import (
     restricted,
     rows_with,
 )
+from polars_wroc.audits.verdicts import counts_of_verdicts
 from polars_wroc.audits.words import NOT_HERE, listed, many, verb
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS
