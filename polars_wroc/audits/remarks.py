@@ -83,9 +83,11 @@ def decision_remarks(audit: AuditTables) -> list[str]:
         selected = "no row" if overall["value"] <= TOLERANCE else "every row"
         score = f" of the score{_quoted(overall, settings)}" if settings.several else ""
         sentences.append(
-            f"The threshold{score} selects {selected}, so that all decisions there are the same."
+            f"The threshold{score} selects {selected}: all decisions there are the same, so that "
+            "segments cannot be compared by them."
             if settings.selected is None
-            else f"The recorded decisions select {selected}: they are all the same."
+            else f"The recorded decisions select {selected}: they are all the same, so that "
+            "segments cannot be compared by them."
         )
     return sentences
 

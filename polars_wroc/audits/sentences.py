@@ -10,11 +10,13 @@ from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
+    EVERYBODY,
     FAIRNESS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     NO_REFERENCE,
+    NOBODY,
     ONE_CLASS,
     SMALL_SHARE,
     SMD,
@@ -122,6 +124,8 @@ def not_compared(finding: Mapping[str, Any], label: str, segment: str, words: Wo
             f"The {label} of {segment} is not compared, as its rows or those of "
             f"{words.reference(finding)} are of one class only."
         )
+    if finding["reason"] in (NOBODY, EVERYBODY):
+        return f"The {label} of {segment} is not compared, as {finding['reason']}."
     return f"The {label} of {segment}, or of {words.reference(finding)}, is undefined."
 
 

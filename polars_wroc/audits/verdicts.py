@@ -78,15 +78,19 @@ def verdict_of(audit: AuditTables) -> Verdict:
     elif sentences:
         told = different.height
     rest = _count_others(groups, different.height - told, words)
+    alike_decisions = decision_remarks(audit)
     if groups.is_empty():
         sentences.append("Nothing could be compared.")
+    elif alike_decisions and not sentences and not settings.several:
+        # That nobody is shown to be worse off would be no news.
+        pass
     elif not sentences and not others:
         is_shown = "be worse off" if _knows_good(settings.favorable) else "differ"
         sentences.append(f"No segment is shown to {is_shown}{': ' if rest else ''}{rest}.")
         rest = ""
     elif not sentences and _knows_good(settings.favorable):
         sentences.append("No segment is shown to be worse off.")
-    sentences = [*backwards_remarks(audit), *decision_remarks(audit), *sentences, *others]
+    sentences = [*backwards_remarks(audit), *alike_decisions, *sentences, *others]
     counted = [f"{capitalised(rest)}."] if rest else []
     decided = [] if settings.decides else ["Decisions were not audited."]
     text = " ".join([*decided, *sentences, *counted, *whole])
