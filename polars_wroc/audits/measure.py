@@ -320,7 +320,10 @@ def _find_spreads(
         n = segments.rows.sum(axis=0)
         weight = np.where(n == 0, 0.0, _weigh_classes(segments).sum(axis=0))
         known = pl.Series(
-            [name if holds else None for name, holds in zip(names, compared, strict=True)],
+            [
+                (MISSING if name is None else name) if holds else None
+                for name, holds in zip(names, compared, strict=True)
+            ],
             dtype=pl.String,
         )
         share = share_weight(weight, known)
