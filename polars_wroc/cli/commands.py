@@ -211,7 +211,13 @@ def run_diff(options: argparse.Namespace) -> None:
     if arguments.is_first_run(options, partial(read_audit, "after")):
         return
     before, after = options.files
-    changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
+    changes = changes_between(
+        before,
+        after,
+        options.adjust,
+        different_rows=options.different_rows,
+        different_settings=options.different_settings,
+    )
     judgement = judged(gates, changes.judged)
     results.present(judgement, partial(_show_changes, changes, options), options)
 

@@ -25,7 +25,7 @@ from polars_wroc.audits.table_pages import (
     points_in_text,
 )
 from polars_wroc.audits.tables import audited_files, now
-from polars_wroc.audits.words import capitalised, first_few, listed, many, points
+from polars_wroc.audits.words import capitalised, first_few, listed, many, points, verb
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
@@ -368,10 +368,14 @@ def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
         "p_adjusted",
         *(["explained_by"] if found["explained_by"].count() else []),
     ]
+    n_worse = table["n_worse"][0]
     verdict = (
         f"Exploration: of {many(table['n_examined'][0], 'segment')} "
-        f"{found.height or 'none'} {'is' if found.height < 2 else 'are'} surely worse."  # noqa: PLR2004
+        f"{f'{n_worse:,}' if n_worse else 'none'} {verb(max(n_worse, 1), 'is', 'are')} surely worse"
     )
+    if found.height < n_worse:
+        verdict += f"; {found.height:,} of them {verb(found.height, 'is', 'are')} shown"
+    verdict += "."
     heading = f"worst segments in {SEARCHED[metric].label}"
     return [_shown(heading, found, columns, keys, 3, verdict)]
 
