@@ -24,6 +24,7 @@ from polars_wroc.audits.remarks import (
     left_out_rows,
     not_audited,
     number_remarks,
+    spelling_remarks,
     unknown_remarks,
 )
 from polars_wroc.audits.table_pages import (
@@ -287,6 +288,7 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
         *unseen,
         *unknown_remarks(audit),
         *number_remarks(audit.segments),
+        *spelling_remarks(audit.segments),
     ]
     parts += [textwrap.fill(text, screen.width) for text in remarks]
     return "\n\n".join(parts)

@@ -34,6 +34,7 @@ from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Unknown, seems_unknown
+from polars_wroc.inputs.spellings import say_near_equal
 from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.registry import ROC_AUC
 
@@ -67,6 +68,7 @@ def remarks_of(audit: AuditTables) -> Remarks:
     return Remarks(
         [
             *number_remarks(audit.segments),
+            *spelling_remarks(audit.segments),
             *untested_remarks(audit),
             *left_out_remarks(audit),
         ],
@@ -111,6 +113,14 @@ def number_remarks(segments: pl.DataFrame) -> list[str]:
         f"--attribute '{attribute}:...', with the numbers at which ranges begin."
         for attribute, n in many_numbers.select("attribute", "n").rows()
     ]
+
+
+def spelling_remarks(segments: pl.DataFrame) -> list[str]:
+    """Name the segments that differ in capitals and white space alone."""
+    alone = ~pl.col("attribute").str.contains(CROSSED, literal=True)
+    of_attributes = segments.filter(alone, pl.col("attribute") != OVERALL).drop_nulls("segment")
+    listed = of_attributes.group_by("attribute", maintain_order=True).agg("segment")
+    return [text for name, values in listed.rows() for text in say_near_equal(name, values)]
 
 
 def untested_remarks(audit: AuditTables) -> list[str]:
