@@ -146,10 +146,14 @@ def _of_impact(finding: Mapping[str, Any], words: Words) -> str:
         f"{finding['ratio']:.2f}{limits_of(finding, 'ratio')}"
     )
     if finding["verdict"] == "different":
+        text = f"{text}, surely below four fifths."
+        if words.weighted:
+            # A weighted rate is not that of these rows.
+            return text
         missing = abs(finding["reference_value"] - finding["value"]) * finding["n"]
         return (
-            f"{text}, surely below four fifths. At the rate of {reference}, {missing:,.0f} more of "
-            f"{finding['n']:,} would {_be(words.good)}."
+            f"{text} At the rate of {reference}, {missing:,.0f} more of {finding['n']:,} would "
+            f"{_be(words.good)}."
         )
     if finding["verdict"] == "alike":
         return f"{text}, surely at least four fifths."

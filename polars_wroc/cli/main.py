@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
@@ -38,7 +39,7 @@ from polars_wroc.config import MEMORY, Config, connect
 from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.files import outputs
-from polars_wroc.files.sources import first_line, scan, without_credentials
+from polars_wroc.files.sources import first_line, is_address, scan, without_credentials
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
@@ -277,9 +278,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         process.finish()
 
 
-def command_line(arguments: Sequence[str]) -> str:
-    """Write the command as one line, without the credentials of addresses."""
-    return without_credentials(shlex.join(["polars-wroc", *arguments]))
+def command_line(arguments: Sequence[str], paths: Sequence[str] = ()) -> str:
+    """Write the command as one line, without credentials of addresses and folders of files."""
+    named = [_without_folders(argument, paths) for argument in arguments]
+    return without_credentials(shlex.join(["polars-wroc", *named]))
+
+
+def _without_folders(argument: str, paths: Sequence[str]) -> str:
+    """Return an argument with the name alone of the local file that it is, or ends with."""
+    for path in sorted(paths, key=len, reverse=True):
+        if argument.endswith(path) and path != "-" and not is_address(path):
+            return argument.removesuffix(path) + (Path(path).name or path)
+    return argument
 
 
 def _guarded(arguments: Sequence[str], *, ends_here: bool) -> int:
@@ -305,7 +315,9 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
     except SystemExit:
         # After help, or the version.
         return DONE
-    options.command_line = command_line(arguments)
+    output = getattr(options, "output", None) or []
+    outputs_named = [output] if isinstance(output, str) else output
+    options.command_line = command_line(arguments, [*options.files, *outputs_named])
     wanted = options.progress and sys.stderr is not None and sys.stderr.isatty()
     options.progress = Progress(sys.stderr) if wanted else None
 

@@ -252,7 +252,9 @@ def _headline(findings: pl.DataFrame, settings: AuditSettings) -> tuple[str, pl.
     metric = SELECTION_RATE if settings.decides else ROC_AUC.column
     if metrics and metrics[0] != IMPACT_RATIO:
         metric = metrics[0]
-    return metric, pl.col("attribute").is_in([OVERALL, *settings.attributes, *crossed])
+    drawn = pl.col("attribute").is_in([OVERALL, *settings.attributes, *crossed])
+    # Crossed segments alone are those that were asked for.
+    return metric, pl.lit(value=True) if settings.intersections == "only" else drawn
 
 
 def _roc_curves(audit: AuditTables, attributes: Sequence[str], serious: pl.DataFrame) -> Drawn:
