@@ -39,6 +39,7 @@ from polars_wroc.inputs.columns import (
     IntoColumn,
     IntoWeight,
     Typed,
+    check_positives,
     column_of,
     exact,
     internal_keys,
@@ -515,6 +516,15 @@ class Columns:
             score_types=self._types_by_model(),
         )
 
+    def require_positives(self, table: pl.DataFrame) -> None:
+        """Raise for a positive label that no row has, if there are labels at all."""
+        if self.pos_label is None or LABEL not in table.columns:
+            return
+        label = table[LABEL]
+        if label.null_count() < label.len():
+            found = table.lazy().select((pl.col(LABEL) == literal(self.pos_label)).any()).collect()
+            check_positives(self.pos_label.item(), found=bool(found.item()))
+
     def _unlabelled_rows(self, rows: Rows, table: pl.DataFrame) -> Rows:
         if self.counted:
             return replace(rows, weight=-np.abs(rows.weight))
@@ -896,6 +906,7 @@ def _make_table(
     key_names: Mapping[str, str],
 ) -> pl.DataFrame:
     # Infinite and undefined numbers are expected: NaN means undefined.
+    columns.require_positives(table)
     with np.errstate(all="ignore"):
         made = compute(columns.rows(table))
     keys = {name: key for key, name in key_names.items() if key in made.columns}

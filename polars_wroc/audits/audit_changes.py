@@ -34,6 +34,7 @@ from polars_wroc.audits.tables import (
 from polars_wroc.audits.words import capitalised, first_few, listed, many, verb
 from polars_wroc.charts.options import Show
 from polars_wroc.checks import reject_type
+from polars_wroc.files.outputs import in_json
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, GAP_METRICS, IMPACT_RATIO, few_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.keywords import hint_keywords
@@ -66,6 +67,15 @@ class Audited(NamedTuple):
     segments: pl.DataFrame
     level: ConfidenceLevel
     min_rows: int
+    # As they are in JSON
+    settings: Mapping[str, Any]
+
+
+# Settings that change what numbers mean, so that those of two audits cannot be compared.
+_MEANING = (
+    *("label", "pos_label", "weight", "threshold", "selected", "favorable", "reference", "unknown"),
+    *("min_share", "min_rows", "margin", "adjust"),
+)
 
 
 def read_audit(argument: str, audit: Auditable) -> Audited:
@@ -73,7 +83,8 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
     if isinstance(audit, AuditTables):
         min_rows = audit.settings.min_rows
         segments = with_small(audit.segments, min_rows)
-        return Audited(audit.table, segments, audit.settings.level, min_rows)
+        settings = {name: in_json(value) for name, value in audit.settings.as_dict().items()}
+        return Audited(audit.table, segments, audit.settings.level, min_rows, settings)
     if isinstance(audit, str | Path):
         audit = _from_file(argument, audit)
     if not isinstance(audit, Mapping):
@@ -97,7 +108,30 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or table in it"
         raise ValueError(msg) from None
-    return Audited(table, with_small(segments, min_rows), level, min_rows)
+    return Audited(table, with_small(segments, min_rows), level, min_rows, settings)
+
+
+def _refuse_other_settings(before: Audited, after: Audited) -> None:
+    """Refuse audits whose numbers mean different things, and list the settings that differ."""
+    # Plain JSON, in which tuples are lists
+    old, new = (json.loads(json.dumps(audit.settings, default=str)) for audit in (before, after))
+    differ = [
+        f"{name} ({_in_words(old[name])} before, {_in_words(new[name])} after)"
+        for name in _MEANING
+        if name in old and name in new and old[name] != new[name]
+    ]
+    if differ:
+        msg = (
+            f"`before` and `after` must have the same settings; found other {listed(differ)}. "
+            "Make both audits alike, or set `different_settings` to compare them all the same"
+        )
+        raise ValueError(msg)
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={each}" for name, each in value.items())
+    return "none" if value is None else str(value)
 
 
 def refuse_same_rows(before: Audited, after: Audited) -> None:
@@ -227,6 +261,7 @@ def audit_changes(
     *,
     adjust: Adjustment = "holm",
     different_rows: bool = False,
+    different_settings: bool = False,
 ) -> pl.DataFrame:
     """Compare two audits of different rows: AUCs, rates and gaps of each segment.
 
@@ -240,6 +275,9 @@ def audit_changes(
     different_rows
         Set this if the audits are of different rows although all their segments have the same
         numbers of rows and positives and the same weights.
+    different_settings
+        Set this to compare audits with another label, weight, threshold, favorable decision,
+        reference, margin and the like, whose numbers mean different things.
 
     Returns
     -------
@@ -302,14 +340,27 @@ def audit_changes(
     │ sex       ┆ f       ┆ auc    ┆ value   ┆ 0.0    │
     └───────────┴─────────┴────────┴─────────┴────────┘
     """
-    return changes_between(before, after, adjust, different_rows=different_rows).table
+    changes = changes_between(
+        before,
+        after,
+        adjust,
+        different_rows=different_rows,
+        different_settings=different_settings,
+    )
+    return changes.table
 
 
 def changes_between(
-    before: Auditable, after: Auditable, adjust: Adjustment, *, different_rows: bool = False
+    before: Auditable,
+    after: Auditable,
+    adjust: Adjustment,
+    *,
+    different_rows: bool = False,
+    different_settings: bool = False,
 ) -> Changes:
     """Return the table of `audit_changes` with what it was made from."""
     checks.flag("different_rows", different_rows)
+    checks.flag("different_settings", different_settings)
     audits = read_audit("before", before), read_audit("after", after)
     levels = [audit.level for audit in audits]
     checks.option("adjust", adjust, get_args(Adjustment))
@@ -322,6 +373,8 @@ def changes_between(
     if several[0] != several[1]:
         msg = "`before` and `after` must both have one score, or both several; found one of each"
         raise ValueError(msg)
+    if not different_settings:
+        _refuse_other_settings(*audits)
     if not several[0]:
         # The only score may have got another name.
         name = pl.lit(audits[1].segments[MODEL][0], pl.String).alias(MODEL)
@@ -455,7 +508,25 @@ def sentences_of(changes: Changes) -> list[str]:
             own = verb(number, "its change is", "their changes are")
             are = verb(number, "is", "are")
             sentences.append(f"{many(number, noun)} {are} {finding}; {own} not significant.")
-    return [*sentences, *_of_one_audit(table)]
+    return [*sentences, *_of_other_references(changes), *_of_one_audit(table)]
+
+
+def _of_other_references(changes: Changes) -> list[str]:
+    """Name the impact ratios that refer to another category after than before."""
+    keys = ["attribute", MODEL]
+    old, new = (
+        audit.table.filter(pl.col("reference").is_not_null(), metric=IMPACT_RATIO)
+        .select(*keys, "reference")
+        .unique(maintain_order=True)
+        for audit in (changes.before, changes.after)
+    )
+    both = new.join(old, on=keys, nulls_equal=True, suffix="_before", maintain_order="left")
+    return [
+        f"Impact ratios by {row['attribute']} refer to {row['reference']} after and to "
+        f"{row['reference_before']} before: their changes are also those of the reference."
+        for row in both.iter_rows(named=True)
+        if row["reference"] != row["reference_before"]
+    ]
 
 
 def _counts(changes: Changes) -> str:

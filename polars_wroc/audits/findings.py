@@ -1,10 +1,9 @@
-"""The comparison table of an audit, the findings in it, most serious first, and the verdict."""
+"""The comparison table of an audit, and the findings in it, most serious first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
 import polars as pl
 from polars import selectors
@@ -14,23 +13,16 @@ from polars_wroc.audits.measure import OF_BOTH_CLASSES, Measured
 from polars_wroc.audits.sentences import (
     NEEDED,
     OBSERVED,
-    gap_with_limits,
-    in_short,
-    limits_of,
     sentence_of,
-    share,
-    size,
 )
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     COMPARED,
     AuditSettings,
     AuditTables,
-    rows_with,
-    segment_in_words,
     with_columns_of,
 )
-from polars_wroc.audits.words import Words, capitalised, first_few, many, verb
+from polars_wroc.audits.words import Words, many
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -47,7 +39,6 @@ from polars_wroc.groups.comparisons import (
     PLACE,
     REPEATS,
     SMD,
-    TARGET,
     THE_REFERENCE,
     TOO_LITTLE,
     UNDEFINED,
@@ -64,6 +55,7 @@ from polars_wroc.queries import FrameT, collect
 # Metrics of which there are values only.
 _VALUES = (CURVE_METRICS["average_precision"].column, "accuracy")
 _ENDS = ("low", "high")
+_SELECTION_RATE = "selection_rate"
 _COUNTS: dict[SampleSize, pl.Expr] = {
     "positives": pl.col("n_pos"),
     "negatives": pl.col("n_neg"),
@@ -323,24 +315,38 @@ def _counted(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
 
 
 def _direction(settings: AuditSettings) -> pl.Expr:
-    """Say for whom a gap is bad; where no decision is good, only if it is so either way."""
+    """Say for whom a gap is bad: for good decisions that are rarer, and for nothing else.
+
+    These are the selection rate and, of those whose outcome deserves the good decision, the rate
+    that get it. A significant gap that does not matter is bad for nobody.
+    """
     gap, metric = pl.col("gap"), pl.col("metric")
-    of_impact = (metric == IMPACT_RATIO) & (pl.col("ratio") < 1)
-    worse, better = of_impact, pl.lit(value=False)
+    worse = (metric == IMPACT_RATIO) & (pl.col("ratio") < 1)
+    better = pl.lit(value=False)
     for name, one in GAP_METRICS.items():
         bad = one.worse_if(settings.favorable)
         if bad != "either":
             is_worse = gap < 0 if bad == "lower" else gap > 0
             worse = worse | ((metric == name) & is_worse)
             better = better | ((metric == name) & (gap != 0))
-    said = pl.when(worse).then(pl.lit("worse")).when(better).then(pl.lit("better"))
-    return said.otherwise(pl.lit("either"))
+    sides = pl.when(worse).then(pl.lit("worse")).when(better).then(pl.lit("better"))
+    is_small = (pl.col("verdict") == DIFFERENT) & ~is_material(settings)
+    either = pl.lit("either")
+    return pl.when(is_small.fill_null(value=False)).then(either).otherwise(sides.otherwise(either))
 
 
 def _is_repeat() -> pl.Expr:
-    """Whether the other one of two segments says the same: the worse off, or else the first."""
+    """Whether the other one of two segments says the same.
+
+    The one to be told is worse off, or else ranked less well, or else the first.
+    """
     place = pl.col(_ORDER)
-    told = place.filter(pl.col("direction") == "worse").first().over(_WITHIN).fill_null(1)
+    is_ranked_lower = (pl.col("metric") == ROC_AUC.column) & (pl.col("gap") < 0)
+    first_worse, first_lower = (
+        place.filter(holds).first().over(_WITHIN)
+        for holds in (pl.col("direction") == "worse", is_ranked_lower)
+    )
+    told = pl.coalesce(first_worse, first_lower, 1)
     paired = pl.col("metric").is_in([*GAP_METRICS, *CALIBRATION])
     return (paired & (place != told)).fill_null(value=False)
 
@@ -355,12 +361,20 @@ def size_of(settings: AuditSettings) -> pl.Expr:
 
 
 def is_material(settings: AuditSettings) -> pl.Expr:
-    """Whether a comparison matters: its gap is at least the margin, or its ratio below 4/5."""
-    of_ratio, of_gap = (
-        pl.col("ratio") < FOUR_FIFTHS,
-        size_of(settings) >= settings.margin,
-    )
-    return pl.when(metric=IMPACT_RATIO).then(of_ratio).otherwise(of_gap)
+    """Whether a comparison matters: its gap is at least the margin, or a ratio is below 4/5.
+
+    The ratios are the impact ratio, and that of the good decision in a gap of selection rates.
+    """
+    of_gap = size_of(settings) >= settings.margin
+    rates = [pl.col("value"), pl.col("reference_value")]
+    if settings.favorable == "rejected":
+        rates = [1 - rate for rate in rates]
+    share = pl.min_horizontal(rates) / pl.max_horizontal(rates)
+    is_rare = share < FOUR_FIFTHS
+    if settings.favorable not in ("selected", "rejected"):
+        is_rare = pl.lit(value=False)
+    of_ratio = pl.when(metric=IMPACT_RATIO).then(pl.col("ratio") < FOUR_FIFTHS)
+    return of_ratio.when(metric=_SELECTION_RATE).then(of_gap | is_rare).otherwise(of_gap)
 
 
 def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
@@ -386,134 +400,3 @@ def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         descending=[False, False, False, False, True],
         maintain_order=True,
     )
-
-
-# Most metrics of the segment that is named first, and segments after it that have their numbers.
-_METRICS, _FIGURES = 3, 2
-_RULE = ", surely below the 0.8 of the four-fifths rule"
-
-
-class Verdict(NamedTuple):
-    """The sentences, and how many comparisons have which outcome.
-
-    First comes who is worse off on what, or that nobody is shown to be; last the whole score.
-    """
-
-    text: str
-    counts: dict[str, int]
-    first: str
-    of_all: Sequence[str]
-
-
-def counts_of_verdicts(findings: pl.DataFrame) -> dict[str, int]:
-    """Count the comparisons with each verdict."""
-    verdicts = (DIFFERENT, ALIKE, TOO_LITTLE)
-    return {name: findings.filter(verdict=name).height for name in verdicts}
-
-
-def verdict_of(audit: AuditTables) -> Verdict:
-    """Sum up findings; each comparison of two segments counts once."""
-    findings, words = findings_of(audit.table), Words.of(audit.settings)
-    outcomes = counts_of_verdicts(findings)
-    of_all = (pl.col("reference") == TARGET) & (pl.col("attribute") == OVERALL)
-    different, whole = (findings.filter(some, verdict=DIFFERENT) for some in (~of_all, of_all))
-    calibrated = pl.col("metric").is_in([*CALIBRATION])
-    calibration, gaps = different.filter(calibrated), different.filter(~calibrated)
-    worse, either = (gaps.filter(direction=side) for side in ("worse", "either"))
-    cases = {
-        "is worse off": worse,
-        "differs": either,
-        # What is better for a segment is worse for the others.
-        "is better off": gaps,
-        "differs in calibration": calibration,
-    }
-    found = [(what, rows) for what, rows in cases.items() if not rows.is_empty()]
-    sentences = [] if not found else _named_first(*found[0], words)
-    rest, counted = _others(outcomes, words), list[str]()
-    if sentences:
-        counted = [f"{capitalised(rest)}."] if rest else []
-    elif not any(outcomes.values()):
-        sentences.append("Nothing could be compared.")
-    else:
-        sentences.append(f"No segment is shown to be worse off{': ' if rest else ''}{rest}.")
-    decided = [] if audit.settings.decides else ["Decisions were not audited."]
-    text = " ".join([*decided, *sentences, *counted, *whole["sentence"]])
-    return Verdict(text, outcomes, " ".join(sentences), [*decided, *whole["sentence"]])
-
-
-def _others(outcomes: Mapping[str, int], words: Words) -> str:
-    """Count the comparisons that show no difference."""
-    alike, little = outcomes[ALIKE], outcomes[TOO_LITTLE]
-    parts = []
-    if alike:
-        are = verb(alike, "is", "are")
-        every = "all " if 1 < alike == sum(outcomes.values()) else ""
-        parts.append(
-            f"{every}{many(alike, 'comparison')} {are} alike within {size(words.margin)} points"
-        )
-    if little:
-        have = verb(little, "has", "have")
-        counted = f"{little:,}" if parts else many(little, "comparison")
-        parts.append(f"{counted} {have} too little data")
-    return " and ".join(parts)
-
-
-def _named_first(what: str, findings: pl.DataFrame, words: Words) -> list[str]:
-    """Name the segment with the most serious finding, on what, and the other segments."""
-    places = findings.select(ALL_KEYS).unique(maintain_order=True)
-    first = rows_with(findings, places.head(1))
-    shown = first.head(_METRICS).to_dicts()
-    first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
-    parts = [
-        _in_numbers(one, words, with_reference=n == first_gap)
-        + (_RULE if one["metric"] == IMPACT_RATIO else "")
-        for n, one in enumerate(shown)
-    ]
-    sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
-    # The most serious finding of each of the others; crossed segments have commas in their names.
-    worst = findings.unique(ALL_KEYS, keep="first", maintain_order=True).to_dicts()[1:]
-    others = [f"{_name(one, words)}: {_in_numbers(one, words)}" for one in worst[:_FIGURES]]
-    others += [_name(one, words) for one in worst[_FIGURES:]]
-    if others:
-        forms = ("is", "are") if what.startswith("is") else ("does", "do")
-        sentences.append(f"So {verb(len(others), *forms)} {first_few(others, separator='; ')}.")
-    return sentences
-
-
-def _name(finding: Mapping[str, Any], words: Words) -> str:
-    model = f" (model {finding[MODEL]})" if words.several else ""
-    return f"{segment_in_words(finding['attribute'], finding['segment'])}{model}"
-
-
-def _in_figures(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
-    """Say in a few words what the segment's number is, and that of the reference."""
-    if finding["metric"] == IMPACT_RATIO:
-        reference = segment_in_words(finding["attribute"], finding["reference"])
-        return f"{words.good} {finding['ratio']:.2f} times as often as {reference}"
-    if finding["metric"] in CALIBRATION:
-        return in_short(finding, words)
-    metric = GAP_METRICS[finding["metric"]]
-    value, other = (
-        f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)
-        for column in ("value", "reference_value")
-    )
-    return metric.brief.format(
-        **vars(words),
-        value=value,
-        other=other,
-        of_rest=f" in {words.reference(finding)}" if with_reference else "",
-    )
-
-
-def _in_numbers(finding: Mapping[str, Any], words: Words, *, with_reference: bool = False) -> str:
-    """Say both numbers, and the limits of what is between them."""
-    both = _in_figures(finding, words, with_reference=with_reference)
-    if finding["metric"] == IMPACT_RATIO:
-        return f"{both}{limits_of(finding, 'ratio')}"
-    low, high = finding["gap_low"], finding["gap_high"]
-    if finding["metric"] in CALIBRATION or low is None:
-        return both
-    if GAP_METRICS[finding["metric"]] is ROC_AUC and low * high > 0:
-        least, most = sorted((abs(low), abs(high)))
-        return f"{both} ({least:.2f} to {most:.2f} {'higher' if low > 0 else 'lower'})"
-    return f"{both}, {gap_with_limits(finding)}"

@@ -17,14 +17,14 @@ from polars_wroc.audits.closer_look import (
     exploration_sentences,
     sentences_on,
 )
-from polars_wroc.audits.findings import by_severity, findings_of, first_sentences, verdict_of
+from polars_wroc.audits.findings import by_severity, findings_of, first_sentences
 from polars_wroc.audits.remarks import (
-    decision_remarks,
     lacking,
     left_out_remarks,
     left_out_rows,
     not_audited,
     number_remarks,
+    spelling_remarks,
     unknown_remarks,
 )
 from polars_wroc.audits.table_pages import (
@@ -45,6 +45,7 @@ from polars_wroc.audits.tables import (
     with_columns_of,
     without_model,
 )
+from polars_wroc.audits.verdicts import verdict_of
 from polars_wroc.audits.words import (
     DASH,
     NOT_HERE,
@@ -283,11 +284,11 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
     # That decisions were not audited is said in the verdict.
     unseen = [] if audit.settings.labeled else [*lacking(audit), *left_out_rows(audit)]
     remarks = [
-        *decision_remarks(audit),
         *left_out_remarks(audit),
         *unseen,
         *unknown_remarks(audit),
         *number_remarks(audit.segments),
+        *spelling_remarks(audit.segments),
     ]
     parts += [textwrap.fill(text, screen.width) for text in remarks]
     return "\n\n".join(parts)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.audit_changes import CHANGE_NUMBERS, CHANGED_METRICS
 from polars_wroc.audits.tables import JudgedGate, name_of, segment_in_words
 from polars_wroc.audits.words import first_few, many
@@ -20,11 +21,13 @@ from polars_wroc.groups.comparisons import (
     COMPARABLE,
     COMPARISON_SCHEMA,
     DIFFERENT,
+    EVERYBODY,
     FAIRNESS,
     FEW,
     IMPACT_RATIO,
     METRICS,
     NAMED_FOR,
+    NOBODY,
     REPEATS,
     SMALL_SHARE,
     THE_REFERENCE,
@@ -37,7 +40,7 @@ from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.metrics.compare import PAIR, PAIR_COLUMNS
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.thresholds.registry import GAP_RATES
+from polars_wroc.thresholds.registry import GAP_RATES, THRESHOLD_METRICS
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -78,6 +81,8 @@ _NO_DECISIONS = " (it needs decisions: those of a threshold, or recorded ones)"
 _NO_LABEL = " (it needs a label)"
 _NO_RATIOS = " (it needs a decision that is good for a person; found --favorable neither)"
 _OF_DECISIONS = (*GAP_RATES, "accuracy", IMPACT_RATIO, *FAIRNESS)
+_SELECTION_RATE = "selection_rate"
+_ALL_OF_DECISIONS = {*_OF_DECISIONS, *THRESHOLD_METRICS} - {"auc_difference"}
 OF_COMPARISONS = Judged(
     what="the audit",
     example="tpr.gap>0.05",
@@ -168,8 +173,12 @@ class Gate:
         """
         rows = self._rows(table)
         several = MODEL in table.columns and table[MODEL].n_unique() > 1
-        judged = rows.filter(self._is_judged(rows))
-        found = judged.filter([self._is_met(value) for value in judged[self.column]])
+        known = rows.filter(self._is_judged(rows))
+        met = pl.Series([self._is_met(value) for value in known[self.column]], dtype=pl.Boolean)
+        # Where everybody has the same decision, a condition may be met, and cannot be passed.
+        same = pl.Series(_same_decisions(known, table), dtype=pl.String)
+        judged, found = known.filter(met | same.is_null()), known.filter(met)
+        undecided = known.with_columns(reason=same).filter(~met & same.is_not_null())
         where = [
             f"{_place(row, several=several)} {_shown(row[self.column])}"
             f"{' in ' + row['metric'] if self.metric == _ANY else ''}"
@@ -177,7 +186,7 @@ class Gate:
         ]
         lacking = dict[str, list[str]]()
         others = rows.filter(~self._is_judged(rows), pl.col("attribute") != OVERALL)
-        for row in others.iter_rows(named=True):
+        for row in (*others.iter_rows(named=True), *undecided.iter_rows(named=True)):
             reason = row.get("reason") or "no such number"
             if reason not in (THE_REFERENCE, UNKNOWN_REASON) and not reason.startswith(REPEATS):
                 lacking.setdefault(reason, []).append(_place(row, several=several))
@@ -240,6 +249,25 @@ class Gate:
             return value not in words if self.sign == "!=" else bool(value == self.limit)
         signed = self.column != _UNSIGNED or self.asks_below_zero
         return _COMPARE[self.sign](value if signed else abs(value), self.limit)
+
+
+def _same_decisions(rows: pl.DataFrame, table: pl.DataFrame) -> list[str | None]:
+    """Return of each row why it tells nothing: of its score everybody has the same decision."""
+    if "metric" not in table.columns or "value" not in table.columns:
+        return [None] * rows.height
+    overall = table.filter(attribute=OVERALL, metric=_SELECTION_RATE)
+    sides = [name for name in ("value", "reference_value") if name in table.columns]
+    found = dict[str | None, str]()
+    for row in overall.iter_rows(named=True):
+        for share, why in ((0, NOBODY), (1, EVERYBODY)):
+            if any(row[name] is not None and abs(row[name] - share) <= TOLERANCE for name in sides):
+                found[row.get(MODEL)] = why
+    whys: list[str | None] = []
+    for row in rows.iter_rows(named=True):
+        reason = row.get("reason")
+        known = reason if reason in (NOBODY, EVERYBODY) else found.get(row.get(MODEL))
+        whys.append(known if row["metric"] in _ALL_OF_DECISIONS else None)
+    return whys
 
 
 class Judgement(NamedTuple):

@@ -40,8 +40,13 @@ from polars_wroc.groups.impact_ratios import (
     adjust_ratios,
     compare_categories,
 )
-from polars_wroc.groups.known_categories import name_categories, pool_unknown
-from polars_wroc.groups.segment_spreads import spread_rows
+from polars_wroc.groups.known_categories import (
+    are_comparable,
+    name_categories,
+    pool_unknown,
+    share_weight,
+)
+from polars_wroc.groups.segment_spreads import has_all_keys, spread_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.decisions import unknown_conditions
 from polars_wroc.inputs.rows import MissingRows
@@ -306,8 +311,34 @@ def _find_spreads(
         for metric in FAIRNESS.values()
         if plan.labeled or ROC_AUC.column not in metric.compares
     ]
-    names = divided.names.to_list()
-    table = spread_rows(divided.segments, names, metrics, rules.level, rules.min_rows)
+    names, segments = divided.names.to_list(), divided.segments
+    compared = has_all_keys(segments)
+    if plan.unknown == "keep":
+        compared = np.ones(segments.number, dtype=bool)
+    by_decisions = compared
+    if plan.favorable in ("selected", "rejected"):
+        # The groups that impact ratios compare.
+        n = segments.rows.sum(axis=0)
+        weight = np.where(n == 0, 0.0, _weigh_classes(segments).sum(axis=0))
+        known = pl.Series(
+            [
+                (MISSING if name is None else name) if holds else None
+                for name, holds in zip(names, compared, strict=True)
+            ],
+            dtype=pl.String,
+        )
+        share = share_weight(weight, known)
+        by_decisions = are_comparable(share, known, plan.min_share)
+    table = spread_rows(
+        segments,
+        names,
+        metrics,
+        rules.level,
+        rules.min_rows,
+        favorable=plan.favorable,
+        compared=compared,
+        compared_by_decisions=by_decisions,
+    )
     smallest = np.nan
     for each in comparisons:
         if each.metric == ROC_AUC.column and plan.references.kind != "best":

@@ -85,6 +85,8 @@ class NewYorkSummary:
     # About the median, for readers.
     remark: str
     hints: Sequence[str]
+    # Which values of a column are decisions, for readers
+    decisions: str = ""
 
     @property
     def page(self) -> Page:
@@ -105,7 +107,7 @@ class NewYorkSummary:
         rate = self._words[1].lower()
         explanation = _EXPLANATION.format(rate=rate, counted=_COUNTED[self.scored])
         nobody = "" if self.n else "Nobody was assessed, so there are no rates and no ratios."
-        said = [text for text in (nobody, explanation, self.remark) if text]
+        said = [text for text in (nobody, self.decisions, explanation, self.remark) if text]
         sections = [*map(self._section, self._divisions), *self._excluded()] if self.n else []
         return Page(self.title, facts, [], sections, [_CERTIFIES, _SIGNATURE], said)
 

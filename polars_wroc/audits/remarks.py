@@ -34,6 +34,7 @@ from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Unknown, seems_unknown
+from polars_wroc.inputs.spellings import say_near_equal
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.registry import ROC_AUC
 
@@ -66,8 +67,8 @@ def remarks_of(audit: AuditTables) -> Remarks:
     """Write what should be known beside the findings."""
     return Remarks(
         [
-            *decision_remarks(audit),
             *number_remarks(audit.segments),
+            *spelling_remarks(audit.segments),
             *untested_remarks(audit),
             *left_out_remarks(audit),
         ],
@@ -84,9 +85,11 @@ def decision_remarks(audit: AuditTables) -> list[str]:
         selected = "no row" if overall["value"] <= TOLERANCE else "every row"
         score = f" of the score{_quoted(overall, settings)}" if settings.several else ""
         sentences.append(
-            f"The threshold{score} selects {selected}, so that all decisions there are the same."
+            f"The threshold{score} selects {selected}: all decisions there are the same, so that "
+            "segments cannot be compared by them."
             if settings.selected is None
-            else f"The recorded decisions select {selected}: they are all the same."
+            else f"The recorded decisions select {selected}: they are all the same, so that "
+            "segments cannot be compared by them."
         )
     return sentences
 
@@ -110,6 +113,14 @@ def number_remarks(segments: pl.DataFrame) -> list[str]:
         f"--attribute '{attribute}:...', with the numbers at which ranges begin."
         for attribute, n in many_numbers.select("attribute", "n").rows()
     ]
+
+
+def spelling_remarks(segments: pl.DataFrame) -> list[str]:
+    """Name the segments that differ in capitals and white space alone."""
+    alone = ~pl.col("attribute").str.contains(CROSSED, literal=True)
+    of_attributes = segments.filter(alone, pl.col("attribute") != OVERALL).drop_nulls("segment")
+    listed = of_attributes.group_by("attribute", maintain_order=True).agg("segment")
+    return [text for name, values in listed.rows() for text in say_near_equal(name, values)]
 
 
 def untested_remarks(audit: AuditTables) -> list[str]:
@@ -176,10 +187,6 @@ def score_remarks(audit: AuditTables) -> list[str]:
             f"{words.negative} it ranks the former higher in {share} of the pairs, where "
             "a tie counts half."
         )
-        if overall["auc_high"] is not None and overall["auc_high"] < _HALF:
-            sentences.append(
-                f"{name} ranks the wrong way around: its confidence interval lies below 0.5."
-            )
         ranges = [
             one
             for attribute in settings.attributes
@@ -189,6 +196,16 @@ def score_remarks(audit: AuditTables) -> list[str]:
             ranges = [max(ranges, key=lambda one: one[0])]
         sentences += [text for _, text in ranges]
     return sentences
+
+
+def backwards_remarks(audit: AuditTables) -> list[str]:
+    """Name the scores that rank backwards: with an AUC significantly below that of chance."""
+    rows = audit.table.filter(pl.col("value_high") < _HALF, attribute=OVERALL, metric="auc")
+    return [
+        f"The score{_quoted(row, audit.settings)} ranks backwards: "
+        f"AUC {row['value']:.2f}{limits_of(row, 'value')}."
+        for row in rows.iter_rows(named=True)
+    ]
 
 
 def _required(settings: AuditSettings) -> str:

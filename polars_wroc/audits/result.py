@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars import selectors
 
-from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
+from polars_wroc.audits.findings import findings_of, first_sentences
 from polars_wroc.audits.formats import SEGMENTS, in_markdown, in_text, json_of
 from polars_wroc.audits.remarks import lacking, remarks_of
 from polars_wroc.audits.table_pages import Screen
@@ -25,6 +25,7 @@ from polars_wroc.audits.tables import (
     wide_table,
     without_model,
 )
+from polars_wroc.audits.verdicts import verdict_of
 from polars_wroc.audits.words import reading_of
 from polars_wroc.checks import did_you_mean, reject
 from polars_wroc.files import outputs

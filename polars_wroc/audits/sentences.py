@@ -10,11 +10,13 @@ from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
+    EVERYBODY,
     FAIRNESS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     NO_REFERENCE,
+    NOBODY,
     ONE_CLASS,
     SMALL_SHARE,
     SMD,
@@ -122,6 +124,8 @@ def not_compared(finding: Mapping[str, Any], label: str, segment: str, words: Wo
             f"The {label} of {segment} is not compared, as its rows or those of "
             f"{words.reference(finding)} are of one class only."
         )
+    if finding["reason"] in (NOBODY, EVERYBODY):
+        return f"The {label} of {segment} is not compared, as {finding['reason']}."
     return f"The {label} of {segment}, or of {words.reference(finding)}, is undefined."
 
 
@@ -142,10 +146,14 @@ def _of_impact(finding: Mapping[str, Any], words: Words) -> str:
         f"{finding['ratio']:.2f}{limits_of(finding, 'ratio')}"
     )
     if finding["verdict"] == "different":
+        text = f"{text}, surely below four fifths."
+        if words.weighted:
+            # A weighted rate is not that of these rows.
+            return text
         missing = abs(finding["reference_value"] - finding["value"]) * finding["n"]
         return (
-            f"{text}, surely below four fifths. At the rate of {reference}, {missing:,.0f} more of "
-            f"{finding['n']:,} would {_be(words.good)}."
+            f"{text} At the rate of {reference}, {missing:,.0f} more of {finding['n']:,} would "
+            f"{_be(words.good)}."
         )
     if finding["verdict"] == "alike":
         return f"{text}, surely at least four fifths."
@@ -337,6 +345,8 @@ def _off(gap: float) -> str:
 
 
 def _confidence(slope: float) -> str:
+    if slope < 0:
+        return "backwards"
     return "overconfident" if slope < 1 else "underconfident"
 
 

@@ -81,6 +81,7 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
         raise ValueError(msg)
     # Numbers of few rows are no more told than those of segments that are left out.
     told = {name: rows if rows >= min_cell else None for name, rows in unknown.items()}
+    told |= _count_without_value(audit, min_cell, unknown)
     told |= {attribute: None for attribute, segment in hidden if segment is None}
     n_missing = pl.col("n_missing")
     for name, rows in told.items():
@@ -102,6 +103,25 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
         missing=audit.missing.with_columns(n_missing=n_missing),
         run=run,
     )
+
+
+def _count_without_value(
+    audit: AuditTables, min_cell: int, unknown: Mapping[str, int]
+) -> dict[str, int | None]:
+    """Count the rows without a value of each attribute as its segment does.
+
+    Beside all such rows it would tell how many of them lack a label or a score.
+    """
+    of_segments = audit.segments.filter(pl.col(AUDIT_KEYS[1]).is_null())
+    counts = dict(of_segments.group_by(AUDIT_KEYS[0]).agg(pl.col("n").max()).rows())
+    missing = dict(audit.missing.rows())
+    told: dict[str, int | None] = {}
+    for attribute in audit.settings.attributes:
+        if attribute in counts:
+            told[attribute] = counts[attribute]
+        elif attribute not in unknown and 0 < (missing.get(attribute) or 0) < min_cell:
+            told[attribute] = None
+    return told
 
 
 def _without_few_missing(segments: pl.DataFrame, min_cell: int) -> pl.DataFrame:

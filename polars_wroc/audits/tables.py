@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -387,6 +387,11 @@ class AuditTables:
     # Looks further when it is first called, as a report does.
     further: Callable[[], Further] = Further
 
+    @cached_property
+    def wide_table(self) -> pl.DataFrame:
+        """The segments with each metric and its limits, kept as long as the audit is."""
+        return _widen(self)
+
 
 def with_tables(audit: AuditTables, change: Callable[[pl.DataFrame], pl.DataFrame]) -> AuditTables:
     """Change each table that has segments."""
@@ -420,9 +425,12 @@ COMPARED = (
 )
 
 
-@lru_cache(maxsize=1)
 def wide_table(audit: AuditTables) -> pl.DataFrame:
     """Add to the segments whether they are ``small``, and each metric with its limits."""
+    return audit.wide_table
+
+
+def _widen(audit: AuditTables) -> pl.DataFrame:
     table = audit.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
     names = {
         f"{part}_{metric}": f"{metric}{part.removeprefix('value')}"

@@ -118,6 +118,8 @@ class Words:
     named: Mapping[str, str]
     # Whether there are several scores, which sentences name.
     several: bool = False
+    # Whether rows stand for others, so that rates are not those of the rows.
+    weighted: bool = False
 
     @classmethod
     def of(cls, settings: AuditSettings) -> Words:
@@ -131,7 +133,8 @@ class Words:
         good = {"selected": selected, "rejected": rejected}.get(settings.favorable or "")
         words = visible(positive), visible(text.negative or negative), selected, rejected
         kind, named = reference.kind, dict(reference.named)
-        return cls(*words, settings.margin, good, kind, named, settings.several)
+        weighted = settings.weight is not None and not settings.frequency
+        return cls(*words, settings.margin, good, kind, named, settings.several, weighted)
 
     def model(self, finding: Mapping[str, Any]) -> str:
         """Name the score that a sentence is about, if there are several."""

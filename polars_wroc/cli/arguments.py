@@ -19,6 +19,7 @@ from polars_wroc.groups.categories import period_of, ranges
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import Typed
 from polars_wroc.inputs.designs import Design, Survey
+from polars_wroc.inputs.spellings import count_values, describe_values
 
 # Arguments of functions that have other names than the options.
 _ALIASES = {
@@ -270,6 +271,20 @@ def selected_of(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
         )
         raise ValueError(msg)
     return (cs.by_name(name).as_expr() == columns.literal(held)).alias(text)
+
+
+def say_values(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
+    """Say which values of the label and of decisions count, where there are others than two."""
+    schema = frame.collect_schema()
+    name, _, value = (getattr(options, "selected", None) or "").partition("=")
+    chosen = [(name, value, "not selected")] if value and name in schema else []
+    label, positive = (getattr(options, each, None) for each in ("label", "pos_label"))
+    if label in schema and positive is not None:
+        chosen.append((label, positive, "not positive"))
+    sentences = []
+    for column, text, other in chosen:
+        sentences += describe_values(column, text, count_values(frame, column), other)
+    return sentences
 
 
 def pos_label_of(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:

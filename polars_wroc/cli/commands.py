@@ -50,11 +50,13 @@ from polars_wroc.cli.sources import Source
 from polars_wroc.config import Config
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import scan
+from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
+from polars_wroc.inputs.spellings import say_near_equal
 from polars_wroc.looks import Looks
 from polars_wroc.namespaces import Counts
 from polars_wroc.queries import collect, collect_all
@@ -211,7 +213,13 @@ def run_diff(options: argparse.Namespace) -> None:
     if arguments.is_first_run(options, partial(read_audit, "after")):
         return
     before, after = options.files
-    changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
+    changes = changes_between(
+        before,
+        after,
+        options.adjust,
+        different_rows=options.different_rows,
+        different_settings=options.different_settings,
+    )
     judgement = judged(gates, changes.judged)
     results.present(judgement, partial(_show_changes, changes, options), options)
 
@@ -289,6 +297,9 @@ def _notes(table: pl.DataFrame, counts: pl.DataFrame, options: argparse.Namespac
     if options.unknown != ["keep"]:
         given = [] if options.unknown == ["exclude"] else options.unknown
         notes += unknown_hint(table, f"give {unknown_flags(all_unknown(table, given))}")
+    groups = table.filter(~pl.col("attribute").str.contains(CROSSED, literal=True))
+    for name, values in groups.drop_nulls("segment").group_by("attribute").agg("segment").rows():
+        notes += say_near_equal(name, values)
     return [note for note in notes if note]
 
 
@@ -323,6 +334,14 @@ def run_new_york(options: argparse.Namespace) -> None:
     given["unknown"] = arguments.unknown_of(options, arguments.group_types(options, frame))
     summary = new_york_summary(frame, **given)
     arguments.check_selected(options, summary.table["n_selected"].sum())
+    # It is published with the numbers.
+    decisions = " ".join(arguments.say_values(frame, options))
+    spellings = [
+        text
+        for name, values in summary.table.group_by("attribute").agg("segment").rows()
+        for text in say_near_equal(name, [each for each in values if each is not None])
+    ]
+    summary = replace(summary, decisions=decisions, hints=[*summary.hints, *spellings])
     if options.output is None:
         text = table_pages.in_text(summary.page, screen_of(options))
         results.say(f"{text}\n", options)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
@@ -20,7 +21,7 @@ from polars_wroc.audits.table_pages import BOLD, CYAN, styled
 from polars_wroc.charts.options import Show
 from polars_wroc.checks import did_you_mean
 from polars_wroc.cli import commands, process, sources
-from polars_wroc.cli.arguments import check_columns, flags_of, in_options
+from polars_wroc.cli.arguments import check_columns, flags_of, in_options, say_values
 from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, TESTS, TEXTS, Command
 from polars_wroc.cli.process import (
     BAD_INPUT,
@@ -38,7 +39,7 @@ from polars_wroc.config import MEMORY, Config, connect
 from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.files import outputs
-from polars_wroc.files.sources import first_line, without_credentials
+from polars_wroc.files.sources import first_line, is_address, scan, without_credentials
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
@@ -277,9 +278,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         process.finish()
 
 
-def command_line(arguments: Sequence[str]) -> str:
-    """Write the command as one line, without the credentials of addresses."""
-    return without_credentials(shlex.join(["polars-wroc", *arguments]))
+def command_line(arguments: Sequence[str], paths: Sequence[str] = ()) -> str:
+    """Write the command as one line, without credentials of addresses and folders of files."""
+    named = [_without_folders(argument, paths) for argument in arguments]
+    return without_credentials(shlex.join(["polars-wroc", *named]))
+
+
+def _without_folders(argument: str, paths: Sequence[str]) -> str:
+    """Return an argument with the name alone of the local file that it is, or ends with."""
+    for path in sorted(paths, key=len, reverse=True):
+        if argument.endswith(path) and path != "-" and not is_address(path):
+            return argument.removesuffix(path) + (Path(path).name or path)
+    return argument
 
 
 def _guarded(arguments: Sequence[str], *, ends_here: bool) -> int:
@@ -305,7 +315,9 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
     except SystemExit:
         # After help, or the version.
         return DONE
-    options.command_line = command_line(arguments)
+    output = getattr(options, "output", None) or []
+    outputs_named = [output] if isinstance(output, str) else output
+    options.command_line = command_line(arguments, [*options.files, *outputs_named])
     wanted = options.progress and sys.stderr is not None and sys.stderr.isatty()
     options.progress = Progress(sys.stderr) if wanted else None
 
@@ -354,7 +366,12 @@ def _carry_out(options: argparse.Namespace) -> None:
         if getattr(options, "looks", None) is not None:
             options.level = Looks(options.looks, options.level, "count")
         check_output(options)
-        getattr(commands, f"run_{options.command.replace('-', '_')}")(options)
+        try:
+            getattr(commands, f"run_{options.command.replace('-', '_')}")(options)
+        except GateError:
+            _say_values(options)
+            raise
+        _say_values(options)
     finally:
         if options.progress:
             options.progress.stop()
@@ -373,6 +390,16 @@ def _unexpected(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "memory must suffice; found that it does not"
     return f"unexpected {type(error).__name__}: {first_line(error)}"
+
+
+def _say_values(options: argparse.Namespace) -> None:
+    """Say on the error output which values of the label and of decisions count."""
+    has_values = "=" in (getattr(options, "selected", None) or "") or (
+        getattr(options, "pos_label", None) is not None
+    )
+    if has_values and not getattr(options, "counts", False) and options.command != "new-york":
+        for sentence in say_values(scan(options.files[:1]), options):
+            process.complain(sentence)
 
 
 def _clean(progress: Progress | None) -> None:

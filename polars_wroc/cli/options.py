@@ -98,7 +98,8 @@ COMMANDS = {
     ),
     "diff": Command(
         audit_changes,
-        f"before_after metric show adjust different_rows first_run_ok fail_if {_OUTPUT}",
+        "before_after metric show adjust different_rows different_settings first_run_ok fail_if "
+        f"{_OUTPUT}",
         "what changed between two audits of different rows",
         "BEFORE AFTER",
         "fail if a gap in AUC has grown by more than two points",
@@ -289,7 +290,7 @@ _THRESHOLD += "least-cost:fn=5,fp=1"
 TESTS = "Tests"
 GROUPS = {
     "Input": "files before_after table key label old new score pos_label frequency weight counts"
-    " bins prevalence first_run_ok different_rows",
+    " bins prevalence first_run_ok different_rows different_settings",
     "Groups": "attribute by intersections within reference unknown min_share min_rows min_cell",
     "Decisions": "selected selected_of_both threshold thresholds thresholds_of_both favorable"
     " common",
@@ -383,6 +384,8 @@ TEXTS = {
     "show": ": changes of values or of gaps, in the chart; default what changed most surely",
     "different_rows": ": the audits are of different rows, although all segments have the same "
     "numbers of rows and positives and the same weights",
+    "different_settings": ": compare audits with another label, threshold, favorable decision, "
+    "reference and the like all the same",
     "first_run_ok": ": succeed, and say so, if there is no file to compare with yet",
     "fail_unjudged": ": exit with 3 if a condition of --fail-if cannot be judged in some segment",
     "unknown": "V: which categories are unknown: exclude, those without a value; a value such as "

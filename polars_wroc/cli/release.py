@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.audits.table_pages import cell_text, limits_in_text
 from polars_wroc.audits.tables import segment_in_words
-from polars_wroc.audits.words import first_few, many
+from polars_wroc.audits.words import first_few, listed, many
 from polars_wroc.cli import arguments, results, sources
 from polars_wroc.cli.process import UsageError
 from polars_wroc.cli.tables import Shown, page_of
@@ -23,7 +23,7 @@ from polars_wroc.groups.release_check import (
     WITH_MARGIN,
     WORSE,
 )
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
 from polars_wroc.inputs.expressions import typed_column
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.queries import collect
@@ -194,6 +194,25 @@ def sentence_of(table: pl.DataFrame) -> str:
     return f"{new} is no worse than {old} in {number}{also}; too little data for {lacking}."
 
 
+def _say_selections(table: pl.DataFrame) -> str:
+    """Say first by which score nobody, or everybody, is selected."""
+    overall = table.filter(attribute=OVERALL, metric="selection_rate")
+    sentences = []
+    for row in overall.iter_rows(named=True):
+        for share, who in ((0.0, "Nobody"), (1.0, "Everybody")):
+            names = [row[name] for name in ("value", "reference_value")]
+            by = [
+                model
+                for model, rate in zip((row["model"], row["reference"]), names, strict=True)
+                if rate == share
+            ]
+            if by:
+                sentences.append(
+                    f"{who} is selected by {listed(by)}: decisions cannot be compared. "
+                )
+    return "".join(sentences)
+
+
 def _place(row: dict[str, Any]) -> str:
     label = COMPARABLE[row["metric"]].label
     return f"{label} in {segment_in_words(row['attribute'], row['segment'])}"
@@ -224,7 +243,7 @@ def release_shown(table: pl.DataFrame, rows: Mapping[str, Any]) -> list[Shown]:
         *("margin", "p_adjusted", "n"),
     )
     heading, keys = "the new score against the old one", [*AUDIT_KEYS, "metric"]
-    sentence = sentence_of(table) + _left_out(rows)
+    sentence = _say_selections(table) + sentence_of(table) + _left_out(rows)
     shown = [Shown(heading, table.with_columns(names), short, keys, 5, sentence)]
     outcome = pl.col("metric").replace_strict(_OUTCOMES, default=None).alias("outcome")
     changes = table.select(

@@ -25,11 +25,17 @@ from polars_wroc.audits.table_pages import (
     points_in_text,
 )
 from polars_wroc.audits.tables import audited_files, now
-from polars_wroc.audits.words import capitalised, first_few, listed, many, points
+from polars_wroc.audits.words import capitalised, first_few, listed, many, points, verb
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS, REPEATS
+from polars_wroc.groups.comparisons import (
+    DIFFERENT,
+    EVERYBODY,
+    GAP_METRICS,
+    NOBODY,
+    REPEATS,
+)
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.looks import ConfidenceLevel, as_number
@@ -40,6 +46,8 @@ from polars_wroc.ranking.curve import CELLS
 # Most rows of a page, unless more are asked for.
 _MOST_ROWS = 1_000
 _SEPARATOR = "; "
+# The AUC of a score that tells nothing.
+_CHANCE = 0.5
 
 
 def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: ConfidenceLevel) -> str:
@@ -68,6 +76,8 @@ def of_gaps(
     what = f"from {reference}{_in(metric)}"
     thing = "comparison" if metric is None else "group"
     first = f"No group is shown to differ {what}."
+    if of_metric["verdict"].count() == 0:
+        first = "Nothing could be compared."
     if names:
         first = f"Different {what}, in points: {first_few(names, _SEPARATOR)}."
     alike, unclear = (of_metric.filter(verdict=v).height for v in ("alike", "too little data"))
@@ -76,7 +86,30 @@ def of_gaps(
         *([f"too little data to tell: {many(unclear, thing)}"] if unclear else []),
     ]
     rest = f" {'; '.join(counts)}." if counts else ""
-    return first + rest[:1] + rest[1:2].upper() + rest[2:] + _adjusted(table)
+    counted = rest[:1] + rest[1:2].upper() + rest[2:]
+    return same_decision(of_metric) + backwards(table, keys) + first + counted + _adjusted(table)
+
+
+def backwards(table: pl.DataFrame, keys: Sequence[str]) -> str:
+    """Say first where a score ranks backwards: with an AUC significantly below that of chance."""
+    names = ("auc", "auc_low", "auc_high")
+    if "metric" in table.columns:
+        table, names = table.filter(metric="auc"), ("value", "value_low", "value_high")
+    places = []
+    for row in table.filter(pl.col(names[2]) < _CHANCE).iter_rows(named=True):
+        value, low, high = (f"{row[name]:.2f}" for name in names)
+        group = f"{place(row, keys)}: " if keys else ""
+        places.append(f"{group}AUC {value} ({low} to {high})")
+    if not places:
+        return ""
+    where = f" in {first_few(places, _SEPARATOR)}" if keys else f": {places[0]}"
+    return f"The score ranks backwards{where}. "
+
+
+def same_decision(table: pl.DataFrame) -> str:
+    """Say that nobody, or everybody, is selected, which leaves nothing to compare."""
+    found = table.filter(pl.col("reason").is_in([NOBODY, EVERYBODY]))["reason"].unique().sort()
+    return "".join(f"{capitalised(why)}: decisions cannot be compared. " for why in found)
 
 
 def _adjusted(table: pl.DataFrame) -> str:
@@ -90,21 +123,33 @@ def _adjusted(table: pl.DataFrame) -> str:
 
 
 def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
-    """Say where a rule can choose no threshold."""
+    """Say where a rule can choose no threshold, and where one selects nobody or everybody."""
+    sentences = []
     found = table.filter(pl.col("threshold").is_null())
-    if found.is_empty():
-        return None
-    groups = f" in {_places(found, keys)}" if keys else ""
-    return f"No threshold can be chosen{groups}: a class that the rule needs is missing."
+    if not found.is_empty():
+        groups = f" in {_places(found, keys)}" if keys else ""
+        sentences.append(
+            f"No threshold can be chosen{groups}: a class that the rule needs is missing."
+        )
+    whole = table.group_by("threshold", maintain_order=True).agg(pl.col(CELLS).sum())
+    for who, cells in (("nobody", ("tp", "fp")), ("everybody", ("fn", "tn"))):
+        known = pl.sum_horizontal(CELLS) > 0
+        same = whole.drop_nulls().filter(known, pl.sum_horizontal(cells) == 0)["threshold"]
+        if len(same):
+            ways = first_few([f"{value:g}" for value in same], ", ")
+            sentences.append(f"At a threshold of {ways} {who} is selected.")
+    return " ".join(sentences) or None
 
 
 def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
     """Say which scores are too high or too low, and of which the slope is not 1."""
     low, high = pl.col("calibration_slope_low"), pl.col("calibration_slope_high")
     said = {
+        "Scores rank backwards (slope below 0)": high < 0,
         "Scores are too high on average": pl.col("oe_ratio_high") < 1,
         "Scores are too low on average": pl.col("oe_ratio_low") > 1,
-        "High scores are too high and low ones too low (slope below 1)": high < 1,
+        "High scores are too high and low ones too low (slope below 1)": high.is_between(0, 1)
+        & (high < 1),
         "Scores are too close to the middle (slope above 1)": low > 1,
     }
     sentences = []
@@ -163,7 +208,7 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     """Say which categories are below four fifths."""
     judged = table.drop_nulls("verdict")
     if judged.is_empty():
-        return "Nothing could be compared."
+        return f"{same_decision(table)}Nothing could be compared."
     surely, below = pl.col("verdict") == DIFFERENT, pl.col("ratio") < FOUR_FIFTHS - TOLERANCE
     sentences = []
     for start, condition in (
@@ -271,7 +316,7 @@ def aucs_shown(table: pl.DataFrame) -> list[Shown]:
         more.remove("n_missing")
     columns: _Columns = ["n", "auc", limits, *bounds, *more]
     keys = _before(table, "auc")
-    return [_shown(f"AUCs{_by(keys)}", table, columns, keys, 3)]
+    return [_shown(f"AUCs{_by(keys)}", table, columns, keys, 3, backwards(table, keys) or None)]
 
 
 def pairs_shown(table: pl.DataFrame, level: ConfidenceLevel) -> list[Shown]:
@@ -325,10 +370,14 @@ def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
         "p_adjusted",
         *(["explained_by"] if found["explained_by"].count() else []),
     ]
+    n_worse = table["n_worse"][0]
     verdict = (
         f"Exploration: of {many(table['n_examined'][0], 'segment')} "
-        f"{found.height or 'none'} {'is' if found.height < 2 else 'are'} surely worse."  # noqa: PLR2004
+        f"{f'{n_worse:,}' if n_worse else 'none'} {verb(max(n_worse, 1), 'is', 'are')} surely worse"
     )
+    if found.height < n_worse:
+        verdict += f"; {found.height:,} of them {verb(found.height, 'is', 'are')} shown"
+    verdict += "."
     heading = f"worst segments in {SEARCHED[metric].label}"
     return [_shown(heading, found, columns, keys, 3, verdict)]
 

@@ -29,6 +29,7 @@ from polars_wroc.inputs.columns import (
     ROC_COLUMNS,
     IntoColumn,
     IntoWeight,
+    check_positives,
 )
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
@@ -127,7 +128,8 @@ def pr_curve(
     asked: dict[str, pl.Expr]
     asked = {name: rate.formula(points) for name, rate in rates.items()}
     table = curve_frame(rows).select(*rows.keys, "threshold", *CELLS, **asked)
-    return like_input(frame, rows.sorted_result(table, ["threshold", *asked, *CELLS]))
+    table = _require_positives(rows.sorted_result(table, ["threshold", *asked, *CELLS]), pos_label)
+    return like_input(frame, table)
 
 
 @hint_keywords
@@ -236,7 +238,7 @@ def roc_curve(
         rows: PlannedRows = read_rows(frame, label, score, weight, by, pos_label)
         if not rows.binned:
             checks.level(rows.look(level, frame))
-            return _plan_curves(frame, rows, fewer)
+            return like_input(frame, _require_positives(_plan_curves(rows, fewer), pos_label))
     columns = read_binned_columns(
         binning, frame, label, score, weight, by, pos_label, design=design
     )
@@ -295,13 +297,27 @@ class _Plan:
         return types | {ONE_SIDED: pl.Boolean()} if self.band == "pointwise" else types
 
 
-def _plan_curves(frame: FrameT, rows: PlannedRows, fewer: _FewerPoints) -> FrameT:
+def _require_positives(curves: pl.LazyFrame, pos_label: object) -> pl.LazyFrame:
+    """Raise when curves are collected that have points, but no row with the positive label."""
+    if pos_label is None:
+        return curves
+
+    def check(table: pl.DataFrame) -> pl.DataFrame:
+        classes = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
+        has_positives, has_negatives = table.select((each > 0).any() for each in classes).row(0)
+        check_positives(pos_label, found=has_positives or not has_negatives)
+        return table
+
+    return curves.map_batches(check, schema=curves.collect_schema(), streamable=False)
+
+
+def _plan_curves(rows: PlannedRows, fewer: _FewerPoints) -> pl.LazyFrame:
     """Return the points of curves as a plan."""
     positives, negatives = totals()
     curve = curve_frame(rows).with_columns(
         fpr=ratio(pl.col("fp"), negatives), tpr=ratio(pl.col("tp"), positives)
     )
-    return like_input(frame, rows.sorted_result(fewer.select(curve, rows.keys), fewer.names))
+    return rows.sorted_result(fewer.select(curve, rows.keys), fewer.names)
 
 
 def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:

@@ -15,10 +15,12 @@ from polars_wroc.checks import MARGIN
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
     COMPARISON_SCHEMA,
+    EVERYBODY,
     FEW_EVENTS,
     GAPS_ON_REQUEST,
     NO_REFERENCE,
     NO_VARIANCE,
+    NOBODY,
     REPEATS,
     SHIFTS,
     THE_REFERENCE,
@@ -37,8 +39,13 @@ from polars_wroc.stats.families import (
 )
 from polars_wroc.stats.levels import Level, adjust_picked
 from polars_wroc.stats.references import Reference
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 _METRICS = GAPS_ON_REQUEST | SHIFTS | CALIBRATION
+
+
+# Reasons, by who is selected.
+SAME_DECISIONS: dict[str, str] = {"nobody": NOBODY, "everybody": EVERYBODY}
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,11 @@ class Partition:
     reference: Reference
     reference_name: str | None
     picked_from: int | None = None
+
+    def same_decision(self, metric: str) -> str | None:
+        """Return why a metric tells nothing of the segments: all have the same decision."""
+        same = self.segments.same_decision if metric in THRESHOLD_METRICS else None
+        return None if same is None else SAME_DECISIONS[same]
 
     @property
     def pair(self) -> tuple[int, int] | None:
@@ -141,6 +153,8 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
         compared |= _find_ratios(pair, quantiles)
     test = pair.test(rules.level)
     testable = enough & contrast.sign_is_known & both_hold
+    if partition.same_decision(metric) is not None:
+        testable = np.zeros(n.shape, dtype=bool)
     # Two segments compared with each other are one test, unless the reference includes the segment.
     twins = None if pair.includes_own else partition.pair
     p_value = np.where(testable, test.p_value, np.nan)
@@ -243,6 +257,7 @@ def _judge_comparison(
     detectable = pair.contrast.share * detectable + pair.contrast.slack
     verdict = judge(p_adjusted, equivalent, level)
     known = ~np.isnan(gap)
+    decided = partition.same_decision(comparison.metric) is None
     numbers = {
         **comparison.columns,
         "p_adjusted": p_adjusted,
@@ -251,7 +266,9 @@ def _judge_comparison(
     texts: dict[str, Sequence[str | None]] = {
         "metric": [comparison.metric] * gap.size,
         "reference": [partition.reference_name] * gap.size,
-        "verdict": [word if holds else None for word, holds in zip(verdict, known, strict=True)],
+        "verdict": [
+            word if holds and decided else None for word, holds in zip(verdict, known, strict=True)
+        ],
         "reason": _find_reasons(comparison, verdict, rules),
     }
     return JudgedRows(numbers, texts)
@@ -270,11 +287,13 @@ def _find_reasons(
     no_reference = np.full(gap.shape, partition.reference_name is None)
     repeated = "" if partition.pair is None else partition.names[partition.pair[0]]
     fewest = int(rules.level.fewest_rows(comparison.pair.fewest_rows))
+    same = partition.same_decision(comparison.metric)
     cases = [
         (~known & is_own, THE_REFERENCE),
         (~known & no_reference, NO_REFERENCE),
         (~known & has_values, NO_VARIANCE),
         (~known, UNDEFINED),
+        *([(known, same)] if same is not None else []),
         (inconclusive & ~comparison.enough, few_rows(rules.min_rows)),
         (inconclusive & comparison.few_rows, few_rows(fewest)),
         *((inconclusive & holds, reason) for holds, reason in comparison.pair.obstacles),

@@ -50,6 +50,8 @@ DIFFERENT, ALIKE, TOO_LITTLE = "different", "alike", "too little data"
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
 UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
 UNKNOWN_REASON = "an unknown category"
+# Why decisions tell nothing of groups: all are the same.
+NOBODY, EVERYBODY = "nobody is selected", "everybody is selected"
 FEW, REPEATS, SMALL_SHARE = "fewer than ", "repeats ", "share below "
 # Why limits of a weighted rate may be too narrow: the heaviest rows may not be among so few.
 FEW_EVENTS = "few effective events"

@@ -12,6 +12,7 @@ from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
     FAIRNESS,
+    UNLABELED,
     FairnessMetric,
     score_name,
 )
@@ -36,7 +37,7 @@ from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 @hint_keywords
 def fairness(
     frame: FrameT,
-    label: IntoColumn,
+    label: IntoColumn | None,
     score: IntoColumns | None = None,
     *,
     attributes: IntoColumns,
@@ -56,9 +57,11 @@ def fairness(
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label, level
-        As for `summary`. Without a ``score`` the ``selected`` are compared, and there is no AUC.
+        As for `summary`. Without a ``score`` the ``selected`` are compared, and there is no AUC;
+        without a ``label`` there is demographic parity alone.
     attributes, intersections
-        The attributes, whose values are the groups: see `group_gaps`.
+        The attributes, whose values are the groups: see `group_gaps`. Rows without a value are no
+        group.
     threshold
         Rows with at least this score are predicted positive.
     selected
@@ -186,7 +189,8 @@ def fairness(
         [
             metric
             for metric in FAIRNESS.values()
-            if name is not None or ROC_AUC.column not in metric.compares
+            if (name is not None or ROC_AUC.column not in metric.compares)
+            and (label is not None or metric.name in UNLABELED)
         ],
         {model: model if columns.several else name for model in columns.models},
         Decisions(recorded=True) if selected is not None else choice,

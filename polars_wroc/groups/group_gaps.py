@@ -333,6 +333,9 @@ def group_gaps(
     references = read_references(reference, GAP_REFERENCES, divisions, columns)
     if asked is None:
         asked = _default_metrics(has_score=name is not None, has_decisions=choice is not None)
+        if label is None:
+            # The selection rate, or the scores
+            asked = ("selection_rate",) if choice is not None else (SMD.name,)
     # In the order of all comparison tables.
     compared = [each for each in METRICS | GAPS_ON_REQUEST if each in asked]
     if label is None:

@@ -14,6 +14,7 @@ from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE, Array, Mask
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
+from polars_wroc.groups.compare_segments import SAME_DECISIONS
 from polars_wroc.groups.comparisons import (
     ALIKE,
     COMPARISON_SCHEMA,
@@ -364,6 +365,7 @@ class _CategoryPairs:
     groups: Array
     is_named: bool
     reference_name: str | None
+    same_decision: str | None
 
 
 def _pair_categories(
@@ -399,6 +401,7 @@ def _pair_categories(
         np.sum(~np.isnan(candidates), dtype=float),
         named is not None,
         None if place < 0 else names[place],
+        None if (same := segments.same_decision) is None else SAME_DECISIONS[same],
     )
 
 
@@ -468,6 +471,8 @@ def _judge_ratios(pairs: _CategoryPairs, columns: Mapping[str, Array]) -> NDArra
     # Rounding may bring the limits of a ratio that is below four fifths up to them.
     is_above = pairs.enough & (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
     is_open = pairs.are_tested & ~np.isnan(ratio)
+    if pairs.same_decision is not None:
+        return np.full(ratio.shape, "")
     return np.select([is_below, is_above, is_open], [DIFFERENT, ALIKE, TOO_LITTLE], "")
 
 
@@ -483,7 +488,7 @@ def _find_reasons(
         (~pairs.is_known, UNKNOWN_REASON),
         (~pairs.can_be_compared, small_share(rules.min_share)),
         (~pairs.are_tested, THE_REFERENCE),
-        (verdict == "", UNDEFINED),
+        (verdict == "", pairs.same_decision or UNDEFINED),
         (~pairs.enough, few_rows(rules.min_rows)),
         (no_limits, NO_VARIANCE),
         (pairs.pair.few_events, FEW_EVENTS),

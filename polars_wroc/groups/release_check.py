@@ -18,9 +18,11 @@ from polars_wroc.groups.comparisons import (
     COMPARABLE,
     COMPARISON_SCHEMA,
     DIFFERENT,
+    EVERYBODY,
     FEW_EVENTS,
     METRICS,
     NO_VARIANCE,
+    NOBODY,
     TOO_LITTLE,
     UNDEFINED,
     few_rows,
@@ -397,7 +399,9 @@ class _ReleasePlan:
         complete = require_all_scores(rows)
         paired = PairedRows(complete, self.choice.select(complete), self.precisions)
         level = complete.level(self.level)
-        table = self._compare(paired, level)
+        table = self._compare(paired, level).with_columns(same_decision=_find_same_decision(paired))
+        # Where nobody, or everybody, is selected by both there is nothing to test.
+        table = table.with_columns(pl.when(~_IS_UNDECIDED).then("p_value").alias("p_value"))
         p_adjusted = adjust_p_values(table["p_value"].fill_null(np.nan).to_numpy(), self.adjust)
         table = table.with_columns(pl.Series("p_adjusted", p_adjusted, nan_to_null=True))
         return table.with_columns(
@@ -432,6 +436,21 @@ class _ReleasePlan:
                 )
         table = pl.concat(tables, how="diagonal_relaxed")
         return table.sort("division", "number", "order")
+
+
+_IS_UNDECIDED = pl.col("same_decision").is_not_null() & pl.col("metric").is_in(METRICS_OF_DECISIONS)
+
+
+def _find_same_decision(paired: PairedRows) -> pl.Expr:
+    """Return who is selected if all rows have the same decision by both scores, else null."""
+    why = None
+    if paired.selected is not None:
+        old, new = (each[~np.isnan(paired.rows.weight)] for each in paired.selected)
+        if old.size and not (old | new).any():
+            why = NOBODY
+        elif old.size and (old & new).all():
+            why = EVERYBODY
+    return pl.lit(why, pl.String)
 
 
 def _has_same_scores(paired: PairedRows) -> bool:
@@ -499,7 +518,7 @@ def _find_verdicts(level: Level) -> pl.Expr:
     is_small = (pl.col("is_same") | (worst > -margin)) & ~is_unsure
     is_within = (pl.col("equivalent_low") > -margin) & (pl.col("equivalent_high") < margin)
     cases = (
-        (TOO_LITTLE, ~(pl.col("is_enough") & pl.col("gap").is_not_null())),
+        (TOO_LITTLE, ~(pl.col("is_enough") & pl.col("gap").is_not_null()) | _IS_UNDECIDED),
         (ALIKE, (good == 0) & is_within),
         (DIFFERENT, (good == 0) & is_significant),
         (BETTER, is_significant & (change > 0)),
@@ -514,6 +533,8 @@ def _find_reasons(min_rows: int) -> pl.Expr:
     is_decision = pl.col("metric").is_in(METRICS_OF_DECISIONS)
     cases = (
         (UNDEFINED, pl.col("gap").is_null()),
+        (NOBODY, _IS_UNDECIDED & (pl.col("same_decision") == NOBODY)),
+        (EVERYBODY, _IS_UNDECIDED),
         (few_rows(min_rows), ~pl.col("is_enough")),
         (SAME_SCORES, pl.col("is_same")),
         (NO_VARIANCE, pl.col("gap_low").is_null()),

@@ -44,6 +44,7 @@ from polars_wroc.thresholds.registry import RateMetric
 SEARCH_SCHEMA = COMPARISON_SCHEMA | {
     "depth": pl.Int64,
     "n_examined": pl.Int64,
+    "n_worse": pl.Int64,
     "explained_by": pl.String,
 }
 _MOST_SEGMENTS = 100_000
@@ -374,11 +375,15 @@ class SegmentSearch:
         # Two segments that are each the other's rest are equally far, but for rounding.
         places = np.lexsort((chosen, -np.round(distance, _DECIMALS)))
         places = places[distance[places] > 0]
+        n_worse = len(places)
         explained = self._explain(chosen[places].tolist())
         is_shown = [number in explained for number in chosen[places].tolist()]
         places = places[is_shown]
         return self._lay_out(
-            chosen[places], {name: each[places] for name, each in columns.items()}, explained
+            chosen[places],
+            {name: each[places] for name, each in columns.items()},
+            explained,
+            n_worse,
         )
 
     def _explain(self, ranked: list[int]) -> dict[int, int | None]:
@@ -431,7 +436,11 @@ class SegmentSearch:
         return names, ", ".join(MISSING if text is None else text for text in texts)
 
     def _lay_out(
-        self, numbers: Ints, columns: Mapping[str, Array], explained: Mapping[int, int | None]
+        self,
+        numbers: Ints,
+        columns: Mapping[str, Array],
+        explained: Mapping[int, int | None],
+        n_worse: int,
     ) -> pl.DataFrame:
         """Return the rows of the table."""
         own = map_arrays(self.all.own, lambda each: each[numbers])
@@ -471,6 +480,7 @@ class SegmentSearch:
         table = pl.concat([overall, found], how="diagonal").with_columns(
             pl.lit(self.rules.metric.name).alias("metric"),
             pl.lit(int(self.examined.sum())).alias("n_examined"),
+            pl.lit(n_worse).alias("n_worse"),
         )
         missing = [name for name in SEARCH_SCHEMA if name not in table.columns]
         return table.with_columns(pl.lit(None).alias(name) for name in missing).select(

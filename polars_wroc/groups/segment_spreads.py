@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Ints
+from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
     GAP_METRICS,
@@ -16,11 +16,14 @@ from polars_wroc.groups.comparisons import (
     FairnessMetric,
 )
 from polars_wroc.inputs.columns import MISSING
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.spreads import ComparedGroups, Spread, equal_groups, find_spread
 from polars_wroc.thresholds.registry import RateMetric
+
+_SELECTION_RATE = "selection_rate"
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,26 @@ def spread_rows(
     metrics: Sequence[FairnessMetric],
     level: Level,
     min_rows: int,
+    *,
+    favorable: Favorable | None = None,
+    compared: Mask | None = None,
+    compared_by_decisions: Mask | None = None,
 ) -> pl.DataFrame:
     """Return a row of the comparison table for each fairness metric, without its keys.
 
-    The ``names`` are those of the segments, None for the missing value. Values that are undefined
-    or rest on too few rows are left out.
+    The ``names`` are those of the segments. Values that are undefined or rest on too few rows are
+    left out, and so are segments that are not ``compared``: by default those of a missing value,
+    which is no group of people. Rates of all decisions are those of the ``favorable`` one, and only
+    of segments that are ``compared_by_decisions``.
     """
-    compared = dict.fromkeys(name for metric in metrics for name in metric.compares)
-    measured = {name: _measure(name, segments, level, min_rows) for name in compared}
+    if compared is None:
+        compared = has_all_keys(segments)
+    if compared_by_decisions is None:
+        compared_by_decisions = compared
+    measured = {}
+    for name in dict.fromkeys(name for metric in metrics for name in metric.compares):
+        among = compared_by_decisions if name == _SELECTION_RATE else compared
+        measured[name] = _measure(name, segments, level, min_rows, among, favorable)
     criteria: dict[tuple[str, ...], list[Spread]] = {}
     rows = []
     for metric in metrics:
@@ -64,8 +79,26 @@ def spread_rows(
     return pl.DataFrame(rows, schema=COMPARISON_SCHEMA, orient="row")
 
 
-def _measure(name: str, segments: Segments, level: Level, min_rows: int) -> _Measured:
+def has_all_keys(segments: Segments) -> Mask:
+    """Return which segments have a value of each attribute."""
+    if not segments.keys.width:
+        return np.ones(segments.number, dtype=bool)
+    known = pl.all_horizontal(pl.all().is_not_null())
+    return np.asarray(segments.keys.select(known).to_series().to_numpy(), dtype=bool)
+
+
+def _measure(
+    name: str,
+    segments: Segments,
+    level: Level,
+    min_rows: int,
+    compared: Mask,
+    favorable: Favorable | None,
+) -> _Measured:
     metric = GAP_METRICS[name]
+    if name == _SELECTION_RATE and favorable == "rejected":
+        assert isinstance(metric, RateMetric)
+        metric = replace(metric, counted=metric.others, others=metric.counted)
     n = np.minimum.reduce([segments.sample_size(kind) for kind in metric.sample_sizes])
     by_design = segments.units is not None
     if isinstance(metric, RateMetric):
@@ -78,7 +111,7 @@ def _measure(name: str, segments: Segments, level: Level, min_rows: int) -> _Mea
         score_type = segments.auc.estimate("score")
         assert isinstance(score_type, Wilson)
         estimate, variances = score_type, None
-    places = np.flatnonzero(~np.isnan(estimate.value) & (n >= min_rows))
+    places = np.flatnonzero(~np.isnan(estimate.value) & (n >= min_rows) & compared)
     groups = ComparedGroups(
         estimate.at(places), variances if variances is None else variances[places]
     )

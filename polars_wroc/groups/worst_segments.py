@@ -109,6 +109,8 @@ def worst_segments(
           were examined; ``verdict`` is ``"different"``.
         - ``depth`` (Int64): number of conditions.
         - ``n_examined`` (Int64): how many segments were examined.
+        - ``n_worse`` (Int64): how many of these are surely worse, whatever ``top`` is, and with
+          those that others explain.
         - ``explained_by`` (String): with ``redundant``, the attribute and segment of a higher rank
           without whose rows this one is not surely worse, or within which it is not; null of
           others.

@@ -46,13 +46,10 @@ class Metric:
     brief: str = ""
 
     def worse_if(self, favorable: str | None) -> Worse:
-        """Which values are worse where that decision is good; if none is, those that always are."""
-        if favorable == "rejected":
-            return self.worse_if_rejection_is_good
-        worse = self.worse_if_selection_is_good
-        if favorable == "selected" or worse == self.worse_if_rejection_is_good:
-            return worse
-        return "either"
+        """Which values are worse for people where that decision is good for them."""
+        if favorable == "selected":
+            return self.worse_if_selection_is_good
+        return self.worse_if_rejection_is_good if favorable == "rejected" else "either"
 
     @property
     def column(self) -> str:

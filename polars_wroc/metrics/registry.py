@@ -186,8 +186,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             least=0.5,
             has_ratio=False,
             in_short=True,
-            worse_if_selection_is_good="lower",
-            worse_if_rejection_is_good="lower",
             comparison="Of one {positive} and one {negative}, the score ranks the former higher "
             "in {value} of 100 pairs in {segment}, {other} in {rest}",
             brief="AUC {value} against {other}{of_rest}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -85,6 +85,18 @@ class Segments:
     def have_rows(self) -> Array:
         """Whether each segment has complete rows."""
         return np.asarray(self.rows.sum(axis=0) > 0)
+
+    @property
+    def same_decision(self) -> Literal["nobody", "everybody"] | None:
+        """Who is selected if it is the same for all rows; None without decisions."""
+        if self.cells is None:
+            return None
+        selected, rejected = (
+            self.cells.count(cells).rows.sum() for cells in (("tp", "fp"), ("fn", "tn"))
+        )
+        if selected == 0 and rejected > 0:
+            return "nobody"
+        return "everybody" if rejected == 0 and selected > 0 else None
 
     def at(self, places: slice) -> Segments:
         """Return some of the segments."""

@@ -219,7 +219,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         fairness="predictive_parity",
         has_gap=True,
         in_short=True,
-        worse_if_rejection_is_good="lower",
         comparison="Of those {selected}, {value} are actually {positive} in {segment}, "
         "{other} in {rest}",
         brief="{value} of those {selected} are actually {positive}, against {other}{of_rest}",

@@ -18,6 +18,7 @@ from statsmodels.stats.multitest import multipletests
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.audits.audit_changes import changes_between, sentences_of
 
 GIVEN: dict[str, Any] = {
     "attributes": "g",
@@ -262,3 +263,26 @@ def test_audits_must_be_alike(before: wroc.Audit) -> None:
         wroc.audit_changes(before, several)
     with pytest.raises(ValueError, match="`adjust` must be one of 'holm', 'bh', 'none'"):
         wroc.audit_changes(before, before, adjust="fdr")  # type: ignore[arg-type]
+
+
+def test_audits_with_other_settings_are_not_compared(before: wroc.Audit) -> None:
+    others: dict[str, Any] = {"threshold": 0.4, "favorable": "rejected", "reference": {"g": "a"}}
+    other = wroc.audit(rows(2, 1.0), "y", "s", **GIVEN | others)
+    for audit in (other, json.loads(other.to_json())):
+        with pytest.raises(ValueError, match="must have the same settings") as caught:
+            wroc.audit_changes(before, audit)
+        said = str(caught.value)
+        assert "threshold (0.5 before, 0.4 after)" in said
+        assert all(name in said for name in ("favorable", "reference"))
+        assert "margin" not in said
+    assert wroc.audit_changes(before, other, different_settings=True).height
+
+
+def test_another_reference_of_impact_ratios_is_said(before: wroc.Audit) -> None:
+    (old,) = before.table.filter(metric="impact_ratio", reason="the reference")["segment"]
+    fewer = pl.when(g=old).then(pl.col("s") - 0.5).otherwise("s")
+    after = wroc.audit(rows(2, 0.0).with_columns(s=fewer), "y", "s", **GIVEN)
+    (new,) = after.table.filter(metric="impact_ratio", reason="the reference")["segment"]
+    assert new != old
+    said = " ".join(sentences_of(changes_between(before, after, "holm")))
+    assert f"refer to {new} after and to {old} before" in said

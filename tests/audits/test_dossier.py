@@ -112,7 +112,7 @@ def test_the_command_line_says_what_it_read(
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     size = path.stat().st_size
     assert run["files"] == [{"name": "rows.parquet", "bytes": size, "sha256": digest, "rows": 600}]
-    assert run["command"].startswith(f"polars-wroc audit {path} --label approved")
+    assert run["command"].startswith(f"polars-wroc audit {Path(path).name} --label approved")
     assert run["command"].endswith("--title Loans --note 'two words' --favorable rejected -o -")
     missed, met = document["gates"]
     assert (missed["gate"], missed["met"], missed["where"]) == ("auc.gap>0.9", False, [])

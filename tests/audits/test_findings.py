@@ -120,17 +120,22 @@ def test_of_two_segments_the_worse_off_is_told_whatever_its_name(reference: Any)
         assert sorted(repeats["metric"]) == sorted(METRICS)
         assert repeats["reason"].str.starts_with("repeats ").all()
         one = audit.findings.filter(GAPS)
-        assert sorted(one["direction"]) == ["either"] * 3 + ["worse"] * 3
+        assert sorted(one["direction"]) == ["either"] * 4 + ["worse"] * 2
         worse = dict(one.filter(direction="worse").select("metric", "segment").rows())
-        assert worse == {"auc": names[0], "selection_rate": names[1], "tpr": names[0]}
-        # Where nobody is worse off, the first is told.
-        assert one.filter(direction="either")["segment"].to_list() == ["x"] * 3
-        assert audit.verdict.startswith(f"g = {names[0]} is worse off: AUC 0.55 against 1.00 in")
-        selected = rows.group_by("g").agg(pl.col("s") >= 0.5).explode("s").group_by("g").mean()
-        low, high = sorted(selected["s"])
-        in_figures = f"{100 * low:.0f}% are selected, against {100 * high:.0f}%, "
-        in_figures += f"{100 * (high - low):.0f} points fewer ("
-        assert f" So is g = {names[1]}: {in_figures}" in audit.verdict
+        assert worse == {"selection_rate": names[1], "tpr": names[0]}
+        # Where nobody is worse off, the one ranked less well is told, or else the first.
+        told = dict(one.filter(direction="either").select("metric", "segment").rows())
+        assert told == {"auc": names[0]} | dict.fromkeys(("fpr", "ppv", "npv"), "x")
+        ratio = audit.table.filter(metric="impact_ratio", verdict="different")["segment"].to_list()
+        assert ratio == [names[1]]
+        # Fewer of one are selected, though more of those who deserve it.
+        assert audit.verdict.startswith(f"g = {names[1]} is worse off: ")
+        assert (
+            f"g = {names[1]} is selected less often, but of those actually positive more often."
+            in audit.verdict
+        )
+        assert f"g = {names[0]} is" not in audit.verdict
+        assert f"The score ranks g = {names[0]} less well: AUC 0.55 against 1.00" in audit.verdict
 
 
 def rank_of(row: dict[str, Any]) -> int:
@@ -175,8 +180,9 @@ def test_the_most_serious_come_first(audit: wroc.Audit) -> None:
 @pytest.mark.parametrize(
     ("favorable", "worse"),
     [
-        ("selected", {"auc": -1, "selection_rate": -1, "tpr": -1}),
-        ("rejected", {"auc": -1, "selection_rate": 1, "fpr": 1, "ppv": -1}),
+        ("selected", {"selection_rate": -1, "tpr": -1}),
+        ("rejected", {"selection_rate": 1, "fpr": 1}),
+        ("neither", {}),
     ],
 )
 def test_sides_depend_on_the_favorable_decision(
@@ -428,12 +434,10 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     expected = f"{value} of those actually positive are selected, against {other} in the rest, "
     expected += f"{-100 * first['gap']:.0f} points fewer ("
     assert expected in audit.verdict
-    assert "); AUC 0." in audit.verdict
+    assert "The score ranks g = b less well: AUC 0." in audit.verdict
     assert "; g \N{MULTIPLICATION SIGN} h = b, " in audit.verdict
     ranking = wroc.audit(rows.rename({"g": "BMI"}), "y", "s", attributes="BMI").verdict
-    assert ranking.startswith("Decisions were not audited. BMI = b is worse off: AUC ")
-    rejected = wroc.audit(rows, "y", "s", **{**CALL, "favorable": "rejected"}).verdict
-    assert "g = b is worse off: AUC" in rejected
+    assert ranking.startswith("Decisions were not audited. The score ranks BMI = b less well: AUC ")
 
 
 @pytest.mark.parametrize(
@@ -453,11 +457,10 @@ def test_rounded_rates_add_up(value: float, other: float, shown: str) -> None:
 
 
 def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wroc.Audit) -> None:
-    counted = audit.findings["verdict"]
-    alike, little = ((counted == word).sum() for word in ("alike", "too little data"))
-    assert alike == 2
+    little = audit.findings.filter(verdict="too little data").height
+    # Those that are alike are impact ratios.
     assert audit.verdict.endswith(
-        f"2 comparisons are alike within 5 points and {little} have too little data."
+        f"2 impact ratios are at least four fifths and {little} comparisons have too little data."
     )
     same = rows.with_columns(g=pl.int_range(pl.len()) % 2)
     wide = wroc.audit(
@@ -465,7 +468,8 @@ def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wro
     )
     # A ratio is alike if it is surely four fifths or more.
     assert wide.verdict.startswith(
-        "No segment is shown to be worse off: all 7 comparisons are alike within 20 points"
+        "No segment is shown to be worse off: 6 comparisons are alike within 20 points and 1 "
+        "impact ratio is at least four fifths."
     )
 
 

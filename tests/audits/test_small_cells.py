@@ -195,8 +195,8 @@ def test_missing_values_are_counted_but_for_segments_that_are_left_out(rows: pl.
     audit = wroc.audit(lacking, "y", "s", attributes=["g", "h"], min_cell=5)
     assert "g (missing)" in audit.run.left_out
     assert audit.run.left_out_of_totals == []
-    # Rows without a score are in no class and no decision.
-    assert audit.missing.rows() == [("y", 0), ("s", 3), ("g", None), ("h", 100)]
+    # Rows without a score are in no class, no decision, and no number of rows without a value.
+    assert audit.missing.rows() == [("y", 0), ("s", 3), ("g", None), ("h", 97)]
     assert audit.segments["n_missing"].to_list() == [3] + [None] * (audit.segments.height - 1)
     assert "8 rows have no g" not in " ".join(not_audited(audit))
 
@@ -489,3 +489,24 @@ def test_names_of_crossed_segments_may_have_commas() -> None:
     # (a, "b, u") and ("a, b", u) have one name, which an audit refuses.
     counts.pop(("a", "b, u"))
     assert hidden_segments(segments_of(counts), ["g", "h"], 5) == []
+
+
+def test_no_margin_tells_how_many_without_a_value_lack_a_label() -> None:
+    random = np.random.default_rng(12)
+    race = ["W"] * 300 + ["B"] * 150 + ["H"] * 95 + [None] * 55
+    positive = [*random.integers(0, 2, 598).tolist(), None, None]
+    frame = pl.DataFrame(
+        {"y": pl.Series(positive, dtype=pl.Int64), "p": random.random(600), "race": race}
+    )
+    audit = wroc.audit(
+        frame, "y", "p", attributes="race", threshold=0.5, favorable="selected", min_cell=5
+    )
+    (segment,) = audit.segments.filter(pl.col("segment").is_null())["n"]
+    assert segment == 53
+    assert dict(audit.missing.rows()) == {"y": 2, "p": 0, "race": 53}
+    # Rows without a value that all lack a label are no segment, and few of them are not told.
+    fewer = frame.filter(pl.col("race").is_not_null() | pl.col("y").is_null())
+    audit = wroc.audit(
+        fewer, "y", "p", attributes="race", threshold=0.5, favorable="selected", min_cell=5
+    )
+    assert dict(audit.missing.rows())["race"] is None

@@ -247,7 +247,8 @@ def test_attributes_are_compared_each_alone_or_crossed(people: pl.DataFrame) -> 
     assert_frame_equal(table.head(18), pl.concat(alone))
     crossed = wroc.fairness(frame, "y", "s", **given, intersections="only")
     assert_frame_equal(table.tail(9), crossed)
-    name = pl.format("{}, {}", "g", pl.col("h").cast(pl.String).fill_null("(missing)"))
+    # Rows without a value are no group.
+    name = pl.format("{}, {}", "g", "h")
     named = fair(frame.with_columns(g=name)).drop("attribute")
     assert_frame_equal(crossed.drop("attribute"), named)
 
@@ -272,3 +273,45 @@ def test_options_are_checked(people: pl.DataFrame) -> None:
         fair(people, float("nan"))
     with pytest.raises(ValueError, match="`level` must lie"):
         fair(people, level=1)
+
+
+def test_rows_without_a_value_are_no_group(people: pl.DataFrame) -> None:
+    some = people.with_columns(g=pl.when(pl.col("g") != "a").then("g"))
+    assert_frame_equal(fair(some), fair(some.drop_nulls("g")))
+
+
+def test_without_a_label_there_is_demographic_parity_alone(people: pl.DataFrame) -> None:
+    given: dict[str, Any] = {"attributes": "g", "selected": pl.col("s") > 0.5}
+    table = wroc.fairness(people, None, **given)
+    assert table["metric"].to_list() == [
+        "demographic_parity_difference",
+        "demographic_parity_ratio",
+    ]
+    gaps = wroc.group_gaps(people, None, **given)
+    assert gaps["metric"].unique().to_list() == ["selection_rate"]
+
+
+@pytest.mark.parametrize("favorable", ["selected", "rejected"])
+@pytest.mark.parametrize("unknown", ["exclude", "keep", ["a"]])
+def test_demographic_parity_is_the_least_impact_ratio(
+    people: pl.DataFrame, favorable: Any, unknown: Any
+) -> None:
+    some = people.with_columns(g=pl.when(pl.col("g") != "c").then("g"))
+    table = wroc.audit(
+        some,
+        "y",
+        "s",
+        attributes="g",
+        threshold=0.5,
+        favorable=favorable,
+        unknown=unknown,
+        min_rows=0,
+    ).table
+    ratios = table.filter(metric="impact_ratio").drop_nulls("ratio").sort("ratio")
+    (parity,) = table.filter(metric="demographic_parity_ratio").to_dicts()
+    least = ratios.row(0, named=True)
+    assert parity["ratio"] == pytest.approx(least["ratio"])
+    assert (parity["segment"] or "(missing)") == least["segment"]
+    assert (parity["value"], parity["reference_value"]) == pytest.approx(
+        (least["value"], least["reference_value"])
+    )

@@ -270,7 +270,9 @@ def test_decisions_that_are_all_the_same_are_named(people: pl.DataFrame) -> None
     audit = wroc.audit(
         people, "y", "s", attributes="g", selected=pl.lit(value=True), favorable="selected"
     )
-    assert "The recorded decisions select every row: they are all the same." in audit._repr_html_()
+    assert (
+        "The recorded decisions select every row: they are all the same, so" in audit._repr_html_()
+    )
 
 
 def test_an_audit_without_any_decision_is_refused(people: pl.DataFrame) -> None:

@@ -509,3 +509,17 @@ def test_repeated_looks_are_refused() -> None:
     given["level"] = wroc.Looks(9, seen=9)
     with pytest.raises(TypeError, match=r"^`level` must be a number with a search; found Looks"):
         wroc.worst_segments(rows, "y", "s", attributes="g", **given)
+
+
+def test_segments_are_counted_before_the_top_of_them() -> None:
+    random = np.random.default_rng(4)
+    group, score = random.choice([*"abcdef"], 12_000), random.random(12_000)
+    is_noise = np.isin(group, [*"abc"])
+    positive = random.random(12_000) < np.where(is_noise, 0.5, score)
+    frame = pl.DataFrame({"g": group, "y": positive, "s": score})
+    tables = [
+        wroc.worst_segments(frame, "y", "s", attributes="g", metric="brier_score", top=top)
+        for top in (1, 10)
+    ]
+    assert [table["n_worse"][0] for table in tables] == [3, 3]
+    assert [table.height - 1 for table in tables] == [1, 3]

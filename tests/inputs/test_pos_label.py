@@ -118,9 +118,46 @@ def test_objects_are_no_labels() -> None:
         wroc.summary(rows, "y", "s")
 
 
+TABLES: dict[str, Callable[..., Any]] = {
+    "summary": lambda rows, **given: wroc.summary(rows, "y", "s", **given),
+    "compare": lambda rows, **given: wroc.compare(rows, "y", ["s", "t"], **given),
+    "roc_curve": lambda rows, **given: wroc.roc_curve(rows, "y", "s", **given),
+    "pr_curve": lambda rows, **given: wroc.pr_curve(rows, "y", "s", **given),
+    "thresholds": lambda rows, **given: wroc.threshold_metrics(
+        rows, "y", "s", threshold=wroc.rules.max_accuracy(), **given
+    ),
+    "calibration": lambda rows, **given: wroc.calibration_summary(rows, "y", "s", **given),
+    "gaps": lambda rows, **given: wroc.group_gaps(rows, "y", "s", attributes="g", **given),
+    "release": lambda rows, **given: wroc.release_check(rows, "y", "s", "t", **given),
+    "trend": lambda rows, **given: wroc.trend(rows, "y", "s", over="g", **given),
+}
+
+
+@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_label_that_no_row_has_is_refused(function: str, *, lazy: bool) -> None:
+    rows = pl.DataFrame(
+        {
+            "y": ["Yes", "No"] * 4,
+            "s": [0.1, 0.4, 0.3, 0.2] * 2,
+            "t": [0.2] * 8,
+            "g": [1] * 4 + [2] * 4,
+        }
+    )
+    given = rows.lazy() if lazy else rows
+    with pytest.raises(
+        (ValueError, pl.exceptions.PolarsError), match="`pos_label` must be the lab"
+    ):
+        TABLES[function](given, pos_label="yes").lazy().collect()
+    # Without a label there is nothing to be found.
+    none = rows.with_columns(y=pl.lit(None, pl.String))
+    TABLES[function](none, pos_label="yes")
+
+
 def test_a_label_that_a_group_lacks_is_null() -> None:
-    rows = frame(["a", "b"], pl.String)
-    assert wroc.summary(rows, "y", "s", pos_label="c").collect()["auc"].to_list() == [None]
+    rows = frame(["a", "b"], pl.String).with_columns(g=pl.col("y"))
+    table = wroc.summary(rows, "y", "s", by="g", pos_label="b").collect()
+    assert table["auc"].to_list() == [None, None]
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])

@@ -21,7 +21,7 @@ from polars_wroc.audits.tables import (
     name_of,
     segment_in_words,
 )
-from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, many
+from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, many, points
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
     DIFFERENT,
@@ -257,7 +257,11 @@ def _with_number(finding: Mapping[str, Any]) -> MatrixCell:
     size, different = finding["size"], finding["verdict"] == DIFFERENT
     level = min(math.ceil(size), _DARKEST) if size is not None and math.isfinite(size) else _DARKEST
     colour = max(level, 1) if different else 0
-    return MatrixCell(number_of(finding), outcome_of(finding), colour, finding["number"])
+    number = number_of(finding)
+    if finding["metric"] == CALIBRATION_ERROR:
+        # The column is named for the value, which is no gap.
+        number = f"{points(finding['value'])} (gap {number})"
+    return MatrixCell(number, outcome_of(finding), colour, finding["number"])
 
 
 # Most rows in the open, and most rows of a block.

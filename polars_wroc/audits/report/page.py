@@ -17,7 +17,7 @@ import polars as pl
 
 from polars_wroc.audits.audit_changes import HEADINGS, Changes, not_significant, sentences_of
 from polars_wroc.audits.closer_look import ALONG_SCORES, EXPLORATION, exploration_sentences
-from polars_wroc.audits.findings import findings_of, verdict_of
+from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.findings import rounded as rounded_table
 from polars_wroc.audits.formats import json_of
 from polars_wroc.audits.remarks import lacking, not_audited, remarks_of
@@ -29,6 +29,7 @@ from polars_wroc.audits.report.tables import Table, change_table, findings_on_pa
 from polars_wroc.audits.sentences import size
 from polars_wroc.audits.table_pages import Page, Section, in_markdown, pages
 from polars_wroc.audits.tables import AuditTables, Further, restricted, rows_with, with_tables
+from polars_wroc.audits.verdicts import verdict_of
 from polars_wroc.audits.words import (
     ABOVE,
     ADJUSTED,

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.closer_look import sentences_on
-from polars_wroc.audits.findings import by_severity, counts_of_verdicts
+from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.report.figures import (
     SELECTION_RATE,
     Figure,
@@ -32,6 +32,7 @@ from polars_wroc.audits.tables import (
     restricted,
     rows_with,
 )
+from polars_wroc.audits.verdicts import counts_of_verdicts
 from polars_wroc.audits.words import NOT_HERE, listed, many, verb
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS
@@ -251,7 +252,9 @@ def _headline(findings: pl.DataFrame, settings: AuditSettings) -> tuple[str, pl.
     metric = SELECTION_RATE if settings.decides else ROC_AUC.column
     if metrics and metrics[0] != IMPACT_RATIO:
         metric = metrics[0]
-    return metric, pl.col("attribute").is_in([OVERALL, *settings.attributes, *crossed])
+    drawn = pl.col("attribute").is_in([OVERALL, *settings.attributes, *crossed])
+    # Crossed segments alone are those that were asked for.
+    return metric, pl.lit(value=True) if settings.intersections == "only" else drawn
 
 
 def _roc_curves(audit: AuditTables, attributes: Sequence[str], serious: pl.DataFrame) -> Drawn:

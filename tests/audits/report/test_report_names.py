@@ -163,7 +163,7 @@ def test_headings_go_down_by_one_and_thresholds_sort_by_size(
             sorted(thresholds[1:]), rel=1e-3
         )
     text = " ".join(str(chromium.evaluate("document.body.textContent")).split())
-    assert "The threshold of the score “t” selects no row, so" in text
+    assert "The threshold of the score “t” selects no row: all" in text
     assert "A row is positive where y is 1 or true; all rows have the same weight" in text
     assert (
         "a row is selected, that is predicted positive, if its score is at least the threshold"

@@ -1,0 +1,331 @@
+"""The verdict of an audit in a few sentences: who is worse off, and what else differs.
+
+A segment is named only for good decisions that are rarer, among all or among those whose outcome
+deserves them, if the gap is significant and material and no other such gap is in its favor; or for
+an impact ratio whose whole interval is below four fifths. Precision, the other error rate, AUC and
+calibration name nobody: two groups with other shares of positives cannot have equal precision and
+equal error rates, so that one of them would always be "worse off".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from polars_wroc.audits.findings import findings_of, is_material
+from polars_wroc.audits.remarks import backwards_remarks, decision_remarks
+from polars_wroc.audits.sentences import gap_with_limits, in_short, limits_of, share, size
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    AuditTables,
+    rows_with,
+    segment_in_words,
+)
+from polars_wroc.audits.words import Words, capitalised, first_few, listed, many, verb
+from polars_wroc.groups.comparisons import (
+    ALIKE,
+    CALIBRATION,
+    DIFFERENT,
+    GAP_METRICS,
+    IMPACT_RATIO,
+    TARGET,
+    TOO_LITTLE,
+)
+from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.metrics.registry import ROC_AUC
+
+# Most metrics of the segment that is named first, and segments after it that have their numbers.
+_METRICS, _FIGURES = 3, 2
+_RULE = ", surely below the 0.8 of the four-fifths rule"
+_IS_AUC = pl.col("metric") == ROC_AUC.column
+_IS_CALIBRATION = pl.col("metric").is_in([*CALIBRATION])
+
+
+class Verdict(NamedTuple):
+    """The sentences, and how many comparisons of segments have which outcome.
+
+    First comes who is worse off on what, or that nobody is shown to be; last the whole score.
+    """
+
+    text: str
+    counts: dict[str, int]
+    first: str
+    of_all: Sequence[str]
+
+
+def counts_of_verdicts(findings: pl.DataFrame) -> dict[str, int]:
+    """Count the comparisons with each verdict."""
+    verdicts = (DIFFERENT, ALIKE, TOO_LITTLE)
+    return {name: findings.filter(verdict=name).height for name in verdicts}
+
+
+def verdict_of(audit: AuditTables) -> Verdict:
+    """Sum up findings; each comparison of two segments counts once."""
+    settings, words = audit.settings, Words.of(audit.settings)
+    findings = findings_of(audit.table)
+    groups = findings.filter(pl.col("attribute") != OVERALL)
+    different = groups.filter(verdict=DIFFERENT)
+    of_all = pl.col("reference") == TARGET, pl.col("attribute") == OVERALL
+    whole = findings.filter(*of_all, verdict=DIFFERENT)["sentence"].to_list()
+
+    sentences = _name_segments(audit, different, words)
+    others = [*_say_aucs(different, words), *_say_calibration(different, words)]
+    told = different.filter(_IS_AUC | _IS_CALIBRATION).height if others else 0
+    if settings.favorable in ("selected", "rejected"):
+        told += different.filter(pl.col("direction") != "either").height
+    elif sentences:
+        told = different.height
+    rest = _count_others(groups, different.height - told, words)
+    alike_decisions = decision_remarks(audit)
+    if groups.is_empty():
+        sentences.append("Nothing could be compared.")
+    elif alike_decisions and not sentences and not settings.several:
+        # That nobody is shown to be worse off would be no news.
+        pass
+    elif not sentences and not others:
+        is_shown = "be worse off" if _knows_good(settings.favorable) else "differ"
+        sentences.append(f"No segment is shown to {is_shown}{': ' if rest else ''}{rest}.")
+        rest = ""
+    elif not sentences and _knows_good(settings.favorable):
+        sentences.append("No segment is shown to be worse off.")
+    sentences = [*backwards_remarks(audit), *alike_decisions, *sentences, *others]
+    counted = [f"{capitalised(rest)}."] if rest else []
+    decided = [] if settings.decides else ["Decisions were not audited."]
+    text = " ".join([*decided, *sentences, *counted, *whole])
+    return Verdict(text, counts_of_verdicts(groups), " ".join(sentences), [*decided, *whole])
+
+
+def _knows_good(favorable: str | None) -> bool:
+    return favorable in ("selected", "rejected")
+
+
+def _name_segments(audit: AuditTables, different: pl.DataFrame, words: Words) -> list[str]:
+    """Name the segments that are worse off, or else better off, and those that are both."""
+    favorable = audit.settings.favorable
+    if not _knows_good(favorable):
+        rates = different.filter(~_IS_AUC, ~_IS_CALIBRATION)
+        return [] if rates.is_empty() else _named_first("differs", rates, words)
+    sides = _find_sides(audit)
+    named = different.filter(pl.col("direction") != "either")
+    sentences: list[str] = []
+    for side in ("worse", "better"):
+        segments = sides.filter(side=side).select(ALL_KEYS)
+        rows = rows_with(named, segments).filter(direction=side)
+        if rows.height:
+            sentences += _named_first(f"is {side} off", rows, words)
+            sentences += _say_outcomes(audit, rows, words)
+            break
+    deserving = words.positive if favorable == "selected" else words.negative
+    return [*sentences, *_say_both(rows_with(sides, _told_once(named)), deserving, words)]
+
+
+def _told_once(named: pl.DataFrame) -> pl.DataFrame:
+    """Return the segments whose selection rate is told, which of a pair is one."""
+    return named.filter(metric="selection_rate").select(ALL_KEYS).unique(maintain_order=True)
+
+
+def _find_sides(audit: AuditTables) -> pl.DataFrame:
+    """Return which segments are worse off, better off, or both, of those that differ.
+
+    The mirror of a comparison of two segments counts, too: fewer good decisions in one are more
+    in the other.
+    """
+    rows = audit.table.filter(
+        pl.col("direction") != "either",
+        is_material(audit.settings),
+        pl.col("attribute") != OVERALL,
+        verdict=DIFFERENT,
+    )
+    is_ratio = pl.col("metric") == IMPACT_RATIO
+    is_worse, is_better = (pl.col("direction") == side for side in ("worse", "better"))
+    sides = rows.group_by(ALL_KEYS, maintain_order=True).agg(
+        ratio=is_ratio.any(),
+        worse=pl.col("metric").filter(is_worse, ~is_ratio),
+        better=pl.col("metric").filter(is_better, ~is_ratio),
+    )
+    some_worse, some_better = (pl.col(side).list.len() > 0 for side in ("worse", "better"))
+    side = pl.when(pl.col("ratio") | (some_worse & ~some_better)).then(pl.lit("worse"))
+    side = side.when(some_worse).then(pl.lit("both")).otherwise(pl.lit("better"))
+    return sides.with_columns(side=side)
+
+
+def _say_both(sides: pl.DataFrame, deserving: str, words: Words) -> list[str]:
+    """Say of segments that good decisions are rarer among all, and not among those who deserve it.
+
+    Or the other way around.
+    """
+    sentences = []
+    for row in sides.filter(pl.col("better").list.len() > 0).iter_rows(named=True):
+        if row["side"] == "better":
+            continue
+        among_all, among_deserving = "less often", "more often"
+        if "selection_rate" in row["better"]:
+            among_all, among_deserving = among_deserving, among_all
+        sentences.append(
+            f"{_name(row, words)} is {words.good} {among_all}, but of those actually {deserving} "
+            f"{among_deserving}."
+        )
+    return sentences
+
+
+def _say_outcomes(audit: AuditTables, named: pl.DataFrame, words: Words) -> list[str]:
+    """Say which share of the segment that is named first is positive, and of its reference."""
+    if not audit.settings.labeled:
+        return []
+    first = rows_with(named, named.select(ALL_KEYS).head(1))
+    gaps = first.filter(pl.col("metric") != IMPACT_RATIO)
+    (finding,) = (first if gaps.is_empty() else gaps).head(1).to_dicts()
+    own, other = _observed_rates(audit, finding)
+    if own is None or other is None:
+        return []
+    attribute = finding["attribute"]
+    place, reference = (
+        segment_in_words(attribute, finding[name]) for name in ("segment", "reference")
+    )
+    if gaps.height:
+        reference = words.reference(finding)
+    return [f"{own:.0%} are actually {words.positive} in {place}, {other:.0%} in {reference}."]
+
+
+def _observed_rates(
+    audit: AuditTables, finding: Mapping[str, Any]
+) -> tuple[float | None, float | None]:
+    """Return the shares of positives in a segment and in its reference."""
+    own = audit.segments.filter(
+        pl.col(key).eq_missing(pl.lit(finding[key], pl.String)) for key in ALL_KEYS
+    )
+    is_model = pl.col(MODEL).eq_missing(pl.lit(finding[MODEL], pl.String))
+    whole = audit.segments.filter(is_model, attribute=OVERALL)
+    reference = finding["reference"]
+    if reference == "overall":
+        other = whole
+    elif reference == "rest":
+        other = whole.select(pl.col(name) - own[name] for name in ("w_pos", "w_neg"))
+    else:
+        other = audit.segments.filter(is_model, attribute=finding["attribute"], segment=reference)
+    return _share_positive(own), _share_positive(other)
+
+
+def _share_positive(weights: pl.DataFrame) -> float | None:
+    if weights.height != 1:
+        return None
+    positive, negative = weights.select("w_pos", "w_neg").row(0)
+    if positive is None or negative is None or positive + negative <= 0:
+        return None
+    return float(positive / (positive + negative))
+
+
+def _say_aucs(different: pl.DataFrame, words: Words) -> list[str]:
+    """Say which segments the score ranks less well, or else better."""
+    aucs = different.filter(_IS_AUC)
+    lower = aucs.filter(pl.col("gap") < 0)
+    rows = aucs if lower.is_empty() else lower
+    if rows.is_empty():
+        return []
+    how = "better" if lower.is_empty() else "less well"
+    first, *others = rows.to_dicts()
+    named = [f"{_name(first, words)} {how}: {_in_numbers(first, words, with_reference=True)}"]
+    named += [f"{_name(one, words)}: {_in_numbers(one, words)}" for one in others[:_FIGURES]]
+    named += [_name(one, words) for one in others[_FIGURES:]]
+    return [f"The score ranks {first_few(named, separator='; ')}."]
+
+
+def _say_calibration(different: pl.DataFrame, words: Words) -> list[str]:
+    """Say which segments have scores that are off otherwise than those of the others."""
+    rows = different.filter(_IS_CALIBRATION)
+    return [] if rows.is_empty() else _named_first("differs in calibration", rows, words)
+
+
+def _count_others(groups: pl.DataFrame, different: int, words: Words) -> str:
+    """Count the comparisons of segments of which nothing else is said."""
+    is_ratio = pl.col("metric") == IMPACT_RATIO
+    alike, fair, little = (
+        groups.filter(*holds).height
+        for holds in (
+            [~is_ratio, pl.col("verdict") == ALIKE],
+            [is_ratio, pl.col("verdict") == ALIKE],
+            [pl.col("verdict") == TOO_LITTLE],
+        )
+    )
+    parts = []
+    if different:
+        differ = verb(different, "differs", "differ")
+        parts.append(
+            f"{many(different, 'comparison')} {differ} without making anyone better or worse off"
+        )
+    if alike:
+        are = verb(alike, "is", "are")
+        every = "all " if 1 < alike == groups.height else ""
+        parts.append(
+            f"{every}{many(alike, 'comparison')} {are} alike within {size(words.margin)} points"
+        )
+    if fair:
+        parts.append(f"{many(fair, 'impact ratio')} {verb(fair, 'is', 'are')} at least four fifths")
+    if little:
+        have = verb(little, "has", "have")
+        counted = f"{little:,}" if alike else many(little, "comparison")
+        parts.append(f"{counted} {have} too little data")
+    return listed(parts)
+
+
+def _named_first(what: str, findings: pl.DataFrame, words: Words) -> list[str]:
+    """Name the segment with the most serious finding, on what, and the other segments."""
+    places = findings.select(ALL_KEYS).unique(maintain_order=True)
+    first = rows_with(findings, places.head(1))
+    shown = first.head(_METRICS).to_dicts()
+    first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
+    parts = [
+        _in_numbers(one, words, with_reference=n == first_gap)
+        + (_RULE if one["metric"] == IMPACT_RATIO else "")
+        for n, one in enumerate(shown)
+    ]
+    sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
+    # The most serious finding of each of the others; crossed segments have commas in their names.
+    worst = findings.unique(ALL_KEYS, keep="first", maintain_order=True).to_dicts()[1:]
+    others = [f"{_name(one, words)}: {_in_numbers(one, words)}" for one in worst[:_FIGURES]]
+    others += [_name(one, words) for one in worst[_FIGURES:]]
+    if others:
+        forms = ("is", "are") if what.startswith("is") else ("does", "do")
+        sentences.append(f"So {verb(len(others), *forms)} {first_few(others, separator='; ')}.")
+    return sentences
+
+
+def _name(finding: Mapping[str, Any], words: Words) -> str:
+    model = f" (model {finding[MODEL]})" if words.several else ""
+    return f"{segment_in_words(finding['attribute'], finding['segment'])}{model}"
+
+
+def _in_figures(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
+    """Say in a few words what the segment's number is, and that of the reference."""
+    if finding["metric"] == IMPACT_RATIO:
+        reference = segment_in_words(finding["attribute"], finding["reference"])
+        return f"{words.good} {finding['ratio']:.2f} times as often as {reference}"
+    if finding["metric"] in CALIBRATION:
+        return in_short(finding, words)
+    metric = GAP_METRICS[finding["metric"]]
+    value, other = (
+        f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)
+        for column in ("value", "reference_value")
+    )
+    return metric.brief.format(
+        **vars(words),
+        value=value,
+        other=other,
+        of_rest=f" in {words.reference(finding)}" if with_reference else "",
+    )
+
+
+def _in_numbers(finding: Mapping[str, Any], words: Words, *, with_reference: bool = False) -> str:
+    """Say both numbers, and the limits of what is between them."""
+    both = _in_figures(finding, words, with_reference=with_reference)
+    if finding["metric"] == IMPACT_RATIO:
+        return f"{both}{limits_of(finding, 'ratio')}"
+    low, high = finding["gap_low"], finding["gap_high"]
+    if finding["metric"] in CALIBRATION or low is None:
+        return both
+    if GAP_METRICS[finding["metric"]] is ROC_AUC and low * high > 0:
+        least, most = sorted((abs(low), abs(high)))
+        return f"{both} ({least:.2f} to {most:.2f} {'higher' if low > 0 else 'lower'})"
+    return f"{both}, {gap_with_limits(finding)}"

@@ -1,0 +1,58 @@
+"""Values of a column that are easily taken for another: near-equal spellings, and what else is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+from polars_wroc.queries import collect
+
+# Most values that are named.
+_MOST = 5
+
+
+def near_equal(values: Iterable[str]) -> list[list[str]]:
+    """Return the values that differ in capitals and white space alone, those of a kind together."""
+    alike: dict[str, list[str]] = {}
+    for value in dict.fromkeys(values):
+        alike.setdefault(" ".join(value.casefold().split()), []).append(value)
+    return [spellings for spellings in alike.values() if len(spellings) > 1]
+
+
+def count_values(frame: pl.LazyFrame, column: str) -> dict[str, int]:
+    """Return the number of rows with each value of a column, as text, the most frequent first."""
+    text = pl.col(column).cast(pl.String).drop_nulls().alias("value")
+    counts = collect(frame.select(text).group_by("value").len().sort("len", "value"))
+    return dict(reversed(counts.rows()))
+
+
+def describe_values(column: str, chosen: str, counts: Mapping[str, int], other: str) -> list[str]:
+    """Say which value counts and how often it occurs, and which others count as what.
+
+    Nothing is said of a column with two values that are spelled differently.
+    """
+    others = [value for value in counts if value != chosen]
+    similar = next((each for each in near_equal([chosen, *others]) if chosen in each), [chosen])
+    if len(others) < 2 and len(similar) < 2:  # noqa: PLR2004  (this value and its contrary)
+        return []
+    named = [f"{value!r} ({counts[value]:,})" for value in others[:_MOST]]
+    if len(others) > _MOST:
+        named.append(f"{len(others) - _MOST:,} more")
+    rows = f"{counts.get(chosen, 0):,} rows"
+    rows = f"{counts.get(chosen, 0):,} rows"
+    first = f"{column} = {chosen!r} counts as {other.removeprefix('not ')}, in {rows}"
+    sentences = [f"{first}; as {other} count {', '.join(named)}."]
+    if len(similar) > 1:
+        alike = ", ".join(repr(value) for value in similar if value != chosen)
+        sentences.append(f"{alike} may be meant to be {chosen!r}: make the spellings one.")
+    return sentences
+
+
+def say_near_equal(column: str, values: Iterable[str]) -> list[str]:
+    """Say which values of a column are groups of their own although they look alike."""
+    return [
+        f"{', '.join(map(repr, alike))} of {column} are different groups: make the spellings one "
+        "if they are not."
+        for alike in near_equal(values)
+    ]
