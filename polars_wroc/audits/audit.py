@@ -365,12 +365,12 @@ def audit(
     design of a survey not at all; mean errors by those of the rows or, if larger, by those at the
     rates that are expected if segment and reference are off alike, by the design of a survey by its
     variance and Student's t. Five rows of each class must be expected. The verdicts are those of
-    gaps. A slope is alike if it is shown to be between 0.8 and 1.25 times the other for a
+    gaps. A slope is equivalent if it is shown to be between 0.8 and 1.25 times the other for a
     ``margin`` of 0.05: no probability then differs by more than that, if they agree at a half.
 
     P-values are adjusted for all gaps of AUCs and rates and all tests of calibration together, each
     comparison once: of two segments, each the rest of the other, one test counts. "Different" and
-    "worse" come from this ``p_adjusted`` only, and "alike" from one-sided tests for as many
+    "worse" come from this ``p_adjusted`` only, and "equivalent" from one-sided tests for as many
     comparisons. Impact ratios are not counted: they are judged by limits that hold for all
     categories of an attribute at once, and their ``p_adjusted`` is for themselves.
 

@@ -35,7 +35,13 @@ from polars_wroc.audits.words import capitalised, first_few, listed, many, verb
 from polars_wroc.charts.options import Show
 from polars_wroc.checks import reject_type
 from polars_wroc.files.outputs import in_json
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, GAP_METRICS, IMPACT_RATIO, few_rows
+from polars_wroc.groups.comparisons import (
+    COMPARISON_SCHEMA,
+    FINDINGS,
+    GAP_METRICS,
+    IMPACT_RATIO,
+    few_rows,
+)
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
@@ -451,7 +457,7 @@ def _measure_changes(
 def _finding(level: ConfidenceLevel) -> pl.Expr:
     """Say which gaps changed, and which are different in one of the audits only."""
     # Null where a gap has no verdict, which is then neither different nor alike.
-    after, before = (pl.col(name) == "different" for name in ("verdict", "verdict_before"))
+    after, before = (pl.col(name).is_in(FINDINGS) for name in ("verdict", "verdict_before"))
     growth = pl.col("growth")
     found, lost = after & ~before, before & ~after
     # Impact ratios are to the highest rate, and so at most 1.

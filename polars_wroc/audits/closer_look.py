@@ -26,7 +26,7 @@ from polars_wroc.curves.calibration_curve import BIN_TYPES, BinOptions, measure_
 from polars_wroc.curves.score_distribution import DISTRIBUTION_TYPES, distribute_scores
 from polars_wroc.groups.calibration_test import CalibrationTest, measure_divisions
 from polars_wroc.groups.categories import Grouping
-from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT
+from polars_wroc.groups.comparisons import CALIBRATION, is_finding
 from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
 from polars_wroc.groups.group_gaps import find_decisions
 from polars_wroc.groups.segment_search import SearchRules, SegmentSearch, TooManySegmentsError
@@ -146,7 +146,7 @@ class CloserLook:
     def _curves(self, arrays: Mapping[str, Rows]) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return calibration curves and distributions where a finding is about calibration."""
         known = pl.col("metric").is_in([*CALIBRATION])
-        differ = self.audit.table.filter(known, verdict=DIFFERENT)
+        differ = self.audit.table.filter(known, is_finding())
         curves, distributions = list[pl.DataFrame](), list[pl.DataFrame]()
         level = Level.of(self.audit.settings.level)
         for name in self._calibrated:

@@ -25,10 +25,8 @@ from polars_wroc.audits.tables import (
 from polars_wroc.audits.words import Words, many
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
-    ALIKE,
     CALIBRATION,
     COMPARISON_SCHEMA,
-    DIFFERENT,
     FAIRNESS,
     FEW_EVENTS,
     GAP_METRICS,
@@ -40,9 +38,10 @@ from polars_wroc.groups.comparisons import (
     REPEATS,
     SMD,
     THE_REFERENCE,
-    TOO_LITTLE,
     UNDEFINED,
     UNLABELED,
+    is_cleared,
+    is_finding,
 )
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
@@ -51,6 +50,7 @@ from polars_wroc.metrics.calibration import SLOPE
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.metrics.summary import AUC_BOUNDS
 from polars_wroc.queries import FrameT, collect
+from polars_wroc.stats.families import INCONCLUSIVE
 
 # Metrics of which there are values only.
 _VALUES = (CURVE_METRICS["average_precision"].column, "accuracy")
@@ -235,8 +235,8 @@ def with_findings(
 
 
 def _with_needed(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Add how many rows would show that a gap is alike if it is 0: `NEEDED`."""
-    gaps = rows.filter(pl.col("metric").is_in([*GAP_METRICS]), verdict=TOO_LITTLE)
+    """Add how many rows would show that a gap is equivalent if it is 0: `NEEDED`."""
+    gaps = rows.filter(pl.col("metric").is_in([*GAP_METRICS]), verdict=INCONCLUSIVE)
     # The tests of a reference that was picked are not those of two segments alone.
     if gaps.is_empty() or settings.reference.kind == "best":
         return rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in NEEDED)
@@ -284,13 +284,13 @@ def first_sentences(
     findings: pl.DataFrame, most: int, how: str = "see `findings`, or the JSON"
 ) -> list[str]:
     """Return the sentences of the most serious findings, how many more there are, and where."""
-    shown = findings.filter(pl.col("verdict") != ALIKE)["sentence"].head(most).to_list()
+    shown = findings.filter(~is_cleared())["sentence"].head(most).to_list()
     more = findings.height - len(shown)
     if more and shown:
         return [*shown, f"{many(more, 'more comparison')}: {how}."]
     if more:
         all_are = "The only comparison is" if more == 1 else f"All {more:,} comparisons are"
-        return [f"{all_are} alike: {how}."]
+        return [f"{all_are} equivalent: {how}."]
     return shown
 
 
@@ -330,7 +330,7 @@ def _direction(settings: AuditSettings) -> pl.Expr:
             worse = worse | ((metric == name) & is_worse)
             better = better | ((metric == name) & (gap != 0))
     sides = pl.when(worse).then(pl.lit("worse")).when(better).then(pl.lit("better"))
-    is_small = (pl.col("verdict") == DIFFERENT) & ~is_material(settings)
+    is_small = is_finding() & ~is_material(settings)
     either = pl.lit("either")
     return pl.when(is_small.fill_null(value=False)).then(either).otherwise(sides.otherwise(either))
 
@@ -380,14 +380,14 @@ def is_material(settings: AuditSettings) -> pl.Expr:
 def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """Sort findings by verdict and direction, single attributes before crossed ones, and size."""
     verdict, side = pl.col("verdict"), pl.col("direction")
-    different, little = verdict == DIFFERENT, verdict == TOO_LITTLE
+    different, little = is_finding(), verdict == INCONCLUSIVE
     ranks = [
         different & (side == "worse"),
         different & (side == "either"),
         little & (side == "worse") & is_material(settings),
         different,
         little,
-        verdict == ALIKE,
+        is_cleared(),
     ]
     first = (pl.when(holds).then(place) for place, holds in enumerate(ranks))
     return rows.sort(

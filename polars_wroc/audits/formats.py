@@ -57,18 +57,18 @@ from polars_wroc.audits.words import (
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import (
-    ALIKE,
-    DIFFERENT,
+    CLEARED,
+    FINDINGS,
     IMPACT_RATIO,
     SMALL_SHARE,
     SMD,
     THE_REFERENCE,
-    TOO_LITTLE,
     UNKNOWN_REASON,
 )
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
+from polars_wroc.stats.families import INCONCLUSIVE
 
 SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "2.1"
 
@@ -240,10 +240,10 @@ def _method(audit: AuditTables) -> str:
         f"{recorded}"
         f"Segments are compared with {' or '.join(sorted(compared))}. Brackets hold {level} "
         f"confidence intervals. A gap is different if it is significant at a level of "
-        f"{1 - settings.confidence:.2g}, where {adjustment_of(audit)}, and alike if it is shown "
-        f"to be within {100 * settings.margin:g} points. Otherwise there is too little data to "
-        "tell, which is not the same as no gap; so many rows as would tell show with a probability "
-        "of 80% that no gap is alike. An audit certifies nothing."
+        f"{1 - settings.confidence:.2g}, where {adjustment_of(audit)}, and equivalent if it is "
+        f"shown to be within {100 * settings.margin:g} points. Otherwise it is inconclusive, "
+        "which is not the same as no gap; so many rows as would tell show with a probability "
+        "of 80% that no gap is equivalent. An audit certifies nothing."
     )
 
 
@@ -330,13 +330,14 @@ def _table(audit: AuditTables, screen: Screen) -> str:
 
 def _outcome(findings: list[dict[str, Any]]) -> str | None:
     """Write the most serious gaps of a segment, each with its sign, or that there are none."""
-    different = [row for row in findings if row["verdict"] == DIFFERENT]
+    different = [row for row in findings if row["verdict"] in FINDINGS]
     if not different:
         verdicts = {row["verdict"] for row in findings}
-        little = [_short(row) for row in findings if row["verdict"] == TOO_LITTLE]
-        if little and ALIKE in verdicts:
-            return f"{TOO_LITTLE}: {little[0]}{f' {ELLIPSIS}' if little[1:] else ''}"
-        return next((verdict for verdict in (TOO_LITTLE, ALIKE) if verdict in verdicts), None)
+        little = [_short(row) for row in findings if row["verdict"] == INCONCLUSIVE]
+        if little and verdicts & {*CLEARED}:
+            return f"{INCONCLUSIVE}: {little[0]}{f' {ELLIPSIS}' if little[1:] else ''}"
+        said = (INCONCLUSIVE, *CLEARED)
+        return next((verdict for verdict in said if verdict in verdicts), None)
     side = different[0]["direction"]
     shown = [row for row in different if row["direction"] == side][:_GAPS]
     named = [f"{_short(row)} {number_of(row)}" for row in shown]

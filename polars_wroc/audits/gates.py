@@ -17,10 +17,10 @@ from polars_wroc.audits.tables import JudgedGate, name_of, segment_in_words
 from polars_wroc.audits.words import first_few, many
 from polars_wroc.checks import did_you_mean
 from polars_wroc.groups.comparisons import (
-    ALIKE,
+    AT_LEAST_FOUR_FIFTHS,
+    BELOW_FOUR_FIFTHS,
     COMPARABLE,
     COMPARISON_SCHEMA,
-    DIFFERENT,
     EVERYBODY,
     FAIRNESS,
     FEW,
@@ -31,7 +31,6 @@ from polars_wroc.groups.comparisons import (
     REPEATS,
     SMALL_SHARE,
     THE_REFERENCE,
-    TOO_LITTLE,
     UNKNOWN_REASON,
     UNLABELED,
 )
@@ -40,6 +39,7 @@ from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.metrics.compare import PAIR, PAIR_COLUMNS
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 from polars_wroc.thresholds.registry import GAP_RATES, THRESHOLD_METRICS
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -92,17 +92,21 @@ OF_COMPARISONS = Judged(
         for name, dtype in COMPARISON_SCHEMA.items()
         if dtype.is_numeric() and name != "reference_value"
     ],
-    verdicts=(DIFFERENT, ALIKE, TOO_LITTLE),
+    verdicts=(DIFFERENT, EQUIVALENT, INCONCLUSIVE, BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS),
 )
 OF_RELEASE = replace(
     OF_COMPARISONS,
     what="the release",
     example="auc.gap_high<0",
     metrics=[*RELEASE_METRICS, _ANY],
-    verdicts=(BETTER, NO_WORSE, WORSE, DIFFERENT, ALIKE, TOO_LITTLE),
+    verdicts=(BETTER, NO_WORSE, WORSE, DIFFERENT, EQUIVALENT, INCONCLUSIVE),
 )
 OF_IMPACT = replace(
-    OF_COMPARISONS, what="the table", example="impact_ratio.ratio<0.8", metrics=[IMPACT_RATIO]
+    OF_COMPARISONS,
+    what="the table",
+    example="impact_ratio.ratio<0.8",
+    metrics=[IMPACT_RATIO],
+    verdicts=(BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS, INCONCLUSIVE),
 )
 OF_CHANGES = Judged(
     what="the changes",
@@ -232,8 +236,8 @@ class Gate:
 
     def _is_judged(self, rows: pl.DataFrame) -> pl.Expr:
         known = pl.col(self.column).is_not_null()
-        # Too little data is a verdict, and is not shown to be no worse.
-        told = self.column == "verdict" and (self.sign == "!=" or self.limit == TOO_LITTLE)
+        # Inconclusive is a verdict, and is not shown to be no worse.
+        told = self.column == "verdict" and (self.sign == "!=" or self.limit == INCONCLUSIVE)
         if "reason" not in rows.columns or told:
             return known
         reason = pl.col("reason").fill_null("")

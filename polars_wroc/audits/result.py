@@ -83,7 +83,8 @@ class Audit(AuditTables):
           for all pairs of segments together.
         * ``p_value, p_adjusted`` (Float64): of the comparison, null if it is not tested.
         * ``detectable`` (Float64): the smallest gap that would be found.
-        * ``verdict`` (String): ``"different"``, ``"alike"`` or ``"too little data"``; null where
+        * ``verdict`` (String): ``"different"``, ``"equivalent"`` or ``"inconclusive"``, of impact
+          ratios ``"below four fifths"`` or ``"at least four fifths"``; null where
           nothing is compared.
         * ``reason`` (String): why there is no verdict or no test, such as ``"the reference"``,
           ``"undefined"`` or ``"fewer than 30 rows"``; ``"repeats x"`` where two segments are each

@@ -9,6 +9,8 @@ from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
 from polars_wroc.groups.comparisons import (
+    AT_LEAST_FOUR_FIFTHS,
+    BELOW_FOUR_FIFTHS,
     CALIBRATION,
     EVERYBODY,
     FAIRNESS,
@@ -25,6 +27,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.inputs.columns import OVERALL
 from polars_wroc.metrics.calibration import SLOPE
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 # Gaps below this are written with a decimal.
 _SMALL = 0.02
@@ -145,8 +148,8 @@ def _of_impact(finding: Mapping[str, Any], words: Words) -> str:
         f"{own} are {words.good} in {segment}, {other} in {reference}, the most: a ratio of "
         f"{finding['ratio']:.2f}{limits_of(finding, 'ratio')}"
     )
-    if finding["verdict"] == "different":
-        text = f"{text}, surely below four fifths."
+    if finding["verdict"] == BELOW_FOUR_FIFTHS:
+        text = f"{text}, with its whole interval below four fifths."
         if words.weighted:
             # A weighted rate is not that of these rows.
             return text
@@ -155,10 +158,10 @@ def _of_impact(finding: Mapping[str, Any], words: Words) -> str:
             f"{text} At the rate of {reference}, {missing:,.0f} more of {finding['n']:,} would "
             f"{_be(words.good)}."
         )
-    if finding["verdict"] == "alike":
-        return f"{text}, surely at least four fifths."
+    if finding["verdict"] == AT_LEAST_FOUR_FIFTHS:
+        return f"{text}, with its whole interval at least four fifths."
     why = f", with {reason}" if reason else ""
-    return f"{text}. Too little data to tell whether that is below four fifths{why}."
+    return f"{text}. Whether that is below four fifths is inconclusive{why}."
 
 
 def _be(decision: str | None) -> str:
@@ -168,16 +171,16 @@ def _be(decision: str | None) -> str:
 
 def _conclusion(finding: Mapping[str, Any], words: Words) -> str:
     low, high = finding["gap_low"], finding["gap_high"]
-    if finding["verdict"] == "alike":
-        return f": alike within {_counted(size(words.margin), finding)}."
-    if finding["verdict"] == "too little data":
+    if finding["verdict"] == EQUIVALENT:
+        return f": equivalent within {_counted(size(words.margin), finding)}."
+    if finding["verdict"] == INCONCLUSIVE:
         why = f", with {finding['reason']}" if finding["reason"] else ""
         if low is None:
-            return f". Too little data to tell{why}.{_needed(finding)}"
+            return f". Inconclusive{why}.{_needed(finding)}"
         span = span_of(low, high, finding)
         if low * high > 0 and not why:
             why = ", as it is one of many comparisons"
-        return f". Too little data to tell{why}: {span}.{_needed(finding)}"
+        return f". Inconclusive{why}: {span}.{_needed(finding)}"
     return f": {gap_with_limits(finding)}."
 
 
@@ -281,27 +284,27 @@ def _slope_of_all(finding: Mapping[str, Any], words: Words) -> str:
     slope, verdict = finding["value"], finding["verdict"]
     ends = [finding[name] for name in ("gap_low", "gap_high")]
     limits = "" if None in ends else f" ({' to '.join(f'{1 + end:.2f}' for end in ends)})"
-    if verdict == "different":
+    if verdict == DIFFERENT:
         signs = ("high", "low") if slope < 1 else ("low", "high")
         return (
             f"the score is {_confidence(slope)}: its slope is {slope:.2f}{limits}, not 1: high "
             f"scores are too {signs[0]} and low ones too {signs[1]}."
         )
     both = f"the slope of the score is {slope:.2f}{limits}"
-    if verdict == "alike":
+    if verdict == EQUIVALENT:
         return f"{both}: right within {_factors(words)}."
-    return f"{both}, where 1 is right. Too little data to tell{_why(finding)}."
+    return f"{both}, where 1 is right. Inconclusive{_why(finding)}."
 
 
 def _slope(finding: Mapping[str, Any], words: Words) -> str:
     slope, gap, verdict = (finding[name] for name in ("value", "gap", "verdict"))
     both = _both_slopes(finding, words)
-    if verdict == "different":
+    if verdict == DIFFERENT:
         more = "more" if (gap < 0) == (slope < 1) else "less"
         return f"{both}, so that it is {more} {_confidence(slope)} here{_in_brackets(finding)}."
-    if verdict == "alike":
-        return f"{both}: alike within {_factors(words)}."
-    return f"{both}. Too little data to tell{_why(finding)}{_span(finding)}."
+    if verdict == EQUIVALENT:
+        return f"{both}: equivalent within {_factors(words)}."
+    return f"{both}. Inconclusive{_why(finding)}{_span(finding)}."
 
 
 def _mean(finding: Mapping[str, Any], words: Words) -> str:
@@ -309,13 +312,13 @@ def _mean(finding: Mapping[str, Any], words: Words) -> str:
     text = _predicted(finding, words)
     if not of_all:
         text = f"{text}: {_both(finding, words)}"
-    if verdict == "alike":
-        return f"{text}: {'right' if of_all else 'alike'} within {_points(words.margin)}."
-    if verdict == "different":
+    if verdict == EQUIVALENT:
+        return f"{text}: {'right' if of_all else 'equivalent'} within {_points(words.margin)}."
+    if verdict == DIFFERENT:
         off = f": {_off(finding['value'])} ({_ends(finding)})"
         return f"{text}{off if of_all else _in_brackets(finding)}."
     what = " if that is right" if of_all else ""
-    return f"{text}. Too little data to tell{what}{_why(finding)}{_span(finding)}."
+    return f"{text}. Inconclusive{what}{_why(finding)}{_span(finding)}."
 
 
 def _both_slopes(finding: Mapping[str, Any], words: Words) -> str:

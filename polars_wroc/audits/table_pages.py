@@ -15,6 +15,8 @@ import polars as pl
 from polars_wroc.audits.words import many, points
 from polars_wroc.charts.options import visible
 from polars_wroc.checks import did_you_mean, reject
+from polars_wroc.groups.comparisons import CLEARED, FINDINGS
+from polars_wroc.stats.families import INCONCLUSIVE
 
 if TYPE_CHECKING:
     import jinja2
@@ -40,10 +42,10 @@ SIGNS = {
 BOLD, RED, CYAN, _BLUE, _GREEN, _YELLOW, _DIM = "1", "31", "36", "1;34", "32", "33", "2"
 _STYLES = {
     **dict.fromkeys(("worse", SIGNS["worse"]), f"{BOLD};{RED}"),
-    **dict.fromkeys(("different", SIGNS["either"]), _YELLOW),
+    **dict.fromkeys((*FINDINGS, SIGNS["either"]), _YELLOW),
     **dict.fromkeys(("better", SIGNS["better"]), _BLUE),
-    **dict.fromkeys(("alike", "no worse"), _GREEN),
-    "too little data": _DIM,
+    **dict.fromkeys((*CLEARED, "no worse"), _GREEN),
+    INCONCLUSIVE: _DIM,
 }
 _WITH_VERDICTS = ("gaps", "verdict")
 

@@ -25,20 +25,20 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.audits.words import Words, capitalised, first_few, listed, many, verb
 from polars_wroc.groups.comparisons import (
-    ALIKE,
     CALIBRATION,
-    DIFFERENT,
     GAP_METRICS,
     IMPACT_RATIO,
     TARGET,
-    TOO_LITTLE,
+    is_cleared,
+    is_finding,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 # Most metrics of the segment that is named first, and segments after it that have their numbers.
 _METRICS, _FIGURES = 3, 2
-_RULE = ", surely below the 0.8 of the four-fifths rule"
+_RULE = ", with its whole interval below four fifths"
 _IS_AUC = pl.col("metric") == ROC_AUC.column
 _IS_CALIBRATION = pl.col("metric").is_in([*CALIBRATION])
 
@@ -57,8 +57,12 @@ class Verdict(NamedTuple):
 
 def counts_of_verdicts(findings: pl.DataFrame) -> dict[str, int]:
     """Count the comparisons with each verdict."""
-    verdicts = (DIFFERENT, ALIKE, TOO_LITTLE)
-    return {name: findings.filter(verdict=name).height for name in verdicts}
+    kinds = {
+        DIFFERENT: is_finding(),
+        EQUIVALENT: is_cleared(),
+        INCONCLUSIVE: pl.col("verdict") == INCONCLUSIVE,
+    }
+    return {name: findings.filter(holds).height for name, holds in kinds.items()}
 
 
 def verdict_of(audit: AuditTables) -> Verdict:
@@ -66,9 +70,9 @@ def verdict_of(audit: AuditTables) -> Verdict:
     settings, words = audit.settings, Words.of(audit.settings)
     findings = findings_of(audit.table)
     groups = findings.filter(pl.col("attribute") != OVERALL)
-    different = groups.filter(verdict=DIFFERENT)
+    different = groups.filter(is_finding())
     of_all = pl.col("reference") == TARGET, pl.col("attribute") == OVERALL
-    whole = findings.filter(*of_all, verdict=DIFFERENT)["sentence"].to_list()
+    whole = findings.filter(*of_all, is_finding())["sentence"].to_list()
 
     sentences = _name_segments(audit, different, words)
     others = [*_say_aucs(different, words), *_say_calibration(different, words)]
@@ -136,7 +140,7 @@ def _find_sides(audit: AuditTables) -> pl.DataFrame:
         pl.col("direction") != "either",
         is_material(audit.settings),
         pl.col("attribute") != OVERALL,
-        verdict=DIFFERENT,
+        is_finding(),
     )
     is_ratio = pl.col("metric") == IMPACT_RATIO
     is_worse, is_better = (pl.col("direction") == side for side in ("worse", "better"))
@@ -244,9 +248,9 @@ def _count_others(groups: pl.DataFrame, different: int, words: Words) -> str:
     alike, fair, little = (
         groups.filter(*holds).height
         for holds in (
-            [~is_ratio, pl.col("verdict") == ALIKE],
-            [is_ratio, pl.col("verdict") == ALIKE],
-            [pl.col("verdict") == TOO_LITTLE],
+            [~is_ratio, is_cleared()],
+            [is_ratio, is_cleared()],
+            [pl.col("verdict") == INCONCLUSIVE],
         )
     )
     parts = []
@@ -259,14 +263,15 @@ def _count_others(groups: pl.DataFrame, different: int, words: Words) -> str:
         are = verb(alike, "is", "are")
         every = "all " if 1 < alike == groups.height else ""
         parts.append(
-            f"{every}{many(alike, 'comparison')} {are} alike within {size(words.margin)} points"
+            f"{every}{many(alike, 'comparison')} {are} equivalent within "
+            f"{size(words.margin)} points"
         )
     if fair:
         parts.append(f"{many(fair, 'impact ratio')} {verb(fair, 'is', 'are')} at least four fifths")
     if little:
-        have = verb(little, "has", "have")
+        are = verb(little, "is", "are")
         counted = f"{little:,}" if alike else many(little, "comparison")
-        parts.append(f"{counted} {have} too little data")
+        parts.append(f"{counted} {are} inconclusive")
     return listed(parts)
 
 

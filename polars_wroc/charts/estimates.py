@@ -22,19 +22,18 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.checks import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.groups.comparisons import (
-    ALIKE,
     COMPARABLE,
-    DIFFERENT,
     IMPACT,
     METRICS,
     THE_REFERENCE,
-    TOO_LITTLE,
     FairnessMetric,
+    is_finding,
 )
 from polars_wroc.groups.release_check import WORSE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.inputs.metric import MINUS, Metric
 from polars_wroc.metrics.compare import PAIR
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 # Columns of the drawn rows. Gaps are in points, whatever they are of.
 VALUE, LOW, HIGH = "__value", "__low", "__high"
@@ -322,16 +321,16 @@ def _band(values: pl.Series, show: Show, margin: float, *, one_sided: bool) -> B
 
 
 def _verdict(band: Band, by: Show, *, of_pairs: bool) -> pl.Expr:
-    """Judge by the band: alike within it; different beyond it, or where the table says so."""
+    """Judge by the band: equivalent within it; different beyond it, or where the table says so."""
     low, high = (pl.col(f"{by}_{end}") * (100 if by == "gap" else 1) for end in ("low", "high"))
     # Nothing is beyond the end of a band that ends at no difference.
     least = band.low - TOLERANCE if band.low else -float("inf")
     most = float("inf") if band.high is None else band.high + TOLERANCE
     beyond = (high < least) | (low > most)
-    beyond |= low > 0 if of_pairs and band.low == 0 else pl.col("verdict").eq_missing(DIFFERENT)
+    beyond |= low > 0 if of_pairs and band.low == 0 else is_finding()
     within, known = (low >= least) & (high <= most), low.is_not_null() & high.is_not_null()
-    alike_or_not = pl.when(known & within).then(pl.lit(ALIKE)).when(known & beyond)
-    return alike_or_not.then(pl.lit(DIFFERENT)).otherwise(pl.lit(TOO_LITTLE))
+    alike_or_not = pl.when(known & within).then(pl.lit(EQUIVALENT)).when(known & beyond)
+    return alike_or_not.then(pl.lit(DIFFERENT)).otherwise(pl.lit(INCONCLUSIVE))
 
 
 def _remark(*, of_pairs: bool) -> pl.Expr:

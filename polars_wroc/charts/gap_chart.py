@@ -68,15 +68,15 @@ from polars_wroc.charts.options import (
     sentences,
     wrapped,
 )
-from polars_wroc.groups.comparisons import ALIKE, DIFFERENT, TOO_LITTLE
 from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 from polars_wroc.stats.levels import Level
 
 # Colour and shape of each verdict in a funnel.
 _VERDICTS = {
     DIFFERENT: (COLOURS[1], "diamond"),
-    ALIKE: (COLOURS[0], "square"),
-    TOO_LITTLE: (GREY, "circle"),
+    EQUIVALENT: (COLOURS[0], "square"),
+    INCONCLUSIVE: (GREY, "circle"),
 }
 # Of a panel: segments that are named, those from which on marks are small, points of a line, and
 # how far it goes beyond the marks; lines of text in half a panel, and the share of a name in it.
@@ -115,7 +115,7 @@ def gap_chart(
         for many segments, with the limits between which gaps are by chance if there are none: with
         the confidence of one test (line), and of all together (dashed).
     margin
-        Width of a band around no difference. Estimates whose limits are within it are "alike",
+        Width of a band around no difference. Estimates whose limits are within it are "equivalent",
         those whose limits are outside it are "different". For impact ratios None takes 0.2: ratios
         of at least four fifths; for `fairness` it takes 0.05, or 0.2 of ratios; else there is no
         band. Without ``margin`` verdicts are those of the table. Around values it is that of gaps.

@@ -26,7 +26,7 @@ from polars_wroc.charts.options import (
     interval_name,
     unlike,
 )
-from polars_wroc.groups.comparisons import COMPARABLE, DIFFERENT, SHIFTS
+from polars_wroc.groups.comparisons import COMPARABLE, SHIFTS, is_finding
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.queries import over
@@ -153,7 +153,7 @@ def _read(table: Any, metric: str) -> tuple[pl.DataFrame, Keys, Metric]:
         *models,
         time.alias(_TIME),
         *_SHOWN,
-        (pl.col("verdict") == DIFFERENT).fill_null(value=False).alias(_MARKED),
+        is_finding().alias(_MARKED),
         pl.int_range(pl.len()).alias(POINT),
     )
     drawn, keys = read_groups("table", drawn, (_TIME, *_SHOWN), _MAKER)

@@ -191,7 +191,7 @@ def sentence_of(table: pl.DataFrame) -> str:
         return f"{new} is no worse than {old} in all {all_of}, within the margins{also}."
     lacking = first_few([_place(row) for row in unclear.iter_rows(named=True)], "; ")
     number = f"{sided.height - unclear.height:,} of {all_of}"
-    return f"{new} is no worse than {old} in {number}{also}; too little data for {lacking}."
+    return f"{new} is no worse than {old} in {number}{also}; inconclusive for {lacking}."
 
 
 def _say_selections(table: pl.DataFrame) -> str:

@@ -29,19 +29,14 @@ from polars_wroc.audits.words import capitalised, first_few, listed, many, point
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import (
-    DIFFERENT,
-    EVERYBODY,
-    GAP_METRICS,
-    NOBODY,
-    REPEATS,
-)
+from polars_wroc.groups.comparisons import EVERYBODY, GAP_METRICS, NOBODY, REPEATS, is_finding
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.looks import ConfidenceLevel, as_number
 from polars_wroc.metrics.compare import PAIR
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 # Most rows of a page, unless more are asked for.
 _MOST_ROWS = 1_000
@@ -71,7 +66,7 @@ def of_gaps(
 ) -> str:
     """Say which groups differ from their reference, in a metric or in any."""
     of_metric = table if metric is None else table.filter(metric=metric)
-    found = of_metric.filter(verdict="different").sort(pl.col("gap").abs(), descending=True)
+    found = of_metric.filter(verdict=DIFFERENT).sort(pl.col("gap").abs(), descending=True)
     names = [f"{place(row, keys)} ({points(row['gap'])})" for row in found.iter_rows(named=True)]
     what = f"from {reference}{_in(metric)}"
     thing = "comparison" if metric is None else "group"
@@ -80,10 +75,10 @@ def of_gaps(
         first = "Nothing could be compared."
     if names:
         first = f"Different {what}, in points: {first_few(names, _SEPARATOR)}."
-    alike, unclear = (of_metric.filter(verdict=v).height for v in ("alike", "too little data"))
+    alike, unclear = (of_metric.filter(verdict=v).height for v in (EQUIVALENT, INCONCLUSIVE))
     counts = [
-        *([f"alike within {100 * margin:g} points: {many(alike, thing)}"] if alike else []),
-        *([f"too little data to tell: {many(unclear, thing)}"] if unclear else []),
+        *([f"equivalent within {100 * margin:g} points: {many(alike, thing)}"] if alike else []),
+        *([f"inconclusive: {many(unclear, thing)}"] if unclear else []),
     ]
     rest = f" {'; '.join(counts)}." if counts else ""
     counted = rest[:1] + rest[1:2].upper() + rest[2:]
@@ -209,10 +204,10 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     judged = table.drop_nulls("verdict")
     if judged.is_empty():
         return f"{same_decision(table)}Nothing could be compared."
-    surely, below = pl.col("verdict") == DIFFERENT, pl.col("ratio") < FOUR_FIFTHS - TOLERANCE
+    surely, below = is_finding(), pl.col("ratio") < FOUR_FIFTHS - TOLERANCE
     sentences = []
     for start, condition in (
-        ("Surely below four fifths", surely),
+        ("The whole interval is below four fifths", surely),
         ("Below by the estimate", ~surely & below),
     ):
         # Crossed groups come after those of one attribute.
@@ -222,7 +217,7 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
         if names:
             sentences.append(f"{start}: {first_few(names, _SEPARATOR)}.")
     if not judged.select(surely.any()).item():
-        sentences.insert(0, "No category is surely below four fifths.")
+        sentences.insert(0, "No category has its whole interval below four fifths.")
     return " ".join(sentences)
 
 

@@ -19,6 +19,7 @@ from polars_wroc.inputs.rows import (
     polars_frame,
 )
 from polars_wroc.metrics.registry import CURVE_METRICS, LOSSES, ROC_AUC
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT
 from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
 
 # Metrics whose gaps between groups are measured.
@@ -44,8 +45,10 @@ COMPARISON_SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys(("ratio", "ratio_low", "ratio_high"), pl.Float64),
     **dict.fromkeys(("p_value", "p_adjusted", "detectable"), pl.Float64),
 }
-# Verdicts.
-DIFFERENT, ALIKE, TOO_LITTLE = "different", "alike", "too little data"
+# Verdicts on impact ratios; those on gaps are in `stats/families.py`.
+BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS = "below four fifths", "at least four fifths"
+# The verdicts that find something, and those that show that there is nothing that matters.
+FINDINGS, CLEARED = (DIFFERENT, BELOW_FOUR_FIFTHS), (EQUIVALENT, AT_LEAST_FOUR_FIFTHS)
 # Reasons: why there is no verdict, or no test.
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
 UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
@@ -59,6 +62,16 @@ FEW_EVENTS = "few effective events"
 TARGET = "target"
 # Number of an attribute and segment in the order of the table.
 PLACE = "__place"
+
+
+def is_finding() -> pl.Expr:
+    """Return where the verdict finds something."""
+    return pl.col("verdict").is_in(FINDINGS).fill_null(value=False)
+
+
+def is_cleared() -> pl.Expr:
+    """Return where the verdict shows that there is nothing that matters."""
+    return pl.col("verdict").is_in(CLEARED).fill_null(value=False)
 
 
 def few_rows(min_rows: int) -> str:

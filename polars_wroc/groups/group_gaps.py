@@ -143,7 +143,7 @@ def group_gaps(
         ppv, the other rows for an npv, all rows for a selection rate. Estimates from fewer rows
         are reported but not tested, and such a segment cannot be ``"best"``.
     margin
-        How large a gap must be to matter: the verdict ``"alike"`` says that it is shown to be
+        How large a gap must be to matter: the verdict ``"equivalent"`` says that it is shown to be
         within the margin on either side. Between 0 and 1.
     within
         One or several columns or expressions, such as a job, a site or a credit band, whose values
@@ -191,7 +191,7 @@ def group_gaps(
         - ``detectable`` (Float64): the smallest gap below the reference that would have been found
           with a probability of 80 %; null where none could have been, and of gaps that are not
           tested.
-        - ``verdict`` (String): ``"different"``, ``"alike"`` or ``"too little data"``; null where
+        - ``verdict`` (String): ``"different"``, ``"equivalent"`` or ``"inconclusive"``; null where
           nothing is compared.
         - ``reason`` (String): why there is no verdict or no test: ``"undefined"``,
           ``"no variance"``, ``"the reference"``, ``"no reference shown"``, ``"fewer than 30 rows"``
@@ -241,10 +241,10 @@ def group_gaps(
     tails than the other and weights fall with the score, in up to 12 %.
 
     Verdicts divide ``1 - level`` by the number of tests in the table (unless ``adjust="none"``). A
-    gap is ``"alike"`` if two one-sided tests at that level reject that it is as large as the margin
-    in either direction [3]_: the interval at a confidence of 1 minus twice that level lies inside
-    the margin. Otherwise it is ``"different"`` if its adjusted p-value is at most ``1 - level``,
-    else ``"too little data"``, as is any gap with fewer than ``min_rows``. Where scores are binned,
+    gap is ``"equivalent"`` if two one-sided tests at that level reject that it is as large as the
+    margin in either direction [3]_: the interval at a confidence of 1 minus twice that level lies
+    inside the margin. Otherwise it is ``"different"`` if its adjusted p-value is at most
+    ``1 - level``, else ``"inconclusive"``, as is any gap with fewer than ``min_rows``. Where scores are binned,
     intervals are wider by what the bins leave open. The detectable gap is that of one such
     two-sided test; to ``"overall"`` it is shrunk like the gap.
 

@@ -16,14 +16,13 @@ from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
 from polars_wroc.groups.compare_segments import SAME_DECISIONS
 from polars_wroc.groups.comparisons import (
-    ALIKE,
+    AT_LEAST_FOUR_FIFTHS,
+    BELOW_FOUR_FIFTHS,
     COMPARISON_SCHEMA,
-    DIFFERENT,
     FEW_EVENTS,
     IMPACT_RATIO,
     NO_VARIANCE,
     THE_REFERENCE,
-    TOO_LITTLE,
     UNDEFINED,
     UNKNOWN_REASON,
     few_rows,
@@ -61,7 +60,11 @@ from polars_wroc.metrics.segments import Needs, Segments, measure_segments
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
-from polars_wroc.stats.families import Adjustment, adjust_p_values
+from polars_wroc.stats.families import (
+    INCONCLUSIVE,
+    Adjustment,
+    adjust_p_values,
+)
 from polars_wroc.stats.levels import Level, adjust_picked
 from polars_wroc.stats.rates import Exact, Rate, equal_rates
 from polars_wroc.stats.references import Reference
@@ -170,9 +173,8 @@ def impact_ratios(
           that hold for all categories of the attribute at once, whichever has the highest rate.
         - ``p_value, p_adjusted``: test that both rates are equal, which allows for the highest of
           so many equal rates.
-        - ``verdict``: ``"different"`` where the upper limit is less than 0.8, so that the ratio is
-          surely below four fifths; ``"alike"`` where the lower limit is 0.8 or more; ``"too little
-          data"`` in between.
+        - ``verdict``: ``"below four fifths"`` where the upper limit is less than 0.8, ``"at least
+          four fifths"`` where the lower limit is 0.8 or more, ``"inconclusive"`` in between.
         - ``reason`` why there is no verdict: ``"an unknown category"``, ``"share below 2%"`` (or
           another ``min_share``), ``"the reference"`` or ``"undefined"``; ``"no variance"`` where
           there are no limits.
@@ -473,7 +475,9 @@ def _judge_ratios(pairs: _CategoryPairs, columns: Mapping[str, Array]) -> NDArra
     is_open = pairs.are_tested & ~np.isnan(ratio)
     if pairs.same_decision is not None:
         return np.full(ratio.shape, "")
-    return np.select([is_below, is_above, is_open], [DIFFERENT, ALIKE, TOO_LITTLE], "")
+    return np.select(
+        [is_below, is_above, is_open], [BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS, INCONCLUSIVE], ""
+    )
 
 
 def _find_reasons(
@@ -483,7 +487,7 @@ def _find_reasons(
     rules: ImpactRules,
 ) -> list[str | None]:
     """Return why there is no verdict or no test of each category, None where there is."""
-    no_limits = (verdict == TOO_LITTLE) & np.isnan(columns["ratio_low"])
+    no_limits = (verdict == INCONCLUSIVE) & np.isnan(columns["ratio_low"])
     cases = [
         (~pairs.is_known, UNKNOWN_REASON),
         (~pairs.can_be_compared, small_share(rules.min_share)),

@@ -14,16 +14,13 @@ from polars_wroc import checks
 from polars_wroc.arrays import Mask
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.comparisons import (
-    ALIKE,
     COMPARABLE,
     COMPARISON_SCHEMA,
-    DIFFERENT,
     EVERYBODY,
     FEW_EVENTS,
     METRICS,
     NO_VARIANCE,
     NOBODY,
-    TOO_LITTLE,
     UNDEFINED,
     few_rows,
 )
@@ -54,7 +51,13 @@ from polars_wroc.metrics.paired_sums import NEW, OLD, PairedRows, measure_pairs
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
-from polars_wroc.stats.families import Adjustment, adjust_p_values
+from polars_wroc.stats.families import (
+    DIFFERENT,
+    EQUIVALENT,
+    INCONCLUSIVE,
+    Adjustment,
+    adjust_p_values,
+)
 from polars_wroc.stats.levels import Level
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
@@ -159,9 +162,9 @@ def release_check(
           tests of the table together.
         - ``verdict`` (String): ``"better"`` or ``"worse"`` where ``p_adjusted`` is at most ``1 -
           level``; ``"no worse"`` where the worse limit is within the margin, though the difference
-          may be significant; else ``"too little data"``. A selection rate has no good side: it is
-          ``"alike"`` (within the margin by two one-sided tests), ``"different"`` or ``"too little
-          data"``.
+          may be significant; else ``"inconclusive"``. A selection rate has no good side: it is
+          ``"equivalent"`` (within the margin by two one-sided tests), ``"different"`` or
+          ``"inconclusive"``.
         - ``reason`` (String): ``"undefined"``; ``"fewer than 30 rows"`` (or another ``min_rows``);
           ``"no variance"`` by a design; ``"same scores"``, and the same decisions, in all rows;
           ``"same order"`` of all rows, so that AUCs are equal, or ``"no decision changed"``, which
@@ -518,13 +521,13 @@ def _find_verdicts(level: Level) -> pl.Expr:
     is_small = (pl.col("is_same") | (worst > -margin)) & ~is_unsure
     is_within = (pl.col("equivalent_low") > -margin) & (pl.col("equivalent_high") < margin)
     cases = (
-        (TOO_LITTLE, ~(pl.col("is_enough") & pl.col("gap").is_not_null()) | _IS_UNDECIDED),
-        (ALIKE, (good == 0) & is_within),
+        (INCONCLUSIVE, ~(pl.col("is_enough") & pl.col("gap").is_not_null()) | _IS_UNDECIDED),
+        (EQUIVALENT, (good == 0) & is_within),
         (DIFFERENT, (good == 0) & is_significant),
         (BETTER, is_significant & (change > 0)),
         (NO_WORSE, (good != 0) & is_small),
         (WORSE, is_significant & (change < 0)),
-        (TOO_LITTLE, pl.lit(value=True)),
+        (INCONCLUSIVE, pl.lit(value=True)),
     )
     return _first_that_holds(*cases).alias("verdict")
 

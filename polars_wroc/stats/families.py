@@ -17,8 +17,8 @@ Adjustment: TypeAlias = Literal["holm", "bh", "none"]
 
 # Verdicts.
 DIFFERENT = "different"
-EQUIVALENT = "alike"
-INCONCLUSIVE = "too little data"
+EQUIVALENT = "equivalent"
+INCONCLUSIVE = "inconclusive"
 
 
 def adjust_p_values(p_value: Array, method: Adjustment, repeats: Mask | None = None) -> Array:

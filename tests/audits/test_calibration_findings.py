@@ -91,13 +91,13 @@ def test_loans_that_are_predicted_too_well(audit: wroc.Audit) -> None:
         "in the rest 1.1 points too low (6 to 18 points higher)."
     )
     verdicts = {row["segment"]: row["verdict"] for row in found.filter(metric=LARGE).to_dicts()}
-    assert (verdicts["overall"], verdicts["male"]) == ("alike", "too little data")
+    assert (verdicts["overall"], verdicts["male"]) == ("equivalent", "inconclusive")
     missing = found.filter(pl.col("segment").is_null()).sort("metric").to_dicts()
     assert [row["reason"] for row in missing] == ["undefined", "fewer than 30 rows"]
     assert audit.verdict.startswith("race = black is worse off: ")
     groups = audit.findings.filter(pl.col("attribute") != "overall")
-    little = groups.filter(verdict="too little data").height
-    assert audit.verdict.endswith(f" and {little} comparisons have too little data.")
+    little = groups.filter(verdict="inconclusive").height
+    assert audit.verdict.endswith(f" and {little} comparisons are inconclusive.")
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +274,7 @@ def test_verdicts(people: pl.DataFrame, margin: float) -> None:
                 ends = ((least - 1) * reference, (most - 1) * reference)
             alike = ends[0] < gap - z * error and gap + z * error < ends[1]
             different = row[f"{metric}_gap_p_adjusted"] <= 0.05
-            expected = "alike" if alike else "different" if different else "too little data"
+            expected = "equivalent" if alike else "different" if different else "inconclusive"
             assert row[f"{metric}_gap_verdict"] == expected
             seen.add(expected)
     assert len(seen) >= 2
@@ -355,7 +355,7 @@ def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
     without = table.select(f"{SLOPE}_low", f"{SLOPE}_gap_p_value")
     assert without.null_count().row(0) == (4, 4)
     found = audit.findings.filter(metric=SLOPE)
-    assert found["verdict"].unique().to_list() == ["too little data"]
+    assert found["verdict"].unique().to_list() == ["inconclusive"]
     assert found["reason"].unique().to_list() == ["no variance"]
     # Linearised over units.
     inside = people.filter(g="b")
@@ -391,7 +391,7 @@ def test_slopes_of_few_rows_of_a_class(people: pl.DataFrame, rows: int, reason: 
     audit = wroc.audit(few, "y", "s", attributes="g", min_rows=5)
     found = audit.table.filter(metric=SLOPE, segment="a").row(0, named=True)
     assert found["p_value"] is not None
-    assert (found["n"], found["verdict"]) == (rows, "too little data")
+    assert (found["n"], found["verdict"]) == (rows, "inconclusive")
     assert found["reason"] == reason
 
 
@@ -458,7 +458,7 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
 
 OFF = {"value": 0.108, "reference_value": -0.012, "gap": 0.12, "gap_low": 0.06, "gap_high": 0.18}
 FLAT = {"value": 0.65, "reference_value": 0.9, "gap": -0.25, "gap_low": -0.45, "gap_high": -0.05}
-LITTLE = {"verdict": "too little data"}
+LITTLE = {"verdict": "inconclusive"}
 WHOLE = {"attribute": "overall", "segment": "overall", "reference": "target"}
 PREDICTS = "race = black: the score predicts 78% on average, and 68% were approved: "
 
@@ -489,8 +489,8 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% were approv
             ),
         ),
         (
-            finding(LARGE, **OFF | {"reference_value": 1e-4, "verdict": "alike"}),
-            f"{PREDICTS}11 points too high, in the rest about right: alike within 5 points.",
+            finding(LARGE, **OFF | {"reference_value": 1e-4, "verdict": "equivalent"}),
+            f"{PREDICTS}11 points too high, in the rest about right: equivalent within 5 points.",
         ),
         (
             finding(SLOPE, **FLAT),
@@ -518,11 +518,10 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% were approv
             ),
         ),
         (
-            finding(SLOPE, **FLAT | {"verdict": "alike"}),
+            finding(SLOPE, **FLAT | {"verdict": "equivalent"}),
             (
-                "race = black: the slope of the score is 0.65, 0.90 in the rest: alike within a "
-                "factor "
-                "of 0.80 to 1.25."
+                "race = black: the slope of the score is 0.65, 0.90 in the rest: equivalent within "
+                "a factor of 0.80 to 1.25."
             ),
         ),
         (
@@ -546,7 +545,7 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% were approv
             ),
         ),
         (
-            finding(SLOPE, value=1.02, gap=0.02, gap_low=-0.05, gap_high=0.09, verdict="alike")
+            finding(SLOPE, value=1.02, gap=0.02, gap_low=-0.05, gap_high=0.09, verdict="equivalent")
             | WHOLE,
             (
                 "Overall, the slope of the score is 1.02 (0.95 to 1.09): right within a factor "
@@ -583,7 +582,7 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% were approv
             ),
         ),
         (
-            finding(LARGE, value=0.108, gap=0.108, verdict="alike") | WHOLE,
+            finding(LARGE, value=0.108, gap=0.108, verdict="equivalent") | WHOLE,
             (
                 "Overall, the score predicts 78% on average, and 68% were approved: right within 5 "
                 "points."

@@ -143,10 +143,10 @@ def rank_of(row: dict[str, Any]) -> int:
     kinds = [
         ("different", "worse"),
         ("different", "either"),
-        ("too little data", "worse", True),
+        ("inconclusive", "worse", True),
         ("different", "better"),
-        ("too little data",),
-        ("alike",),
+        ("inconclusive",),
+        ("equivalent",),
     ]
     is_ratio = row["metric"] == "impact_ratio"
     material = row["ratio"] < 0.8 if is_ratio else abs(row["gap"]) >= 0.05
@@ -209,15 +209,15 @@ def assert_impact_ratios(audit: wroc.Audit, table: pl.DataFrame) -> None:
     # Unknown combinations of several attributes are no segments.
     assert_frame_equal(found.select(columns), expected.select(columns), rel_tol=1e-9)
     for row in found.rows(named=True):
-        verdict: str | None = "too little data"
+        verdict: str | None = "inconclusive"
         if row["ratio_high"] is None:
             verdict = None
         elif row["ratio_high"] < 0.8:
             verdict = "different"
         elif row["ratio_low"] >= 0.8:
-            verdict = "alike"
+            verdict = "equivalent"
         if (row["reason"] or "").startswith("fewer than "):
-            verdict = "too little data"
+            verdict = "inconclusive"
         assert row["verdict"] == verdict
 
 
@@ -265,17 +265,17 @@ def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
             ),
         ),
         (
-            {"ratio": 0.9, "ratio_low": 0.85, "ratio_high": 0.96, "verdict": "alike"},
+            {"ratio": 0.9, "ratio_low": 0.85, "ratio_high": 0.96, "verdict": "equivalent"},
             (
                 "56% are selected in race = black, 81% in race = white, the most: a ratio of 0.90 "
                 "(0.85 to 0.96), surely at least four fifths."
             ),
         ),
         (
-            {"ratio": 0.79, "ratio_low": 0.7, "ratio_high": 0.9, "verdict": "too little data"},
+            {"ratio": 0.79, "ratio_low": 0.7, "ratio_high": 0.9, "verdict": "inconclusive"},
             (
                 "56% are selected in race = black, 81% in race = white, the most: a ratio of 0.79 "
-                "(0.70 to 0.90). Too little data to tell whether that is below four fifths."
+                "(0.70 to 0.90). Inconclusive whether that is below four fifths."
             ),
         ),
         (
@@ -300,7 +300,7 @@ def test_reasons_for_too_little_data(rows: pl.DataFrame) -> None:
         pl.concat([rows, few]), "y", "s", attributes="g", threshold=0.5, favorable="selected"
     )
     found = audit.table.filter(GAPS, segment="few")
-    assert found["verdict"].unique().to_list() == ["too little data"]
+    assert found["verdict"].unique().to_list() == ["inconclusive"]
     assert found["reason"].unique().to_list() == ["fewer than 30 rows"]
     others = audit.table.filter(GAPS, pl.col("segment") != "few", attribute="g")
     assert others["reason"].null_count() == 18
@@ -349,53 +349,53 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
         ),
         (
             finding("fpr", value=0.38, reference_value=0.49, gap=-0.11, gap_low=-0.25)
-            | {"gap_high": 0.02, "verdict": "too little data"},
+            | {"gap_high": 0.02, "verdict": "inconclusive"},
             (
                 "Of those actually not approved, 38% are selected in race = black, 49% in the "
-                "rest. Too little data to tell: from 25 points fewer to 2 more."
+                "rest. Inconclusive: from 25 points fewer to 2 more."
             ),
         ),
         (
             finding("fpr", value=0.38, reference_value=0.49, gap=-0.11, gap_low=-0.25)
-            | {"gap_high": 0.02, "verdict": "too little data"}
+            | {"gap_high": 0.02, "verdict": "inconclusive"}
             | {"factor": 38.29, "needed": 2451, "sampling_unit": "negatives"},
             (
                 "Of those actually not approved, 38% are selected in race = black, 49% in the "
-                "rest. Too little data to tell: from 25 points fewer to 2 more. About 38 times as "
+                "rest. Inconclusive: from 25 points fewer to 2 more. About 38 times as "
                 "many rows would tell: 2,500 negatives in this segment."
             ),
         ),
         (
             finding("auc", value=0.7, reference_value=0.74, gap=-0.04, gap_low=-0.14)
-            | {"gap_high": 0.04, "verdict": "too little data", "reason": "fewer than 30 rows"},
+            | {"gap_high": 0.04, "verdict": "inconclusive", "reason": "fewer than 30 rows"},
             (
                 "Of one approved and one not approved, the score ranks the former higher in 70 of "
-                "100 pairs in race = black, 74 in the rest. Too little data to tell, with "
+                "100 pairs in race = black, 74 in the rest. Inconclusive, with "
                 "fewer than 30 rows: from 14 pairs fewer to 4 more."
             ),
         ),
         (
             finding("ppv", value=0.931, reference_value=0.926, gap=0.005, segment=None)
-            | {"gap_low": -0.02, "gap_high": 0.03, "verdict": "alike"},
+            | {"gap_low": -0.02, "gap_high": 0.03, "verdict": "equivalent"},
             (
                 "Of those selected, 93.1% are actually approved in race = (missing), 92.6% in the "
-                "rest: alike within 5 points."
+                "rest: equivalent within 5 points."
             ),
         ),
         (
             finding("npv", value=0.46, reference_value=0.26, gap=0.2, gap_low=None)
-            | {"gap_high": None, "verdict": "too little data", "reason": "no variance"},
+            | {"gap_high": None, "verdict": "inconclusive", "reason": "no variance"},
             (
                 "Of those not selected, 46% are actually not approved in race = black, 26% in the "
-                "rest. Too little data to tell, with no variance."
+                "rest. Inconclusive, with no variance."
             ),
         ),
         (
             finding("tpr", value=0.5, reference_value=0.6, gap=-0.1, gap_low=-0.19)
-            | {"gap_high": -0.01, "verdict": "too little data", "model": "s"},
+            | {"gap_high": -0.01, "verdict": "inconclusive", "model": "s"},
             (
                 "Model s: Of those actually approved, 50% are selected in race = black, 60% in "
-                "the rest. Too little data to tell, as it is one of many comparisons: 1 to 19 "
+                "the rest. Inconclusive, as it is one of many comparisons: 1 to 19 "
                 "points fewer."
             ),
         ),
@@ -457,10 +457,10 @@ def test_rounded_rates_add_up(value: float, other: float, shown: str) -> None:
 
 
 def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wroc.Audit) -> None:
-    little = audit.findings.filter(verdict="too little data").height
+    little = audit.findings.filter(verdict="inconclusive").height
     # Those that are alike are impact ratios.
     assert audit.verdict.endswith(
-        f"2 impact ratios are at least four fifths and {little} comparisons have too little data."
+        f"2 impact ratios are at least four fifths and {little} comparisons are inconclusive."
     )
     same = rows.with_columns(g=pl.int_range(pl.len()) % 2)
     wide = wroc.audit(

@@ -93,8 +93,8 @@ def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
         else:
             assert cell.size == 0
             assert found["verdict"] == {
-                "alike": "alike",
-                "little": "too little data",
+                "equivalent": "equivalent",
+                "little": "inconclusive",
                 "none": None,
             }.get(cell.outcome)
 
@@ -246,7 +246,7 @@ def test_curves_in_one_panel_are_those_of_the_findings_then_the_ends() -> None:
     many = wroc.audit(rows(8, 100), "y", "s", attributes="g", reference={"g": "c"})
     ranked = many.table.filter(attribute="g", metric="auc").sort("value")["segment"]
     least, greatest = "the segment with the least AUC", "the segment with the greatest AUC"
-    findings = by_severity(many).with_columns(verdict=pl.lit("alike"))
+    findings = by_severity(many).with_columns(verdict=pl.lit("equivalent"))
     alike = curves_of(many, "g", findings)
     assert alike.reasons == {"the reference": ["c"], least: [ranked[0]], greatest: [ranked[-1]]}
     middle = next(name for name in ranked[2:-2] if name != "c")

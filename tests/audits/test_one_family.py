@@ -45,7 +45,7 @@ def test_holm_over_the_p_values_of_the_table(lower: float, weight: str | None) -
     judged = audit.table.filter(pl.col("metric").is_in([*GAPS, *CALIBRATION]))
     different = judged.filter(verdict="different")
     assert (different["p_adjusted"] <= 0.05).all()
-    others = judged.filter(verdict="too little data")
+    others = judged.filter(verdict="inconclusive")
     assert (others["p_adjusted"] > 0.05).all()
     assert different.is_empty() == (lower == 0)
     if lower:
@@ -55,7 +55,7 @@ def test_holm_over_the_p_values_of_the_table(lower: float, weight: str | None) -
 
 @pytest.mark.slow
 def test_calibration_makes_gaps_harder_to_find() -> None:
-    """The smallest gap to be found, and "alike", are those of one of all tests."""
+    """The smallest gap to be found, and "equivalent", are those of one of all tests."""
     frame = people(2)
     audit = wroc.audit(frame, "y", "s", attributes=["g", "h"], margin=0.12, **OPTIONS)
     number = assert_one_family(audit).height
@@ -70,11 +70,11 @@ def test_calibration_makes_gaps_harder_to_find() -> None:
         level=1 - 0.05 / number,
     )
     keys = ["attribute", "segment", "metric"]
-    found = audit.table.select(*keys, "detectable", alike=pl.col("verdict") == "alike")
+    found = audit.table.select(*keys, "detectable", alike=pl.col("verdict") == "equivalent")
     both = one.select(*keys).join(found, on=keys, how="left", maintain_order="left")
-    expected = one.select(*keys, "detectable", alike=pl.col("verdict") == "alike")
+    expected = one.select(*keys, "detectable", alike=pl.col("verdict") == "equivalent")
     assert_frame_equal(both, expected, rel_tol=1e-9)
-    assert 0 < both["alike"].sum() < both.height
+    assert 0 < both["equivalent"].sum() < both.height
 
 
 def test_scores_that_are_no_probabilities_have_no_tests_of_calibration() -> None:

@@ -171,7 +171,7 @@ def test_there_are_no_more_comparisons_than_none(segments: int, said: str) -> No
     )
     rows = rows.with_columns(y=pl.col("s") * 31 % 97 > 40, s=pl.col("s") / 97)
     gaps = wroc.audit(rows, "y", "s", attributes="g").findings.filter(metric="auc")
-    assert gaps["verdict"].unique().to_list() == ["alike"]
+    assert gaps["verdict"].unique().to_list() == ["equivalent"]
     assert first_sentences(gaps, 8, "see there") == [f"{said} alike: see there."]
     one, *more = first_sentences(gaps.with_columns(verdict=pl.lit("different")), 1, "see there")
     assert one == gaps["sentence"][0]
@@ -191,7 +191,7 @@ def test_many_names_are_counted() -> None:
     (small,) = untested_remarks(result)
     assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
     assert small.endswith("g = 0, g = 1, g = 2, g = 3, g = 4 and 15 more.")
-    found = result.findings.filter(attribute="g", verdict="too little data")
+    found = result.findings.filter(attribute="g", verdict="inconclusive")
     assert found["reason"].unique().to_list() == ["fewer than 30 rows"]
 
 
@@ -234,7 +234,7 @@ def test_chart_of_many_segments_has_the_largest() -> None:
 def test_segments_with_gaps_that_are_found_come_before_larger_ones(data: pl.DataFrame) -> None:
     rows = pl.concat([data, data.filter(pl.col("g") != "b")])
     result = wroc.audit(rows, "y", "s", attributes="g")
-    different = pl.when(segment="b").then(pl.lit("different")).otherwise(pl.lit("too little data"))
+    different = pl.when(segment="b").then(pl.lit("different")).otherwise(pl.lit("inconclusive"))
     compared = pl.when(pl.col("verdict").is_not_null()).then(different)
     result = replace(result, table=result.table.with_columns(verdict=compared))
     kept = with_segments(result, 1, by_severity(result))

@@ -32,7 +32,7 @@ def test_the_widest_names_are_cut_first(width: int) -> None:
 
 
 def test_only_names_are_cut() -> None:
-    table = pl.DataFrame({"g": ["a" * 40], "verdict": ["too little data"]})
+    table = pl.DataFrame({"g": ["a" * 40], "verdict": ["inconclusive"]})
     assert text_table(table, 10, ["g"]).splitlines()[1] == "aaa…  too little data"
 
 
@@ -70,7 +70,9 @@ def test_numbers_by_columns(name: str, values: list[float | None], expected: lis
 
 
 def test_verdicts_are_colored_and_names_are_not() -> None:
-    table = pl.DataFrame({"g": ["alike", "worse"], "verdict": ["alike", "no worse (why)"]})
+    table = pl.DataFrame(
+        {"g": ["equivalent", "worse"], "verdict": ["equivalent", "no worse (why)"]}
+    )
     assert text_table(table, 80, ["g"], colored=True).splitlines() == [
         "\x1b[1mg      verdict\x1b[0m",
         "alike  \x1b[32malike\x1b[0m",

@@ -62,7 +62,7 @@ def test_a_rate_below_the_margin_names_nobody() -> None:
     frame = decisions({"A": (30_000, 60_000), "B": (31_800, 60_000)})
     audit = wroc.audit(frame, attributes="g", selected="hired", favorable="selected")
     gap = audit.table.filter(metric="selection_rate", segment="A").row(0, named=True)
-    assert (gap["verdict"], gap["direction"]) in (("different", "either"), ("alike", "worse"))
+    assert (gap["verdict"], gap["direction"]) in (("different", "either"), ("equivalent", "worse"))
     assert audit.verdict.startswith("No segment is shown to be worse off")
 
 
@@ -124,7 +124,7 @@ def test_only_comparisons_of_groups_are_counted() -> None:
     audit = wroc.audit(frame, "y", "p", attributes="g", threshold=0.5, favorable="selected")
     groups = audit.findings.filter(pl.col("attribute") == "g")
     ratios = groups.filter(metric="impact_ratio").height
-    assert {*groups["verdict"]} == {"alike"}
+    assert {*groups["verdict"]} == {"equivalent"}
     assert audit.verdict == (
         f"No segment is shown to be worse off: {groups.height - ratios} comparisons are alike "
         "within 5 points and 1 impact ratio is at least four fifths."

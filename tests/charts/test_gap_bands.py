@@ -58,7 +58,7 @@ def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFram
     assert found["__verdict"].to_list() == table["verdict"].to_list()
     said = [verdict or reason for verdict, reason in table.select("verdict", "reason").rows()]
     assert found["__remark"].to_list() == said
-    assert {"the reference", "different", "alike"} <= set(said)
+    assert {"the reference", "different", "equivalent"} <= set(said)
 
 
 @pytest.mark.parametrize("reference", ["rest", "a"])
@@ -75,7 +75,7 @@ def test_values_are_judged_by_their_gaps(rows: pl.DataFrame, reference: str) -> 
     )
     table = table.filter(metric="selection_rate")
     assert values["__remark"].to_list() == gaps["__remark"].to_list()
-    assert {"different", "alike"} <= set(values["__verdict"])
+    assert {"different", "equivalent"} <= set(values["__verdict"])
     for column, off in (("__mark", 0), ("__near_low", -0.1), ("__near_high", 0.1)):
         assert values[column].to_list() == (table["reference_value"] + off).to_list()
 
@@ -103,7 +103,7 @@ def test_ratios_may_have_another_margin(rows: pl.DataFrame) -> None:
             if low is None:
                 assert (ratio, said) == (1, None)
             elif low >= 1 - margin:
-                assert said == "alike"
+                assert said == "equivalent"
             elif high < 1 - margin:
                 assert said == "different", (ratio, low, high)
 
@@ -134,9 +134,9 @@ def test_gaps_have_their_limits_and_the_margin(
         assert spans(chart) == (-most, most, 0.0)
         for number, (_, low, high) in enumerate(found.select(*NUMBERS).rows()):
             if -most <= low and high <= most:
-                verdicts[number] = "alike"
-            elif verdicts[number] == "alike":
-                verdicts[number] = "too little data"
+                verdicts[number] = "equivalent"
+            elif verdicts[number] == "equivalent":
+                verdicts[number] = "inconclusive"
     assert found["__verdict"].to_list() == verdicts
     assert limits_named(chart) == {"limits", "95% confidence interval"}
 
@@ -155,7 +155,7 @@ def test_largest_differences_have_joint_limits_and_name_the_groups(
         assert found[column].to_list() == (differences[name] * 100).to_list()
     assert spans(chart) == (0.0, 5.0, 0.0)
     for low, high, said in found.select(*NUMBERS[1:], "__remark").iter_rows():
-        expected = "alike" if high <= 5 else "different" if low > 0 else "too little data"
+        expected = "equivalent" if high <= 5 else "different" if low > 0 else "inconclusive"
         assert said.split(": ")[0] == expected
     texts = shown_texts(chart, tmp_path)
     assert "Demographic parity, difference of the selection rates" in texts

@@ -19,7 +19,7 @@ from polars_wroc.charts.options import BACKGROUND
 # As in the table, to be compared with it.
 in_rows = partial(wroc.gap_chart, sort="rows")
 PARTS = {"": "__value", "_low": "__low", "_high": "__high", "_p_adjusted": "__p_adjusted"}
-DIFFERENT, ALIKE, LITTLE = "different", "alike", "too little data"
+DIFFERENT, ALIKE, LITTLE = "different", "equivalent", "inconclusive"
 
 
 @pytest.fixture(scope="module")

@@ -225,7 +225,7 @@ def test_the_most_serious_segments_come_first(monkeypatch: pytest.MonkeyPatch) -
         *points
     )
     assert gaps["white"].startswith("◆ npv \N{MINUS SIGN}")
-    assert gaps["(missing)"] == "too little data"
+    assert gaps["(missing)"] == "inconclusive"
 
 
 @pytest.mark.usefixtures("loans")

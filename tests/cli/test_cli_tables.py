@@ -282,7 +282,7 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
             assert f"{group} ({points})" in said
         assert (f"Different from the rest in {name}, in points" in said) == bool(different.height)
         assert said.count("(") == different.height
-        unclear = of_metric.filter(verdict="too little data").height
+        unclear = of_metric.filter(verdict="inconclusive").height
         assert (f"oo little data to tell: {unclear} group" in said) == bool(unclear)
     slopes = wroc.calibration_summary(rows, **GIVEN, by="g")
     said = told("calibrate --by g", capsys)

@@ -17,7 +17,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, METRICS
 
-VERDICTS = {"different", "alike", "too little data"}
+VERDICTS = {"different", "equivalent", "inconclusive"}
 REASONS = {
     *("undefined", "no variance", "the reference", "no reference shown"),
     *("an unknown category", "share below 20%", "fewer than 9 rows", "few effective events"),
@@ -137,7 +137,7 @@ def test_impact_ratios(frame: pl.DataFrame, way: str, favorable: Any) -> None:
     assert table.select("gap", "gap_low", "detectable").null_count().row(0) == (table.height,) * 3
     sure = table.drop_nulls("ratio_high").filter(verdict="different")
     assert (sure["ratio_high"] < 0.8).all()
-    assert (table.filter(verdict="alike")["ratio_low"] >= 0.8).all()
+    assert (table.filter(verdict="equivalent")["ratio_low"] >= 0.8).all()
     itself = table.filter(reason="the reference")
     assert set(itself["ratio"].drop_nulls()) <= {1.0}
 

@@ -63,7 +63,7 @@ def test_worked_example() -> None:
     }  # fmt: skip
     assert {name: a[name] for name in expected} == pytest.approx(expected, abs=5e-5)
     words = ["attribute", "model", "metric", "reference", "verdict", "reason", "gap", "detectable"]
-    said = ["g", None, "impact_ratio", "b", "too little data", None, None, None]
+    said = ["g", None, "impact_ratio", "b", "inconclusive", None, None, None]
     assert [a[name] for name in words] == said
     assert (b["ratio"], b["verdict"], b["reason"]) == (1, None, "the reference")
     assert b["ratio_low"] is b["ratio_high"] is b["p_value"] is None
@@ -157,8 +157,8 @@ def test_exactly_four_fifths_is_not_below() -> None:
     )
     assert of(table, "b")["ratio"] == pytest.approx(0.8)
     many = counts({"a": (60_000, 100_000), "b": (48_000, 100_000), "c": (47_000, 100_000)})
-    assert ratios(many)["verdict"].to_list() == [None, "too little data", "different"]
-    assert of(ratios(counts({"a": (600, 1000), "b": (590, 1000)})), "b")["verdict"] == "alike"
+    assert ratios(many)["verdict"].to_list() == [None, "inconclusive", "different"]
+    assert of(ratios(counts({"a": (600, 1000), "b": (590, 1000)})), "b")["verdict"] == "equivalent"
 
 
 def test_near_the_limits_of_koopman() -> None:
@@ -246,7 +246,7 @@ def test_against_the_definition(frame: pl.DataFrame, reference: str) -> None:
             p_value = p_value if named else plain_picked.p_value(p_value, k)
             assert row["p_value"] == pytest.approx(p_value, rel=1e-6, abs=1e-12)
         surely = found[1] is not None and found[1] < 0.8
-        verdict = "alike" if found[0] >= 0.8 else "too little data"
+        verdict = "equivalent" if found[0] >= 0.8 else "inconclusive"
         assert row["verdict"] == ("different" if surely else verdict)
 
 

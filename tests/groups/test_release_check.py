@@ -181,7 +181,7 @@ def test_unchanged_decisions_are_no_proof() -> None:
     found = row(check(rows, threshold=0.5), "accuracy")
     limits = [found["gap_low"], found["gap_high"]]
     assert limits == pytest.approx([-0.0713475991, 0.0713475991], abs=1e-10)
-    assert (found["verdict"], found["reason"]) == ("too little data", "no decision changed")
+    assert (found["verdict"], found["reason"]) == ("inconclusive", "no decision changed")
 
 
 def replicated(rows: pl.DataFrame) -> tuple[pl.DataFrame, wroc.ReplicateWeights]:
@@ -372,7 +372,7 @@ def test_verdicts_and_their_family() -> None:
     assert verdicts["selection_rate"] == "different"
     assert row(check(rows, threshold=0.5), "tpr")["verdict"] == "worse"
     wide = check(rows, threshold=0.5, margin=0.2)
-    assert row(wide, "selection_rate")["verdict"] == "alike"
+    assert row(wide, "selection_rate")["verdict"] == "equivalent"
     known = table.drop_nulls("p_value")
     p = known["p_value"].to_numpy()
     order = np.argsort(p, kind="stable")
@@ -384,7 +384,7 @@ def test_verdicts_and_their_family() -> None:
 def test_equal_scores_are_no_worse() -> None:
     rows = releases(8)
     table = check(rows, new="old", attributes="g", **ALL | {"threshold": 0.5})
-    assert set(table["verdict"]) == {"no worse", "alike"}
+    assert set(table["verdict"]) == {"no worse", "equivalent"}
     assert set(table["reason"]) == {"same scores"}
     assert table.select("gap", "gap_low", "gap_high").sum().row(0) == (0, 0, 0)
     # Another threshold is another decision.
@@ -406,7 +406,7 @@ def test_a_recalibration_has_the_same_aucs() -> None:
     assert numbers == pytest.approx([0, -half, half, 1], abs=1e-12)
     assert (found["verdict"], found["reason"]) == ("no worse", "same order")
     few = row(check(rows.head(20), weight="w"), "auc")
-    assert (few["verdict"], few["reason"]) == ("too little data", "same order")
+    assert (few["verdict"], few["reason"]) == ("inconclusive", "same order")
 
 
 def test_equal_aucs_of_other_orders_have_a_variance() -> None:
@@ -423,7 +423,7 @@ def test_equal_aucs_of_other_orders_have_a_variance() -> None:
 def test_what_is_undefined_is_too_little_data() -> None:
     rows = pl.DataFrame({"y": [1, 1], "old": [0.2, 0.7], "new": [0.4, 0.3]})
     table = check(rows, **ALL | {"threshold": 0.5})
-    assert set(table["verdict"]) == {"too little data"}
+    assert set(table["verdict"]) == {"inconclusive"}
     undefined = table.filter(reason="undefined")
     assert undefined["metric"].to_list() == ["auc", "fpr", "ppv"]
     assert undefined["gap"].null_count() == 3
@@ -435,7 +435,7 @@ def test_few_rows_are_not_tested() -> None:
     table = check(releases(10), threshold=0.5, attributes="g", min_rows=150)
     few = table.filter(reason="fewer than 150 rows")
     assert few.height > 2
-    assert set(few["verdict"]) == {"too little data"}
+    assert set(few["verdict"]) == {"inconclusive"}
     assert few["p_value"].null_count() == few.height
     assert (few.select(pl.min_horizontal("n", "n_reference")).to_series() < 150).all()
 

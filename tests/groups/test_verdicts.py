@@ -19,7 +19,7 @@ import polars_wroc as wroc
 RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
 METRICS = ("auc", *RATES)
 COLUMNS = [f"{metric}_gap_{part}" for metric in METRICS for part in ("detectable", "verdict")]
-VERDICTS = {"alike", "different", "too little data"}
+VERDICTS = {"equivalent", "different", "inconclusive"}
 REFERENCES = ["rest", "overall", "b", "best"]
 
 
@@ -77,7 +77,7 @@ def test_aucs_against_the_definition(reference: str, adjust: str) -> None:
         assert row["auc_gap_detectable"] == pytest.approx(expected, rel=1e-7)
         alike = gap.low > -0.1 and gap.high < 0.1
         different = row["auc_gap_p_adjusted"] <= 0.05
-        verdict = "alike" if alike else "different" if different else "too little data"
+        verdict = "equivalent" if alike else "different" if different else "inconclusive"
         assert row["auc_gap_verdict"] == verdict
         seen.add(verdict)
     assert len(seen) >= 2
@@ -103,8 +103,8 @@ def test_verdicts_follow_from_the_table_at_another_level(reference: str) -> None
             different = table[f"{gap}_p_adjusted"] <= 0.05
             rows = zip(table[gap], alike, different, table[f"{gap}_verdict"], strict=True)
             for value, is_alike, is_different, found in rows:
-                expected = "alike" if is_alike else "different" if is_different else None
-                unsaid = None if value is None else "too little data"
+                expected = "equivalent" if is_alike else "different" if is_different else None
+                unsaid = None if value is None else "inconclusive"
                 assert found == (unsaid if value is None else expected or unsaid)
                 seen.add(found)
     assert seen - {None} == VERDICTS
@@ -142,7 +142,7 @@ def test_alike_comes_before_different() -> None:
     options: Any = {"by": "g", "threshold": 0.5}
     row = wide_gaps(frame, "y", "s", **options).row(0, named=True)
     assert row["selection_rate_gap_p_adjusted"] < 1e-6
-    assert row["selection_rate_gap_verdict"] == "alike"
+    assert row["selection_rate_gap_verdict"] == "equivalent"
     row = wide_gaps(frame, "y", "s", **options, margin=0.01).row(0, named=True)
     assert row["selection_rate_gap_verdict"] == "different"
 
@@ -150,7 +150,7 @@ def test_alike_comes_before_different() -> None:
 def test_too_few_rows_are_too_little_data() -> None:
     table = gaps(people(4, 3_000), margin=0.5, min_rows=100_000)
     for metric in METRICS:
-        assert table[f"{metric}_gap_verdict"].to_list() == ["too little data"] * 4
+        assert table[f"{metric}_gap_verdict"].to_list() == ["inconclusive"] * 4
         assert table[f"{metric}_gap_detectable"].to_list() == [None] * 4
 
 
@@ -158,7 +158,7 @@ def test_no_gap_could_have_been_found() -> None:
     frame = people(5, 40)
     table = gaps(frame)
     assert table["auc_gap_detectable"].to_list() == [None] * 4
-    assert table["auc_gap_verdict"].to_list() == ["too little data"] * 4
+    assert table["auc_gap_verdict"].to_list() == ["inconclusive"] * 4
 
 
 def test_nothing_is_said_of_what_is_not_compared() -> None:
@@ -176,8 +176,8 @@ def test_bins_widen_what_is_alike() -> None:
     exact = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g"))
     coarse = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=20))
     found, wide = exact.group_gaps(**options), coarse.group_gaps(**options)
-    assert "alike" in found["verdict"].to_list()
-    assert "alike" not in wide["verdict"].to_list()
+    assert "equivalent" in found["verdict"].to_list()
+    assert "equivalent" not in wide["verdict"].to_list()
     assert (wide["detectable"] > found["detectable"]).all()
 
 

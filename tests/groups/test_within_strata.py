@@ -161,7 +161,7 @@ def assert_verdict(row: Any, rate: str, one: Any, other: Any, error: float) -> N
     low, high = combined(one, other, stats.norm.isf(error))
     different = row[f"{gap}_p_adjusted"] <= 0.05
     alike = low > -0.3 and high < 0.3
-    verdict = "alike" if alike else "different" if different else "too little data"
+    verdict = "equivalent" if alike else "different" if different else "inconclusive"
     assert row[f"{gap}_verdict"] == verdict
 
 

@@ -11,11 +11,13 @@ import polars as pl
 from polars_wroc.audits.remarks import untested_segments
 from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
 from polars_wroc.audits.words import DASH, Words, many, threshold_text, verb
+from polars_wroc.groups.comparisons import is_finding
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.designs import ReplicateKind
 from polars_wroc.inputs.metric import MINUS, Metric
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.stats.aucs import AucMethod
+from polars_wroc.stats.families import INCONCLUSIVE
 from polars_wroc.thresholds.registry import AUDIT_RATES
 from polars_wroc.thresholds.rules import Rule, expected_optimism
 
@@ -82,7 +84,7 @@ def positive_share(overall: Mapping[str, Any]) -> float | None:
 
 def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
     """Link what a reader should look at after the first screen."""
-    different = findings.filter(verdict="different")
+    different = findings.filter(is_finding())
     links = []
     if not different.is_empty():
         first = different.row(0, named=True)
@@ -95,9 +97,9 @@ def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
             Link(f"what {what}", f"finding-{first['rank']}"),
             Link(f"curves and tables {tables}", f"section-{places[attribute]}"),
         ]
-    if little := findings.filter(verdict="too little data").height:
-        have = verb(little, "comparison that has", "comparisons that have")
-        links.append(Link(f"the {little:,} {have} too little data", "findings"))
+    if little := findings.filter(verdict=INCONCLUSIVE).height:
+        are = verb(little, "comparison that is", "comparisons that are")
+        links.append(Link(f"the {little:,} {are} inconclusive", "findings"))
     return [*links, Link("the limits of this audit", "limits")]
 
 

@@ -24,8 +24,8 @@ from polars_wroc.audits.tables import (
 from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, many, points
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
-    DIFFERENT,
     FEW,
+    FINDINGS,
     GAP_METRICS,
     IMPACT_RATIO,
     REPEATS,
@@ -234,9 +234,9 @@ def _row(
     further = [
         (name, _with_number(finding))
         for metric, name in _FURTHER.items()
-        if (finding := of_metric.get(metric)) and finding["verdict"] == DIFFERENT
+        if (finding := of_metric.get(metric)) and finding["verdict"] in FINDINGS
     ]
-    differs = any(finding["verdict"] == DIFFERENT for finding in findings)
+    differs = any(finding["verdict"] in FINDINGS for finding in findings)
     attribute, segment, model = keys
     return MatrixRow(attribute, segment, model, n, cells, further, differs, against)
 
@@ -254,7 +254,7 @@ def _cell(finding: Mapping[str, Any] | None) -> MatrixCell | None:
 
 
 def _with_number(finding: Mapping[str, Any]) -> MatrixCell:
-    size, different = finding["size"], finding["verdict"] == DIFFERENT
+    size, different = finding["size"], finding["verdict"] in FINDINGS
     level = min(math.ceil(size), _DARKEST) if size is not None and math.isfinite(size) else _DARKEST
     colour = max(level, 1) if different else 0
     number = number_of(finding)

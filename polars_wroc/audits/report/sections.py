@@ -36,12 +36,7 @@ from polars_wroc.audits.verdicts import counts_of_verdicts
 from polars_wroc.audits.words import NOT_HERE, listed, many, verb
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS
-from polars_wroc.groups.comparisons import (
-    DIFFERENT,
-    GAP_METRICS,
-    IMPACT_RATIO,
-    PLACE,
-)
+from polars_wroc.groups.comparisons import GAP_METRICS, IMPACT_RATIO, PLACE, is_finding
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.registry import ROC_AUC
@@ -102,7 +97,7 @@ def _candidates(
     candidates = list[tuple[str, Iterable[str | None]]]()
     if attribute in settings.reference.named:
         candidates.append(("the reference", [settings.reference.named[attribute]]))
-    different = serious.filter(attribute=attribute, verdict=DIFFERENT)["segment"]
+    different = serious.filter(is_finding(), attribute=attribute)["segment"]
     most_serious = different.unique(maintain_order=True)
     candidates.append(("the segments with the most serious findings", most_serious))
     known, of_those = ranked, ""
@@ -247,7 +242,7 @@ def _headline(findings: pl.DataFrame, settings: AuditSettings) -> tuple[str, pl.
     """
     of_gaps = pl.col("metric").is_in([*GAP_METRICS, IMPACT_RATIO])
     known = (of_gaps | (pl.col("metric") == CALIBRATION_ERROR)) & (pl.col("attribute") != OVERALL)
-    different = findings.filter(known, verdict=DIFFERENT).sort(~of_gaps, "rank").head(1)
+    different = findings.filter(known, is_finding()).sort(~of_gaps, "rank").head(1)
     metrics, crossed = different["metric"].to_list(), different["attribute"].to_list()
     metric = SELECTION_RATE if settings.decides else ROC_AUC.column
     if metrics and metrics[0] != IMPACT_RATIO:
@@ -298,9 +293,9 @@ def _outcomes(audit: AuditTables, findings: pl.DataFrame, attribute: str) -> str
     parts = [f"{different:,} {verb(different, 'is', 'are')} different"]
     parts = parts if different else ["none is different"]
     if alike:
-        parts.append(f"{alike:,} alike within {size(audit.settings.margin)} points")
+        parts.append(f"{alike:,} equivalent within {size(audit.settings.margin)} points")
     if little:
-        parts.append(f"{little:,} {verb(little, 'has', 'have')} too little data")
+        parts.append(f"{little:,} {verb(little, 'is', 'are')} inconclusive")
     return f"Of {many(sum(counts), 'comparison')} {listed(parts)}."
 
 

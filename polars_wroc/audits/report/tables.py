@@ -34,19 +34,22 @@ from polars_wroc.audits.words import (
 )
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
-    ALIKE,
-    DIFFERENT,
+    AT_LEAST_FOUR_FIFTHS,
+    BELOW_FOUR_FIFTHS,
+    CLEARED,
     FAIRNESS,
+    FINDINGS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     SMD,
-    TOO_LITTLE,
+    is_finding,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS, Metric
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 from polars_wroc.thresholds.registry import AUDIT_RATES
 
 _LEAST_P = 0.001
@@ -139,7 +142,7 @@ def _gap(compared: dict[str, Any]) -> Cell:
     verdict, p_value = compared["verdict"], compared["p_adjusted"]
     notes = [] if verdict is None else [verdict]
     notes += [] if p_value is None else [f"p {p_value_text(p_value)}"]
-    return estimate(compared, "gap", points, *notes)._replace(marked=verdict == DIFFERENT)
+    return estimate(compared, "gap", points, *notes)._replace(marked=verdict in FINDINGS)
 
 
 def _ranking(row: dict[str, Any], settings: AuditSettings) -> Row:
@@ -264,7 +267,7 @@ def _four_fifths(row: dict[str, Any]) -> tuple[str, ...]:
     if row["metric"] != "demographic_parity_ratio" or ratio is None or ratio >= FOUR_FIFTHS:
         return ()
     sure = high is not None and high < FOUR_FIFTHS
-    return (f"{'surely ' if sure else ''}below four fifths",)
+    return ("below four fifths" if sure else "below four fifths by the estimate",)
 
 
 def text_cell(value: str | None, *notes: str) -> Cell:
@@ -368,13 +371,15 @@ def findings_on_page(audit: AuditTables, shown: pl.DataFrame) -> Findings:
     settings, every = audit.settings, by_severity(audit)
     told = every.filter(pl.col("rank").is_not_null() | pl.col("verdict").is_null())
     on_page = rows_with(told, shown)
-    first = _first(on_page.filter(pl.col("verdict").is_in([DIFFERENT, TOO_LITTLE])))
+    first = _first(on_page.filter(is_finding() | (pl.col("verdict") == INCONCLUSIVE)))
     others = on_page.filter(~pl.col("number").is_in(first["number"].implode()))
     margin = f"{size(settings.margin)} points"
     headings = {
         DIFFERENT: "{} with a difference",
-        TOO_LITTLE: "{} with too little data to tell",
-        ALIKE: f"{{}} alike within {margin}",
+        BELOW_FOUR_FIFTHS: "{} of impact ratios below four fifths",
+        INCONCLUSIVE: "{} that are inconclusive",
+        EQUIVALENT: f"{{}} equivalent within {margin}",
+        AT_LEAST_FOUR_FIFTHS: "{} of impact ratios of at least four fifths",
         None: "{} that could not be made: undefined, or the reference itself",
     }
     more = "more " if first.height else ""
@@ -390,14 +395,18 @@ def findings_on_page(audit: AuditTables, shown: pl.DataFrame) -> Findings:
 def found_on(audit: AuditTables, attribute: str) -> list[Found]:
     """List what is different by an attribute."""
     found = by_severity(audit).filter(
-        pl.col("rank").is_not_null(), attribute=attribute, verdict=DIFFERENT
+        pl.col("rank").is_not_null(), is_finding(), attribute=attribute
     )
     return _found(found, audit.settings)
 
 
 def outcome_of(finding: Mapping[str, Any]) -> Outcome:
     """Say what a finding says, from the verdict and the direction."""
-    others: dict[str | None, Outcome] = {ALIKE: "alike", TOO_LITTLE: "little", None: "none"}
+    others: dict[str | None, Outcome] = {
+        **dict.fromkeys(CLEARED, "alike"),
+        INCONCLUSIVE: "little",
+        None: "none",
+    }
     direction: Outcome = finding["direction"]
     return others.get(finding["verdict"], direction)
 
@@ -405,7 +414,7 @@ def outcome_of(finding: Mapping[str, Any]) -> Outcome:
 def _first(serious: pl.DataFrame) -> pl.DataFrame:
     """Take the first findings, and further ones only if they are different."""
     place = pl.int_range(pl.len())
-    kept = (place < _UNDECIDED) | (pl.col("verdict") == DIFFERENT)
+    kept = (place < _UNDECIDED) | is_finding()
     return serious.head(_FIRST).filter(kept)
 
 
@@ -420,18 +429,18 @@ def _found(part: pl.DataFrame, settings: AuditSettings) -> list[Found]:
 def _note(finding: Mapping[str, Any], settings: AuditSettings) -> str:
     """Say how sure a finding is, and whether it is at least the margin."""
     verdict, p_value = finding["verdict"], finding["p_adjusted"]
-    if verdict in (ALIKE, None):
+    if verdict in (*CLEARED, None):
         return ""
     limit = _margin(finding, settings)
     p_text = "" if p_value is None else f" (p {p_value_text(p_value)})"
     if finding["metric"] == IMPACT_RATIO:
-        if verdict == DIFFERENT:
-            return f"Surely: even its upper limit, for all segments jointly, is below {limit}."
-        return f"Below {limit} by the estimate, not surely." if finding["material"] else ""
+        if verdict == BELOW_FOUR_FIFTHS:
+            return f"Even its upper limit, for all segments jointly, is below {limit}."
+        return f"Below {limit} by the estimate alone." if finding["material"] else ""
     if verdict == DIFFERENT:
         worth = "and at least" if finding["material"] else "but less than"
         return f"Different{p_text}, {worth} {limit}."
-    little = f"Too little data{p_text}"
+    little = f"Inconclusive{p_text}"
     return f"{little}, though at least {limit}." if finding["material"] else f"{little}."
 
 

@@ -50,13 +50,13 @@ def test_the_verdict_a_chart_of_values_and_a_count_come_first(
     assert order == ["verdict significant", "chart-selection_rate", "counts", "wide matrix"]
     verdict = chromium.evaluate("document.querySelector('.verdict').textContent")
     assert verdict.startswith("race = black is worse off: 56% are selected")
-    assert "too little data" not in verdict
+    assert "inconclusive" not in verdict
     findings = audit.findings.filter(pl.col("attribute") != "overall")
     counts = dict(findings["verdict"].value_counts().rows())
     said = chromium.evaluate("document.querySelector('.counts').textContent").split(
         "\N{MIDDLE DOT}"
     )
-    kinds = ("different", "alike", "too little data")
+    kinds = ("different", "equivalent", "inconclusive")
     assert said[0].split()[0] == "Comparisons:"
     found = [int(re.sub(r"\D", "", one.replace("5 points", ""))) for one in said]
     assert found == [counts[kind] for kind in kinds]
@@ -64,7 +64,7 @@ def test_the_verdict_a_chart_of_values_and_a_count_come_first(
         "[...document.querySelectorAll('.bar span')].map(e => e.getBoundingClientRect().width)"
     )
     assert widths[2] / widths[0] == pytest.approx(
-        counts["too little data"] / counts["different"], rel=0.05
+        counts["inconclusive"] / counts["different"], rel=0.05
     )
 
 
