@@ -149,6 +149,8 @@ def describe(error: Exception, options: argparse.Namespace) -> str:
     said = message_of(error) or first_line(error)
     try:
         files = sources.each_file(options.files)
+        if "more fields than defined" in str(error) and (found := sources.find_ragged_line(files)):
+            return found
         if not options.counts:
             sources.format_of(files)
         return (_blame(files, options, error) if len(files) > 1 else None) or said
