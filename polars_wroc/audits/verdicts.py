@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.findings import findings_of, is_material
-from polars_wroc.audits.remarks import backwards_remarks, decision_remarks
+from polars_wroc.audits.remarks import backwards_remarks, decision_remarks, unknown_slopes
 from polars_wroc.audits.sentences import gap_with_limits, in_short, limits_of, share, size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -69,6 +69,7 @@ def verdict_of(audit: AuditTables) -> Verdict:
     different = groups.filter(verdict=DIFFERENT)
     of_all = pl.col("reference") == TARGET, pl.col("attribute") == OVERALL
     whole = findings.filter(*of_all, verdict=DIFFERENT)["sentence"].to_list()
+    whole += unknown_slopes(audit)
 
     sentences = _name_segments(audit, different, words)
     others = [*_say_aucs(different, words), *_say_calibration(different, words)]

@@ -465,7 +465,8 @@ def in_order(
 def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:
     """Return the segment with the highest AUC as reference, and of how many it was picked.
 
-    Candidates have enough rows of both classes; of equal AUCs the first is the best.
+    Candidates have enough rows of both classes. As for the highest rate, ties go to the heavier
+    segment, then to the first.
     """
     assert segments.aucs is not None
     is_candidate = (segments.rows >= min_rows).all(axis=0)
@@ -473,8 +474,9 @@ def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:
     number = int((~np.isnan(aucs)).sum())
     if number == 0:
         return Reference(-1), 0
-    best = np.flatnonzero(aucs >= np.nanmax(aucs) - _ROUNDING)[0]
-    return Reference(int(best)), number
+    is_best = aucs >= np.nanmax(aucs) - _ROUNDING
+    weight = segments.aucs.weight.sum(axis=0)
+    return Reference(int(np.argmax(np.where(is_best, weight, -1.0)))), number
 
 
 def find_decisions(
