@@ -147,9 +147,9 @@ def _find_sides(audit: AuditTables) -> pl.DataFrame:
         better=pl.col("metric").filter(is_better, ~is_ratio),
     )
     some_worse, some_better = (pl.col(side).list.len() > 0 for side in ("worse", "better"))
-    side = pl.when(pl.col("ratio") | (some_worse & ~some_better)).then(pl.lit("worse"))
-    side = side.when(some_worse).then(pl.lit("both")).otherwise(pl.lit("better"))
-    return sides.with_columns(side=side)
+    is_worse = pl.col("ratio") | (some_worse & ~some_better)
+    worse, both = pl.when(is_worse).then(pl.lit("worse")), pl.when(some_worse).then(pl.lit("both"))
+    return sides.with_columns(side=pl.coalesce(worse, both, pl.lit("better")))
 
 
 def _say_both(sides: pl.DataFrame, deserving: str, words: Words) -> list[str]:

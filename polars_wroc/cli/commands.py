@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -198,7 +199,8 @@ def _show_audit(result: Audit, options: argparse.Namespace) -> None:
     for each in written:
         results.save(each, result.save)
     if "-" not in [each.output for each in written]:
-        text = in_text(result, screen_of(options, SEGMENTS))
+        on_terminal = sys.stdout is not None and sys.stdout.isatty()
+        text = in_text(result, screen_of(options, SEGMENTS if on_terminal else None))
         results.say(f"{text}\n", options)
     for each in written:
         results.say_written(each)

@@ -297,8 +297,8 @@ GROUPS = {
     TESTS: "",
     "Survey": "cluster strata fpc lonely replicate_weights",
     "Output": "kind curve_bins strategy smooth clip max_points band cost_fn cost_fp diagnostics"
-    " metrics title note positive negative selected_word rejected_word source distribution_date audit_date"
-    " justification show columns rows output format progress",
+    " metrics title note positive negative selected_word rejected_word source distribution_date"
+    " audit_date justification show columns rows output format progress",
 }
 # The name of the value, and what is said of an option.
 TEXTS = {
