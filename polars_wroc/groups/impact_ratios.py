@@ -485,6 +485,7 @@ def _find_reasons(
         (~pairs.is_known, UNKNOWN_REASON),
         (~pairs.can_be_compared, small_share(rules.min_share)),
         (~pairs.are_tested, THE_REFERENCE),
+        (np.isnan(columns["value"]), UNDEFINED),
         (verdict == "", pairs.same_decision or UNDEFINED),
         (~pairs.enough, few_rows(rules.min_rows)),
         (no_limits, NO_VARIANCE),
