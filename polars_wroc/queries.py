@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Literal, TypeVar
 
 import polars as pl
@@ -60,44 +58,58 @@ def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
     return value.over(keys) if keys else value
 
 
-# Prefix of the message of a failed check, to extract it from the engine's error.
-MARK = "polars_wroc: "
 _MIXED = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
 
+# How far beyond 0 and 1 rounding brings probabilities, also those that were of 32 bits.
+ROUNDING = 1e-6
+
+
 def probability(argument: str, value: pl.Expr) -> pl.Expr:
-    """Return the column; raise at collect for values outside 0 to 1."""
-    bad = value.filter(~value.cast(pl.Float64).is_between(0, 1)).first()
+    """Return the column within 0 and 1; raise at collect for values outside but for rounding."""
+    bad = value.filter(~value.cast(pl.Float64).is_between(-ROUNDING, 1 + ROUNDING)).first()
     rule = f"`{argument}` must be a probability, from 0 to 1"
-    return pl.when(require_at_collect(bad.is_null(), rule, bad)).then(value)
+    return pl.when(require_at_collect(bad.is_null(), rule, bad)).then(value.clip(0, 1))
 
 
 def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
     """Return 0.0; raise at collect where a group has both 0 and -1 as negative labels."""
-    return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(MARK + _MIXED))).fill_null(0.0)
+    return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(_MIXED))).fill_null(0.0)
 
 
 def require_at_collect(
     holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None
 ) -> pl.Expr:
     """Return True where a rule ``holds``; raise the sentence at collect where it does not."""
-    message = pl.lit(MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
+    message = pl.lit(sentence) if isinstance(sentence, str) else sentence
     if found is not None:
         message += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
     return raise_at_collect(pl.when(~holds).then(message)).is_null()
 
 
-def message_of(error: Exception) -> str | None:
-    """Return the message of a failed check without the engine's text; None for other errors."""
-    # The engine's text may also hold its plan, in which all messages are.
-    _, mark, message = str(error).partition(f'["{MARK}')
-    # The message is the first of a list of texts in quotation marks, and may have some itself.
-    return re.split(r'"(?:\]|, )', message, maxsplit=1)[0] if mark else None
+# What Polars appends to the message of an error: the expressions around it, thousands of signs.
+_AROUND = "\n\nThis error occurred"
+
+
+class CheckError(pl.exceptions.InvalidOperationError, ValueError):
+    """A value that is refused, with one sentence, which Polars does not lengthen."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(str(message).split(_AROUND, maxsplit=1)[0])
+
+    def __str__(self) -> str:
+        return str(self.args[0]).split(_AROUND, maxsplit=1)[0]
 
 
 def raise_at_collect(sentence: pl.Expr) -> pl.Expr:
-    """Return null where the sentence is null; elsewhere the cast fails, and its error shows it."""
-    return sentence.cast(pl.Float64, strict=True)
+    """Return null where the sentence is null; elsewhere raise it."""
+    return sentence.map_batches(_raise_first, return_dtype=pl.Float64, is_elementwise=True)
+
+
+def _raise_first(sentences: pl.Series) -> pl.Series:
+    if sentences.null_count() < len(sentences):
+        raise CheckError(sentences.drop_nulls()[0])
+    return pl.Series(sentences.name, [None], pl.Float64).new_from_index(0, len(sentences))
 
 
 FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
@@ -114,18 +126,16 @@ def is_eager(frame: object) -> bool:
 
 
 def collect(plan: pl.LazyFrame, *, reproducible: bool = False) -> pl.DataFrame:
-    """Run a plan; a failed check raises its own message only.
+    """Run a plan.
 
     If ``reproducible``, values are added up in their order, so that the same give the same bits.
     """
-    with _only_message():
-        return plan.collect(engine=_engine(reproducible=reproducible))
+    return plan.collect(engine=_engine(reproducible=reproducible))
 
 
 def collect_all(plans: Sequence[pl.LazyFrame], *, reproducible: bool = False) -> list[pl.DataFrame]:
     """Run plans that share their source together, each as `collect` would."""
-    with _only_message():
-        return pl.collect_all(plans, engine=_engine(reproducible=reproducible))
+    return pl.collect_all(plans, engine=_engine(reproducible=reproducible))
 
 
 def _engine(*, reproducible: bool) -> EngineType:
@@ -145,16 +155,4 @@ def batches(plan: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
         handed = plan.collect_batches(chunk_size=rows, maintain_order=True)
     except (AttributeError, TypeError, NotImplementedError) as error:
         raise NoBatchesError from error
-    with _only_message():
-        yield from handed
-
-
-@contextmanager
-def _only_message() -> Iterator[None]:
-    try:
-        yield
-    except pl.exceptions.InvalidOperationError as error:
-        sentence = message_of(error)
-        if sentence is None:
-            raise
-        raise pl.exceptions.InvalidOperationError(sentence) from None
+    yield from handed

@@ -31,6 +31,7 @@ from polars_wroc.metrics.calibration import (
     sum_calibration,
 )
 from polars_wroc.metrics.segments import Decisions, Segments, count_classes
+from polars_wroc.queries import ROUNDING
 from polars_wroc.rows import Rows, number_groups
 from polars_wroc.stats.designs import Influence
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
@@ -162,8 +163,10 @@ class DescendingRows:
 
     @property
     def are_probabilities(self) -> bool:
-        """Whether all scores are from 0 to 1."""
-        return len(self.score) == 0 or bool(self.score[0] <= 1 and self.score[-1] >= 0)
+        """Whether all scores are from 0 to 1, but for rounding."""
+        if len(self.score) == 0:
+            return True
+        return bool(self.score[0] <= 1 + ROUNDING and self.score[-1] >= -ROUNDING)
 
     def segments(self, numbering: Numbering, outside: OutsideWeights | None = None) -> SegmentRows:
         """Return the rows of each segment next to each other, still from the highest score down.

@@ -35,7 +35,7 @@ from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Unknown, seems_unknown
 from polars_wroc.inputs.spellings import say_near_equal
-from polars_wroc.metrics.calibration import CALIBRATION_ERROR
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import ROC_AUC
 
 # Of more attributes than this only the widest range of AUCs is described.
@@ -205,6 +205,17 @@ def backwards_remarks(audit: AuditTables) -> list[str]:
         f"The score{_quoted(row, audit.settings)} ranks backwards: "
         f"AUC {row['value']:.2f}{limits_of(row, 'value')}."
         for row in rows.iter_rows(named=True)
+    ]
+
+
+def unknown_slopes(audit: AuditTables) -> list[str]:
+    """Name the scores that are probabilities whose slope is unknown, which is no good slope."""
+    rows = audit.table.filter(pl.col("value").is_null(), attribute=OVERALL, metric=SLOPE)
+    both = audit.segments.filter(pl.col("n_pos") > 0, pl.col("n_neg") > 0, attribute=OVERALL)
+    return [
+        f"The slope of the score{_quoted(row, audit.settings)} is unknown: it needs scores between "
+        "0 and 1 of both classes, which overlap."
+        for row in rows_with(rows, both.select(ALL_KEYS)).iter_rows(named=True)
     ]
 
 

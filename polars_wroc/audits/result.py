@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import polars as pl
 from polars import selectors
@@ -183,8 +185,8 @@ class Audit(AuditTables):
         ``auc``. ``impact_ratio.race.black`` is the ratio, and a fairness metric the difference or
         ratio that it is named for; the rate behind it ends with ``.value``. In names whatever is
         not an ASCII letter, a digit, ``_`` or ``-`` becomes ``_``, and 60 characters of it stay.
-        Segments, or scores, that would have the same name get ``_2``, ``_3`` and so on in the order
-        of the table. Undefined numbers are left out.
+        Segments, or scores, that would have the same name get eight digits that follow from their
+        own, whatever the others are. Undefined numbers are left out.
 
         MLflow takes these keys. Names of Prometheus have no ``.`` and ``-``: make a gauge of each
         metric of ``table`` instead, whose labels are attribute and segment, which may be any text;
@@ -263,13 +265,18 @@ class Audit(AuditTables):
 
 
 def _named(places: Iterable[tuple[str | None, ...]]) -> dict[tuple[str | None, ...], str]:
-    """Give each place a name for a logger, and another number to those of the same name."""
-    names: dict[str, tuple[str | None, ...]] = {}
-    for place in dict.fromkeys(places):
-        name = plain = ".".join(_UNSAFE.sub("_", str(part))[:_LONGEST] for part in place)
-        number = 1
-        while name in names:
-            number += 1
-            name = f"{plain}_{number}"
-        names[name] = place
-    return {place: name for name, place in names.items()}
+    """Give each place a name for a logger, which does not depend on the order of places.
+
+    Of those that would have the same name, only the one that is written so has it.
+    """
+    plain = {
+        place: ".".join(_UNSAFE.sub("_", str(part))[:_LONGEST] for part in place)
+        for place in places
+    }
+    taken = Counter(plain.values())
+    names = {}
+    for place, name in plain.items():
+        written = ".".join(map(str, place))
+        is_own = taken[name] == 1 or written == name
+        names[place] = name if is_own else f"{name}_{crc32(repr(place).encode()):08x}"
+    return names

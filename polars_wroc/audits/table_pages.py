@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import floor, log10
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from unicodedata import category, east_asian_width
 
@@ -32,6 +33,8 @@ ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 _LEAST = 4
 # Smaller numbers would be 0 with three decimals, and smaller p-values are not told apart.
 _SMALLEST, _LEAST_P = 0.0005, 0.001
+# Smaller numbers are written with a power of ten.
+_MOST_DECIMALS = 6
 # Signs of findings, so that a colour is never alone.
 SIGNS = {
     "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
@@ -126,13 +129,15 @@ def texts_of(column: pl.Series) -> list[str]:
     """Write the values of a column: numbers with three decimals, and null as an empty text.
 
     Counts, which are floats if they are weighted, have none if all are whole; gaps and changes have
-    a sign. Small p-values are below 0.001, other small numbers have one digit and the power of ten.
+    a sign. Small p-values are below 0.001, other small numbers have one digit.
     """
     values = column.to_list()
     if not column.dtype.is_float():
         return [cell_text(value) for value in values]
     known = column.drop_nulls()
-    if (known.is_finite() & (known == known.round())).all() and (known.abs() > 1).any():
+    # Of a cell, 0 and 1 are numbers of rows, too.
+    counts = column.name in _CELLS or bool((known.abs() > 1).any())
+    if counts and (known.is_finite() & (known == known.round())).all():
         return [cell_text(None if value is None else int(value)) for value in values]
     if column.name.startswith("p_"):
         return [cell_text(p) if p is None or p >= _LEAST_P else f"<{_LEAST_P}" for p in values]
@@ -140,6 +145,7 @@ def texts_of(column: pl.Series) -> list[str]:
     return [f"{sign if (value or 0) > 0 else ''}{cell_text(value)}" for value in values]
 
 
+_CELLS = ("tp", "fp", "fn", "tn")
 _SIGNED = ("gap", "change", "mean_calibration_error")
 
 
@@ -151,7 +157,10 @@ def cell_text(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         # A small p-value is not 0.
-        return f"{value:.0e}" if 0 < abs(value) < _SMALLEST else f"{value:.3f}"
+        if 0 < abs(value) < _SMALLEST:
+            decimals = -floor(log10(abs(value)))
+            return f"{value:.{decimals}f}" if decimals <= _MOST_DECIMALS else f"{value:.0e}"
+        return f"{value:.3f}"
     if isinstance(value, int):
         return f"{value:,}"
     # A name may hold anything, such as a line break or what a terminal takes for a command.

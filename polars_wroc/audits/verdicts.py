@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.findings import findings_of, is_material
-from polars_wroc.audits.remarks import backwards_remarks, decision_remarks
+from polars_wroc.audits.remarks import backwards_remarks, decision_remarks, unknown_slopes
 from polars_wroc.audits.sentences import gap_with_limits, in_short, limits_of, share, size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -73,6 +73,7 @@ def verdict_of(audit: AuditTables) -> Verdict:
     different = groups.filter(is_finding())
     of_all = pl.col("reference") == TARGET, pl.col("attribute") == OVERALL
     whole = findings.filter(*of_all, is_finding())["sentence"].to_list()
+    whole += unknown_slopes(audit)
 
     sentences = _name_segments(audit, different, words)
     others = [*_say_aucs(different, words), *_say_calibration(different, words)]
@@ -150,9 +151,9 @@ def _find_sides(audit: AuditTables) -> pl.DataFrame:
         better=pl.col("metric").filter(is_better, ~is_ratio),
     )
     some_worse, some_better = (pl.col(side).list.len() > 0 for side in ("worse", "better"))
-    side = pl.when(pl.col("ratio") | (some_worse & ~some_better)).then(pl.lit("worse"))
-    side = side.when(some_worse).then(pl.lit("both")).otherwise(pl.lit("better"))
-    return sides.with_columns(side=side)
+    is_worse = pl.col("ratio") | (some_worse & ~some_better)
+    worse, both = pl.when(is_worse).then(pl.lit("worse")), pl.when(some_worse).then(pl.lit("both"))
+    return sides.with_columns(side=pl.coalesce(worse, both, pl.lit("better")))
 
 
 def _say_both(sides: pl.DataFrame, deserving: str, words: Words) -> list[str]:

@@ -56,12 +56,26 @@ def with_choice(table: pl.DataFrame, keys: list[str], at: float | None) -> pl.Da
     return finite.with_columns((threshold == least).fill_null(value=False).alias(CHOSEN))
 
 
-def fit(table: pl.DataFrame, keys: Keys, rates: int) -> tuple[pl.DataFrame, str | None]:
+def fit(table: pl.DataFrame, keys: Keys, rates: Sequence[Rate]) -> tuple[pl.DataFrame, str | None]:
     """Thin the curves, but keep the points at the threshold."""
     groups = list(keys.values())
-    curves = count_curves(table, groups, argument="metrics", fewest=4 * rates)
-    points = thinned(table, groups, most=most_points(curves * rates) - 1, kept=CHOSEN)
+    curves = count_curves(table, groups, argument="metrics", fewest=4 * len(rates))
+    most = most_points(curves * len(rates)) - 1
+    points = thinned(table, groups, _position(groups, rates), most=most, kept=CHOSEN)
     return points, drawn_of(points, table, groups)
+
+
+def _position(groups: list[str], rates: Sequence[Rate]) -> pl.Expr:
+    """Measure the length of curves as they are drawn: by thresholds, and by how rates change.
+
+    Along a ROC curve the highest thresholds, of few rows, are a short piece, in which precision
+    changes most.
+    """
+    rose = over(pl.col("threshold").first() - pl.col("threshold"), groups)
+    changes = [over(pl.col(rate).fill_null(0.0).diff().abs(), groups) for rate in rates]
+    changed = over(pl.sum_horizontal(changes).fill_null(0.0).cum_sum(), groups)
+    parts = (length / over(length.max(), groups) for length in (rose, changed))
+    return pl.sum_horizontal(part.fill_nan(0.0).fill_null(0.0) for part in parts)
 
 
 def long(points: pl.DataFrame, keys: Keys, rates: Sequence[Rate]) -> pl.DataFrame:
@@ -173,7 +187,7 @@ def rates_chart(
     expected = ("threshold", *CELLS, *dict.fromkeys((*drawn, "tpr", "fpr")))
     rows, keys = read_groups("table", table, expected, "`threshold_metrics`")
     at = None if threshold is None else checks.number("threshold", threshold, finite=True)
-    points, thinning = fit(with_choice(rows, list(keys.values()), at), keys, len(drawn))
+    points, thinning = fit(with_choice(rows, list(keys.values()), at), keys, drawn)
     several = len(drawn) > 1
     points = long(points, keys, drawn)
     if several:

@@ -277,12 +277,15 @@ def say_values(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
     """Say which values of the label and of decisions count, where there are others than two."""
     schema = frame.collect_schema()
     name, _, value = (getattr(options, "selected", None) or "").partition("=")
-    chosen = [(name, value, "not selected")] if value and name in schema else []
+    chosen = [(name, value, "not selected")] if value else []
     label, positive = (getattr(options, each, None) for each in ("label", "pos_label"))
-    if label in schema and positive is not None:
+    if label is not None and positive is not None:
         chosen.append((label, positive, "not positive"))
     sentences = []
     for column, text, other in chosen:
+        # Numbers have one spelling, and are no words for an outcome.
+        if not isinstance(schema.get(column), (pl.String, pl.Categorical, pl.Enum)):
+            continue
         sentences += describe_values(column, text, count_values(frame, column), other)
     return sentences
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -198,7 +199,8 @@ def _show_audit(result: Audit, options: argparse.Namespace) -> None:
     for each in written:
         results.save(each, result.save)
     if "-" not in [each.output for each in written]:
-        text = in_text(result, screen_of(options, SEGMENTS))
+        on_terminal = sys.stdout is not None and sys.stdout.isatty()
+        text = in_text(result, screen_of(options, SEGMENTS if on_terminal else None))
         results.say(f"{text}\n", options)
     for each in written:
         results.say_written(each)
@@ -464,7 +466,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
     given |= {"smooth": True} if options.smooth else {}
     plans = [source.function("calibration_curve")(**given)]
     if not options.output or options.suffix in results.PAGES:
-        plans.append(source.function("calibration_summary")(**limits))
+        plans.append(source.function("calibration_summary")(**limits, clip=options.clip))
         if not isinstance(options.level, Looks):
             plans.append(source.function("calibration_test")(**limits))
     table, *others = collect_all(plans)
@@ -474,7 +476,9 @@ def run_calibrate(options: argparse.Namespace) -> None:
     ranges = tables.of_ranges(others[1], options.level) if others[1:] else ""
     asked = _given(options, "output curve_bins strategy columns rows").values()
     binned = options.smooth or any(value is not None for value in asked)
-    shown = partial(tables.calibration_shown, table, slopes, ranges, binned=binned)
+    shown = partial(
+        tables.calibration_shown, table, slopes, ranges, binned=binned, clip=options.clip
+    )
     known = {"facet": source.facet, "level": options.level}
     results.show_table("calibration_chart", table, options, shown, **known)
 

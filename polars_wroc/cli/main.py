@@ -182,7 +182,7 @@ def _known() -> dict[str, dict[str, Any]]:
         "strategy": {"choices": get_args(Strategy)},
         **{name: {"action": "store_true"} for name in _SWITCHES},
         "kind": {"choices": [*CURVES], "default": "roc"},
-        **{name: {"type": float} for name in ("cost_fn", "cost_fp", "looks", "prevalence")},
+        **{name: {"type": float} for name in ("cost_fn", "cost_fp", "looks", "prevalence", "clip")},
     }
 
 

@@ -238,7 +238,7 @@ COMMANDS = {
     ),
     "calibrate": Command(
         calibration_curve,
-        f"{_ROWS} counts by curve_bins strategy smooth level {_DESIGN} {_OUTPUT}",
+        f"{_ROWS} counts by curve_bins strategy smooth clip level {_DESIGN} {_OUTPUT}",
         "whether scores are probabilities: observed rates in bins, and the calibration slope",
         f"FILE... {_COLUMNS}",
         "show the calibration of each sex in bins of equal weight",
@@ -296,9 +296,9 @@ GROUPS = {
     " common",
     TESTS: "",
     "Survey": "cluster strata fpc lonely replicate_weights",
-    "Output": "kind curve_bins strategy smooth max_points band cost_fn cost_fp diagnostics metrics"
-    " title note positive negative selected_word rejected_word source distribution_date audit_date"
-    " justification show columns rows output format progress",
+    "Output": "kind curve_bins strategy smooth clip max_points band cost_fn cost_fp diagnostics"
+    " metrics title note positive negative selected_word rejected_word source distribution_date"
+    " audit_date justification show columns rows output format progress",
 }
 # The name of the value, and what is said of an option.
 TEXTS = {
@@ -400,6 +400,8 @@ TEXTS = {
     "common": ": choose one threshold for all groups",
     "metrics": f"LIST: metrics such as tpr,lift, or all; default {','.join(DEFAULT_METRICS)}",
     "curve_bins": "N: bins of the curve, which are printed then; default 10",
+    "clip": "C: for the slope, take scores of 0 and 1, or closer to them than C, as C and 1 - C; "
+    "default they are left out",
     "smooth": ": add a smooth curve with its limits; not of counts",
     "strategy": ": bins of equal width, or of equal weight; default quantile, with a design or "
     "--looks uniform",

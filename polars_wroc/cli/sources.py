@@ -29,7 +29,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.namespaces import Counts
-from polars_wroc.queries import collect, message_of
+from polars_wroc.queries import CheckError, collect
 from polars_wroc.rows import RowsError
 
 # Errors that a file may have caused.
@@ -146,9 +146,11 @@ def merged(options: argparse.Namespace) -> CountTable:
 
 def describe(error: Exception, options: argparse.Namespace) -> str:
     """Describe an error, and name the one of several files that caused it, if any."""
-    said = message_of(error) or first_line(error)
+    said = str(error) if isinstance(error, CheckError) else first_line(error)
     try:
         files = sources.each_file(options.files)
+        if "more fields than defined" in str(error) and (found := sources.find_ragged_line(files)):
+            return found
         if not options.counts:
             sources.format_of(files)
         return (_blame(files, options, error) if len(files) > 1 else None) or said
@@ -209,8 +211,9 @@ def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | N
     try:
         checked.collect()
     except ERRORS as error:
-        sentence = message_of(error)
-        return f"{sentence}, in {file}" if sentence else sources.unreadable([file], error)
+        if isinstance(error, CheckError):
+            return f"{error}, in {file}"
+        return sources.unreadable([file], error)
     return None
 
 

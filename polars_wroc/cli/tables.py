@@ -136,7 +136,7 @@ def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
     return " ".join(sentences) or None
 
 
-def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
+def of_calibration(slopes: pl.DataFrame, keys: Sequence[str], clip: float | None = None) -> str:
     """Say which scores are too high or too low, and of which the slope is not 1."""
     low, high = pl.col("calibration_slope_low"), pl.col("calibration_slope_high")
     said = {
@@ -160,11 +160,11 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
         sentences.append(alone if unknown.height == slopes.height else both)
     elif keys:
         sentences.append("Limits are not adjusted for the number of groups.")
-    return " ".join([*sentences, *_of_slopes_left_open(slopes, unknown, keys)])
+    return " ".join([*sentences, *_of_slopes_left_open(slopes, unknown, keys, clip)])
 
 
 def _of_slopes_left_open(
-    slopes: pl.DataFrame, unknown: pl.DataFrame, keys: Sequence[str]
+    slopes: pl.DataFrame, unknown: pl.DataFrame, keys: Sequence[str], clip: float | None
 ) -> list[str]:
     """Say which slopes are unknown, and how many rows are in no slope."""
     sentences = []
@@ -177,7 +177,11 @@ def _of_slopes_left_open(
     extreme, impossible = slopes.select(pl.col("n_extreme", "n_impossible").sum()).row(0)
     if extreme:
         rows = many(extreme, "row")
-        sentences.append(f"Slopes are without {rows} with a score of 0 or 1.")
+        if clip is None:
+            sentences.append(f"Slopes are without {rows} with a score of 0 or 1.")
+        else:
+            taken = f"{clip:g} or {1 - clip:g}"
+            sentences.append(f"Slopes take {rows} with a score of 0 or 1 as {taken}.")
     if impossible:
         sentences.append(
             f"{many(impossible, 'row')} came out against a score of 0 or 1, which no slope can "
@@ -386,7 +390,12 @@ def decisions_shown(table: pl.DataFrame) -> list[Shown]:
 
 
 def calibration_shown(
-    curve: pl.DataFrame, slopes: pl.DataFrame, ranges: str, *, binned: bool
+    curve: pl.DataFrame,
+    slopes: pl.DataFrame,
+    ranges: str,
+    *,
+    binned: bool,
+    clip: float | None = None,
 ) -> list[Shown]:
     """Show the calibration of each group, what is known of ranges, then curves if ``binned``."""
     keys = _before(slopes, "mean_calibration_error")
@@ -401,7 +410,7 @@ def calibration_shown(
         *("mean_score", "observed_rate"),
         pl.col("calibration_intercept").alias("intercept"),
     ]
-    verdict = f"{of_calibration(slopes, keys)} {ranges}"
+    verdict = f"{of_calibration(slopes, keys, clip)} {ranges}"
     first = _shown("calibration slopes", slopes, columns, keys, 5, verdict)
     columns = [
         _limits(curve, "score_min", "score_max", "scores"),

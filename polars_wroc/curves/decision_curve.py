@@ -18,7 +18,6 @@ from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import require_all_probabilities, require_probabilities
 from polars_wroc.queries import FrameT
-from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import (
     Columns,
     Rows,
@@ -31,13 +30,11 @@ from polars_wroc.rows import (
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.net_benefit import (
-    contrast_rates,
-    contrast_shares,
     estimate_standardized,
 )
 from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.cells import split_segments, sum_cells_at, sum_cells_at_each
-from polars_wroc.thresholds.limits import DecidedRows, measure_metrics
+from polars_wroc.thresholds.limits import DecidedRows, limit_net_benefit, measure_metrics
 from polars_wroc.thresholds.registry import RATES
 
 _COLUMNS = (
@@ -220,7 +217,7 @@ def _measure_points(decided: DecidedRows, level: Level) -> dict[str, Array]:
     values = measure_metrics(decided, ["selection_rate", "prevalence", "net_benefit"])
     net, prevalence = values["net_benefit"], values["prevalence"]
     net_of_all = prevalence - odds * (1 - prevalence)
-    limits = _limit_net_benefit(decided, odds, level)
+    limits = limit_net_benefit(decided, level)
     if decided.prevalence is None:
         standardized_limits = _limit_standardized(decided, odds, level)
     else:
@@ -236,29 +233,6 @@ def _measure_points(decided: DecidedRows, level: Level) -> dict[str, Array]:
         "standardized_net_benefit_high": standardized_limits.high,
         "interventions_avoided": np.where(odds > 0, (net - net_of_all) / odds, np.nan),
     }
-
-
-def _limit_net_benefit(decided: DecidedRows, odds: Array, level: Level) -> Limits:
-    """Return limits from those of both shares of all rows, or in a population of both rates."""
-    wholes: tuple[Sequence[str], Sequence[str]] = CELLS, CELLS
-    if decided.prevalence is not None:
-        wholes = RATES["tpr"].cells, RATES["fpr"].cells
-    tp, fp = (
-        decided.cells.rate((cell,), [each for each in whole if each != cell], decided.units)
-        for cell, whole in zip(_SELECTED, wholes, strict=True)
-    )
-    covariance = None
-    if decided.units is not None:
-        influences = [
-            decided.cells.influence(decided.units, (cell,), whole)
-            for cell, whole in zip(_SELECTED, wholes, strict=True)
-        ]
-        covariance = decided.units.covariance(*influences)
-    if decided.prevalence is None:
-        contrast = contrast_shares(tp, fp, odds, covariance)
-    else:
-        contrast = contrast_rates(tp, fp, odds, decided.prevalence, covariance)
-    return contrast.limits(level.quantile(contrast.own.df), level.quantile(contrast.other.df))
 
 
 def _limit_standardized(decided: DecidedRows, odds: Array, level: Level) -> Limits:

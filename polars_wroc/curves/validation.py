@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array
@@ -47,6 +48,8 @@ from polars_wroc.stats.levels import Level
 from polars_wroc.stats.means import Mean, relative_brier, relative_brier_slopes
 from polars_wroc.steps import SegmentRows, descend
 
+# Why a measure is null.
+EXTREME_SCORES, UNDEFINED = "scores of 0 or 1", "undefined"
 _TYPES: Mapping[str, Any] = {
     "measure": pl.String,
     "threshold": pl.Float64,
@@ -54,6 +57,7 @@ _TYPES: Mapping[str, Any] = {
     "value_low": pl.Float64,
     "value_high": pl.Float64,
     "n": pl.Int64,
+    "reason": pl.String,
 }
 _THRESHOLDS = (0.1, 0.2, 0.3)
 # Measures after the losses, which have the names of columns of `calibration_summary`.
@@ -104,7 +108,9 @@ def validate(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), measure and threshold. After the ``by`` columns (and
         ``model``) come ``measure`` (String), ``threshold`` (Float64, null but of a net benefit),
-        ``value, value_low, value_high`` (Float64) and ``n`` (Int64), the rows that are not missing.
+        ``value, value_low, value_high`` (Float64), ``n`` (Int64), the rows that are not missing,
+        and ``reason`` (String): why the value is null, "scores of 0 or 1" where these left too few
+        to a slope, else "undefined".
         The measures are, in this order:
 
         - ``n`` and ``events``, the numbers of rows and of positives (no limits); ``prevalence``;
@@ -208,7 +214,8 @@ def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
             found = _measure_segments(part_rows, descend(part), precision, level, plan)
             yield found._replace(segment=found.segment + first)
 
-    return tabulate_models(rows, columns, measure)
+    table = tabulate_models(rows, columns, measure)
+    return table.with_columns(pl.when(pl.col("reason") != "").then("reason").alias("reason"))
 
 
 def _measure_segments(
@@ -236,8 +243,21 @@ def _measure_segments(
         "value_low": np.concatenate([each.low for each in measures]),
         "value_high": np.concatenate([each.high for each in measures]),
         "n": np.tile(calibration["n"], len(measures)),
+        "reason": _find_reasons(measures, calibration),
     }
     return SegmentColumns(np.tile(np.arange(number), len(measures)), columns)
+
+
+def _find_reasons(measures: Sequence[_Measure], calibration: Mapping[str, Any]) -> NDArray[Any]:
+    """Return why the slope, or another measure, is unknown; no text where it is known."""
+    extreme = np.asarray(calibration["n_extreme"], float) > 0
+    reasons: list[str] = []
+    for each in measures:
+        for value, some in zip(each.value, extreme, strict=True):
+            is_fitted = each.name in ("calibration_slope", "calibration_intercept")
+            why = EXTREME_SCORES if is_fitted and some else UNDEFINED
+            reasons.append(why if np.isnan(value) else "")
+    return np.array(reasons, dtype=str)
 
 
 def _without_limits(name: str, value: Array) -> _Measure:

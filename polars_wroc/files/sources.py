@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import stat
@@ -148,6 +149,23 @@ def unreadable(sources: Sequence[str], error: Exception) -> str:
     """Return the message that files cannot be read."""
     found = f"{listed(sources)}: {without_credentials(first_line(error))}"
     return f"`files` must be readable; found {found}"
+
+
+def find_ragged_line(files: Sequence[str]) -> str | None:
+    """Say which line of local CSV files has more fields than the header; None if none has."""
+    for file in files:
+        if is_address(file) or _suffix(file) != ".csv":
+            continue
+        with Path(_local(file)).open(encoding="utf-8", errors="replace", newline="") as text:
+            lines = csv.reader(text)
+            width = len(next(lines, []))
+            for fields in lines:
+                if len(fields) > width:
+                    return (
+                        f"`files` must have no more fields in a line than names in the header; "
+                        f"{_shown(file)} has {len(fields)} for {width} in line {lines.line_num}"
+                    )
+    return None
 
 
 def store_row_counts(sources: Sequence[str]) -> bool:

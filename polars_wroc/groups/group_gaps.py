@@ -244,8 +244,8 @@ def group_gaps(
     gap is ``"equivalent"`` if two one-sided tests at that level reject that it is as large as the
     margin in either direction [3]_: the interval at a confidence of 1 minus twice that level lies
     inside the margin. Otherwise it is ``"different"`` if its adjusted p-value is at most
-    ``1 - level``, else ``"inconclusive"``, as is any gap with fewer than ``min_rows``. Where scores are binned,
-    intervals are wider by what the bins leave open. The detectable gap is that of one such
+    ``1 - level``, else ``"inconclusive"``, as is any gap with fewer than ``min_rows``. Where scores
+    are binned, intervals are wider by what the bins leave open. The detectable gap is that of one such
     two-sided test; to ``"overall"`` it is shrunk like the gap.
 
     Strata have the weights ``u * v / (u + v)``: of the weights u and v of the group and its
@@ -468,7 +468,8 @@ def in_order(
 def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:
     """Return the segment with the highest AUC as reference, and of how many it was picked.
 
-    Candidates have enough rows of both classes; of equal AUCs the first is the best.
+    Candidates have enough rows of both classes. As for the highest rate, ties go to the heavier
+    segment, then to the first.
     """
     assert segments.aucs is not None
     is_candidate = (segments.rows >= min_rows).all(axis=0)
@@ -476,8 +477,9 @@ def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:
     number = int((~np.isnan(aucs)).sum())
     if number == 0:
         return Reference(-1), 0
-    best = np.flatnonzero(aucs >= np.nanmax(aucs) - _ROUNDING)[0]
-    return Reference(int(best)), number
+    is_best = aucs >= np.nanmax(aucs) - _ROUNDING
+    weight = segments.aucs.weight.sum(axis=0)
+    return Reference(int(np.argmax(np.where(is_best, weight, -1.0)))), number
 
 
 def find_decisions(

@@ -248,7 +248,7 @@ def impact_ratios(
     │ ---     ┆ --- ┆ ---   ┆ ---    ┆ ---     ┆ ---             ┆ ---                 │
     │ str     ┆ i64 ┆ f64   ┆ f64    ┆ f64     ┆ str             ┆ str                 │
     ╞═════════╪═════╪═══════╪════════╪═════════╪═════════════════╪═════════════════════╡
-    │ f       ┆ 8   ┆ 0.25  ┆ 0.3125 ┆ 0.0392  ┆ too little data ┆ null                │
+    │ f       ┆ 8   ┆ 0.25  ┆ 0.3125 ┆ 0.0392  ┆ inconclusive    ┆ null                │
     │ m       ┆ 10  ┆ 0.8   ┆ 1.0    ┆ null    ┆ null            ┆ the reference       │
     │ null    ┆ 2   ┆ 0.5   ┆ null   ┆ null    ┆ null            ┆ an unknown category │
     └─────────┴─────┴───────┴────────┴─────────┴─────────────────┴─────────────────────┘
@@ -492,6 +492,7 @@ def _find_reasons(
         (~pairs.is_known, UNKNOWN_REASON),
         (~pairs.can_be_compared, small_share(rules.min_share)),
         (~pairs.are_tested, THE_REFERENCE),
+        (np.isnan(columns["value"]), UNDEFINED),
         (verdict == "", pairs.same_decision or UNDEFINED),
         (~pairs.enough, few_rows(rules.min_rows)),
         (no_limits, NO_VARIANCE),

@@ -229,8 +229,8 @@ def release_check(
     │ ---    ┆ ---   ┆ ---   ┆ ---     ┆ ---             │
     │ str    ┆ f64   ┆ f64   ┆ f64     ┆ str             │
     ╞════════╪═══════╪═══════╪═════════╪═════════════════╡
-    │ auc    ┆ 0.875 ┆ 0.167 ┆ -0.438  ┆ too little data │
-    │ tpr    ┆ 1.0   ┆ 0.5   ┆ -0.102  ┆ too little data │
+    │ auc    ┆ 0.875 ┆ 0.167 ┆ -0.438  ┆ inconclusive    │
+    │ tpr    ┆ 1.0   ┆ 0.5   ┆ -0.102  ┆ inconclusive    │
     └────────┴───────┴───────┴─────────┴─────────────────┘
     """
     least = checks.whole_number("min_rows", min_rows, low=0)

@@ -406,7 +406,12 @@ def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.Dat
     number = (adjusted.is_not_null() & ~is_repeat).sum().over(is_impact)
     # All rows of an attribute are in its selection rates.
     selectable = pl.col("n").filter(pl.col("metric") == _SELECTION_RATE)
-    total = selectable.sum().over("attribute", MODEL)
+    # Those of an audit are in a row of their own, also where segments are left out.
+    of_all_rows = pl.col("attribute") == OVERALL
+    overall = (
+        pl.col("n").filter(of_all_rows, pl.col("metric") == _SELECTION_RATE).first().over(MODEL)
+    )
+    total = pl.coalesce(overall, selectable.sum().over("attribute", MODEL))
     table = table.with_columns(
         own_tests=pl.when(several).then(number).otherwise(1),
         total=pl.when(total > 0).then(total / pl.col("n")).cast(pl.Float64),

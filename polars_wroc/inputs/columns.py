@@ -25,7 +25,7 @@ import polars as pl
 
 from polars_wroc.checks import shown
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.queries import MARK, raise_at_collect, unless_mixed
+from polars_wroc.queries import raise_at_collect, unless_mixed
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
 BAND_COLUMNS = ("tpr_low", "tpr_high")
@@ -420,7 +420,7 @@ def valid_weights(weight: Typed, *, frequency: bool = False) -> pl.Expr:
 def _checked(value: pl.Expr, bad: pl.Expr, rule: str, typed: Typed) -> pl.Expr:
     """Return the value where it is valid, and raise at collect where it is not."""
     found = pl.when(bad).then(value).cast(pl.String)
-    message = pl.lit(f"{MARK}{rule}; {typed.shown} holds ") + found
+    message = pl.lit(f"{rule}; {typed.shown} holds ") + found
     return raise_at_collect(message).fill_null(value)
 
 

@@ -116,7 +116,7 @@ def count_rows(segments: SegmentRows) -> dict[str, Array]:
     """
     n = np.ones(len(segments.score)) if segments.counts is None else segments.counts.n
     is_positive = segments.weight > 0
-    is_zero, is_one = segments.score == 0, segments.score == 1
+    is_zero, is_one = segments.score <= 0, segments.score >= 1
     impossible = (is_zero & is_positive) | (is_one & ~is_positive)
     return {
         "n": segments.total(n),

@@ -11,6 +11,7 @@ from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs.columns import SCORE, score_column
 from polars_wroc.inputs.frames import precision
+from polars_wroc.queries import ROUNDING
 from polars_wroc.rows import Columns, Rows, Sampling, replicate_rows
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums, standardize
@@ -136,8 +137,8 @@ ROW_LOSSES: dict[str, Callable[[Array, Mask, float], Array]] = {
 
 
 def require_probabilities(score: Array, argument: str = "score") -> None:
-    """Raise for a score that is no probability; one of NaN is missing."""
-    invalid = score[(score < 0) | (score > 1)]
+    """Raise for a score that is no probability but for rounding; one of NaN is missing."""
+    invalid = score[(score < -ROUNDING) | (score > 1 + ROUNDING)]
     if len(invalid):
         checks.reject(argument, "be a probability, from 0 to 1", invalid[0])
 

@@ -12,6 +12,7 @@ from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, sum_in_units
 from polars_wroc.metrics.paired_aucs import place_scores
+from polars_wroc.queries import ROUNDING
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows, Sampling
 from polars_wroc.stats.designs import Influence, SamplingUnits
@@ -44,7 +45,7 @@ class PairedRows:
         found = []
         for model, precision in zip((OLD, NEW), self.precisions, strict=True):
             score = self.rows.scores[model]
-            invalid = np.flatnonzero(complete & ~((score >= 0) & (score <= 1)))
+            invalid = np.flatnonzero(complete & ~((score >= -ROUNDING) & (score <= 1 + ROUNDING)))
             if len(invalid):
                 checks.reject(model, "be a probability, from 0 to 1", score[invalid[0]])
             found.append(ROW_LOSSES[name](score, positive, precision))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,6 +14,7 @@ from polars_wroc.stats.delta import CellFunction, evaluate
 from polars_wroc.stats.designs import SamplingUnits
 from polars_wroc.stats.estimates import Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level
+from polars_wroc.stats.net_benefit import contrast_rates, contrast_shares
 from polars_wroc.stats.populations import LimitedRate, mixture_limits, predictive_limits
 from polars_wroc.thresholds.cells import Cells
 from polars_wroc.thresholds.registry import (
@@ -121,7 +122,8 @@ def limit_metrics(
 ) -> dict[str, Limits]:
     """Return the confidence limits of metrics, given their values.
 
-    Rates have Wilson's limits, the others those of the delta method.
+    Rates have Wilson's limits, the net benefit those of a difference of two shares, and the others
+    those of the delta method.
     """
     rates = [RATES[name] for name in values if name in RATES]
     others = [THRESHOLD_METRICS[name] for name in values if name not in RATES]
@@ -132,11 +134,43 @@ def limit_metrics(
     # The quantile is that of all rows, whatever the metric.
     quantile: Array | None = None
     for metric in others:
+        # Thresholds that are chosen honestly have cells of several ones.
+        if metric.name in _OWN_LIMITS and decided.honest is None:
+            limits[metric.name] = _OWN_LIMITS[metric.name](decided, level)
+            continue
         estimate = _estimate_function(decided, metric, values[metric.name])
         if quantile is None:
             quantile = _quantile_of_rows(decided, level, estimate.df)
         limits[metric.name] = estimate.limits(quantile)
     return limits
+
+
+def limit_net_benefit(decided: DecidedRows, level: Level) -> Limits:
+    """Return limits from those of both shares of all rows, or in a population of both rates."""
+    odds = decided.threshold / (1 - decided.threshold)
+    wholes: tuple[Sequence[str], Sequence[str]] = CELLS, CELLS
+    if decided.prevalence is not None:
+        wholes = RATES["tpr"].cells, RATES["fpr"].cells
+    tp, fp = (
+        decided.cells.rate((cell,), [each for each in whole if each != cell], decided.units)
+        for cell, whole in zip(("tp", "fp"), wholes, strict=True)
+    )
+    covariance = None
+    if decided.units is not None:
+        influences = [
+            decided.cells.influence(decided.units, (cell,), whole)
+            for cell, whole in zip(("tp", "fp"), wholes, strict=True)
+        ]
+        covariance = decided.units.covariance(*influences)
+    if decided.prevalence is None:
+        contrast = contrast_shares(tp, fp, odds, covariance)
+    else:
+        contrast = contrast_rates(tp, fp, odds, decided.prevalence, covariance)
+    return contrast.limits(level.quantile(contrast.own.df), level.quantile(contrast.other.df))
+
+
+# Metrics that are no rates and have limits of their own.
+_OWN_LIMITS: dict[str, Callable[[DecidedRows, Level], Limits]] = {"net_benefit": limit_net_benefit}
 
 
 def estimate_rate(decided: DecidedRows, rate: RateMetric) -> Wilson:

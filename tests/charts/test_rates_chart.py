@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from drawings import drawn, scored, shown_texts, tooltip_fields
@@ -189,3 +190,24 @@ def test_tables_that_are_refused() -> None:
     many = table_of(3_000, groups=400, threshold=[0.5])
     with pytest.raises(ValueError, match=r"^`metrics` must hold at most 312 curves to be drawn"):
         wroc.rates_chart(many)
+
+
+def test_the_precision_of_the_few_highest_scores_is_drawn() -> None:
+    random = np.random.default_rng(0)
+    score = random.beta(1, 8, 30_000)
+    frame = pl.DataFrame(
+        {"y": random.random(30_000) < score, "s": score, "g": random.choice([*"ABCDE"], 30_000)}
+    )
+    table = wroc.threshold_metrics(frame, "y", "s", by="g")
+    points = pl.DataFrame(drawn(wroc.rates_chart(table, rates="ppv")), infer_schema_length=None)
+    whole = table.filter(pl.col("threshold").is_finite()).select("g", "threshold", "ppv")
+    for group in "ABCDE":
+        own = points.filter(pl.col("__group1") == group).sort("threshold")
+        of_table = whole.filter(g=group).sort("threshold")
+        # Each threshold has the value of the next point that is drawn.
+        steps = of_table.join_asof(
+            own.select(pl.col("threshold") + 1e-5, "__value"), on="threshold", strategy="forward"
+        )
+        off = (steps["ppv"] - steps["__value"]).abs().max()
+        assert isinstance(off, float)
+        assert off < 0.1

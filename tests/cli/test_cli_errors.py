@@ -122,7 +122,7 @@ FILES: dict[str, tuple[str, Callable[[Path], bytes], str]] = {
     "empty csv": ("x.csv", lambda _: b"", "FILE must be readable; found x.csv: empty CSV"),
     "header only": ("x.csv", lambda _: b"y,s,g\n", "FILE must hold rows; found none in x.csv"),
     "junk csv": ("x.csv", lambda _: bytes(range(256)) * 4, ""),
-    "ragged csv": ("x.csv", lambda _: b"y,s,g\n1,2,a\n1,2,3,4,5\n", "more fields than defined"),
+    "ragged csv": ("x.csv", lambda _: b"y,s,g\n1,2,a\n1,2,3,4,5\n", "x.csv has 5 for 3 in line 3"),
     "late text": ("x.csv", lambda _: b"y,s,g\n" + b"1,2,a\n" * 999 + b"0,high,b\n", "'s'"),
     "junk arrow": ("x.arrow", lambda _: b"junk" * 40, "FILE must be readable; found x.arrow: "),
     "junk ndjson": ("x.ndjson", lambda _: b"{nope\n", "FILE must be readable; found x.ndjson: "),
@@ -180,7 +180,7 @@ ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
         "come with --pos-label; column 'y' holds 2.0, in bad.parquet",
     ),
     "late text": ("bad.csv", save_lines("0,high,b"), UNREADABLE),
-    "ragged": ("bad.csv", save_lines("0,1.5,b,c,d"), UNREADABLE),
+    "ragged": ("bad.csv", save_lines("0,1.5,b,c,d"), "bad.csv has 5 for 3 in line 1001"),
     "other header": (
         "bad.csv",
         lambda _, path: path.write_text("y,s\n1,2.5\n"),

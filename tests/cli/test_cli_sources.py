@@ -399,7 +399,7 @@ def test_a_positive_label_that_no_row_has(
     elif command == "curve" and output in ([], ["-o", "-"]):
         output = ["-o", "x.html"]
     call = [command, "a.parquet", "b.parquet", *COLUMNS, *by, "--pos-label", "7", *output]
-    said = "--pos-label must be the label of a row with a score and a weight; found none with '7'"
+    said = "--pos-label must be the label of a row with a score and a weight; found none with 7"
     assert_refused(capsys, call, said)
     assert not [*Path().glob("x.*")]
 

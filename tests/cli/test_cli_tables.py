@@ -555,3 +555,21 @@ def test_an_unknown_slope_is_said_and_rows_that_are_in_none_are_counted(
     assert "Slopes are without 2 rows with a score of 0 or 1. 1 row came out against" in printed
     alone = "O:E (observed to expected positives) is not shown to differ from 1."
     assert f"{alone} The slope is unknown: it needs scores between" in printed
+
+
+def test_slopes_leave_out_or_clip_scores_of_0_and_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random = np.random.default_rng(0)
+    score = random.random(500)
+    positive = random.random(500) < score
+    score[0] = 1.0
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame({"y": positive, "s": score}).write_parquet(path)
+    command = ["calibrate", str(path), "--label", "y", "--score", "s"]
+    for options, said in (
+        ([], "Slopes are without 1 row"),
+        (["--clip", "0.01"], "as 0.01 or 0.99"),
+    ):
+        assert main([*command, *options]) == 0
+        assert said in capsys.readouterr().out.replace("\n", " ")

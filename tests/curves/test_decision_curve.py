@@ -304,3 +304,16 @@ def test_errors() -> None:
         wroc.decision_curve(frame, "y", "s", level=2)
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'net_benefit'"):
         wroc.decision_curve(frame.rename({"g": "net_benefit"}), "y", "s", by="net_benefit")
+
+
+@pytest.mark.parametrize("given", [{}, {"prevalence": 0.2}])
+def test_the_net_benefit_has_the_limits_of_threshold_metrics(given: dict[str, Any]) -> None:
+    random = np.random.default_rng(11)
+    score = random.random(400)
+    frame = pl.DataFrame({"y": random.random(400) < score, "s": score})
+    thresholds, names = [0.2, 0.5], ["net_benefit", "net_benefit_low", "net_benefit_high"]
+    curve = wroc.decision_curve(frame, "y", "s", thresholds=thresholds, **given)
+    table = wroc.threshold_metrics(
+        frame, "y", "s", threshold=thresholds, metrics=["net_benefit"], **given
+    )
+    assert_frame_equal(curve.select(names), table.sort("threshold").select(names))

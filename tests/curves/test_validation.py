@@ -40,7 +40,7 @@ def test_rows_are_those_of_other_functions() -> None:
     frame = frame_of()
     options: dict[str, Any] = {"weight": "w", "by": "g", "level": 0.9}
     found = wroc.validate(frame, "y", "s", thresholds=[0.4, 0.2], smooth=False, **options)
-    assert found.columns == ["g", "measure", "threshold", *VALUES, "n"]
+    assert found.columns == ["g", "measure", "threshold", *VALUES, "n", "reason"]
     assert found["measure"].n_unique() == 12
     given = wroc.summary(frame, "y", "s", **options)
     calibration = wroc.calibration_summary(frame, "y", "s", **options)
@@ -227,3 +227,17 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         wroc.validate(frame_of(), "y", "s", **options)
+
+
+@pytest.mark.parametrize(
+    ("scores", "reason"),
+    [([0.0, 1.0] * 30, "scores of 0 or 1"), ([0.4, 0.6] * 30, "undefined")],
+)
+def test_an_unknown_slope_has_a_reason(scores: list[float], reason: str) -> None:
+    frame = pl.DataFrame({"y": [0, 1] * 30, "p": scores, "g": [*"ab"] * 15 + [*"ba"] * 15})
+    table = wroc.validate(frame, "y", "p", smooth=False)
+    (slope,) = table.filter(measure="calibration_slope").to_dicts()
+    assert (slope["value"], slope["reason"]) == (None, reason)
+    assert table.filter(measure="auc")["reason"].to_list() == [None]
+    said = wroc.audit(frame.with_columns(g=pl.int_range(60) // 2 % 2), "y", "p", attributes="g")
+    assert "The slope of the score is unknown" in said.verdict

@@ -20,6 +20,7 @@ from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, METRICS
 VERDICTS = {"different", "equivalent", "inconclusive"}
 REASONS = {
     *("undefined", "no variance", "the reference", "no reference shown"),
+    *("nobody is selected", "everybody is selected"),
     *("an unknown category", "share below 20%", "fewer than 9 rows", "few effective events"),
 }
 WAYS: dict[str, dict[str, Any]] = {

@@ -181,7 +181,7 @@ def test_unchanged_decisions_are_no_proof() -> None:
     found = row(check(rows, threshold=0.5), "accuracy")
     limits = [found["gap_low"], found["gap_high"]]
     assert limits == pytest.approx([-0.0713475991, 0.0713475991], abs=1e-10)
-    assert (found["verdict"], found["reason"]) == ("inconclusive", "no decision changed")
+    assert (found["verdict"], found["reason"]) == ("inconclusive", "everybody is selected")
 
 
 def replicated(rows: pl.DataFrame) -> tuple[pl.DataFrame, wroc.ReplicateWeights]:

@@ -318,3 +318,23 @@ def test_a_margin_is_that_of_a_release() -> None:
     gaps = wroc.group_gaps(halves, "y", "new", attributes="g", threshold=0.5)
     with pytest.raises(ValueError, match=r"^`table` must come from `release_check` for `no_worse"):
         wroc.rows_needed(gaps, no_worse_by=0.01)
+
+
+def test_segments_that_are_left_out_count_in_the_total() -> None:
+    random = np.random.default_rng(7)
+    frame = pl.DataFrame(
+        {
+            "y": random.integers(0, 2, 800),
+            "p": random.random(800),
+            "g": random.choice([*"abcd"], 800, p=[0.5, 0.3, 0.17, 0.03]),
+        }
+    )
+    given: dict[str, Any] = {"attributes": "g", "threshold": 0.5, "favorable": "selected"}
+    whole, some = (wroc.audit(frame, "y", "p", **given, min_cell=cell).table for cell in (None, 20))
+    assert set(some["segment"]) < set(whole["segment"])
+    needed = [wroc.rows_needed(table, equivalent_within=0.05, tests=1) for table in (whole, some)]
+    keys = ["attribute", "segment", "metric"]
+    both = needed[1].join(needed[0], on=keys, suffix="_whole")
+    assert both["needed_total"].to_list() == both["needed_total_whole"].to_list()
+    known = both.drop_nulls("needed_reference")
+    assert (known["needed_reference"] <= known["needed_total"]).all()

@@ -277,7 +277,6 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, str]] = {
         ValueError,
         "^`label` must be given for auc; found None$",
     ),
-    "metrics of a label": ({"metrics": None}, ValueError, "^`label` must be given for auc"),
     "a reference by the AUC": (
         {"reference": "best"},
         ValueError,

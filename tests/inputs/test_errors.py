@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 from conftest import INVALID_VALUES
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
+from polars.testing import assert_frame_equal
 from sweeps import sweep
 from wide_tables import by_attributes
 
 import polars_wroc as wroc
 from polars_wroc.charts.options import save_chart
-from polars_wroc.queries import MARK, message_of
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Call: TypeAlias = Callable[[Any], Any]
@@ -531,6 +531,9 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("threshold_metrics", "per_group"): lambda flag: UNTYPED.threshold_metrics(
         DATA, "y", "s", threshold=wroc.rules.max_fpr(0.1), per_group=flag
     ),
+    ("audit_changes", "different_settings"): lambda flag: UNTYPED.audit_changes(
+        wroc.audit(DATA, "y", "s", attributes="g"), "none.json", different_settings=flag
+    ),
     ("audit_changes", "different_rows"): lambda flag: UNTYPED.audit_changes(
         wroc.audit(DATA, "y", "s", attributes="g"), "none.json", different_rows=flag
     ),
@@ -584,11 +587,38 @@ def test_messages_have_the_whole_name_of_a_column() -> None:
         wroc.summary(rows, "y", "s", weight='a "net" weight')
 
 
-def test_messages_in_the_plan_of_another_error_are_not_its_message() -> None:
-    plan = f'cannot add\n\nSELECT [when(x).then("{MARK}`label` must be 0").strict_cast(Float64)]'
-    assert message_of(InvalidOperationError(plan)) is None
-    failed = f'conversion failed for 2 values: ["{MARK}`label` must be 0", "{MARK}`label`"]'
-    assert message_of(InvalidOperationError(failed)) == "`label` must be 0"
+EXPRESSIONS: dict[str, Callable[[], pl.Expr]] = {
+    "brier": lambda: wroc.brier_score("y", "p"),
+    "log loss": lambda: wroc.log_loss("y", "p"),
+    "weight": lambda: wroc.roc_auc("y", "s", weight="w"),
+    "matrix": lambda: wroc.confusion_matrix("y", "s", threshold=0.5, weight="w"),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_an_expression_fails_in_one_sentence(name: str, engine: Any, *, grouped: bool) -> None:
+    rows = pl.LazyFrame(
+        {"y": [0, 1] * 20, "p": [0.1, 1.5] * 20, "w": [-1.0, 1.0] * 20, "g": [1, 2] * 20}
+    ).with_columns(s=pl.col("p") / 2)
+    value = EXPRESSIONS[name]()
+    plan = rows.group_by("g").agg(value) if grouped else rows.select(value)
+    with pytest.raises(ValueError, match=r"`(score|weight)` must be") as caught:
+        plan.collect(engine=engine)
+    assert len(str(caught.value)) < 100
+    assert "\n" not in str(caught.value)
+    assert ("1.5" if name in ("brier", "log loss") else "'w'") in str(caught.value)
+
+
+@pytest.mark.parametrize("beyond", [1 + 2e-16, 1 + 1e-7, -1e-7])
+def test_probabilities_beyond_1_by_rounding_are_clipped(beyond: float) -> None:
+    rows = pl.DataFrame({"y": [0, 1, 1, 0] * 20, "p": [0.1, beyond, 0.7, 0.3] * 20})
+    clipped = rows.with_columns(pl.col("p").clip(0, 1))
+    for value in (wroc.brier_score("y", "p"), wroc.log_loss("y", "p")):
+        assert rows.select(value).equals(clipped.select(value))
+    for table in (wroc.calibration_summary, wroc.decision_curve, wroc.calibration_curve):
+        assert_frame_equal(table(rows, "y", "p"), table(clipped, "y", "p"), abs_tol=1e-6)
 
 
 @pytest.mark.parametrize("value", ["no", 0, 1.0, [False]])

@@ -214,8 +214,8 @@ def test_nothing_has_no_brier_score(frame: pl.DataFrame, engine: Engine) -> None
 @pytest.mark.parametrize(
     ("bad", "shown"),
     [
-        (-1e-9, "-1e-9"),
-        (1 + 1e-9, "1.000000001"),
+        (-1e-5, "-0.00001"),
+        (1 + 1e-5, "1.00001"),
         (7.0, "7.0"),
         (float("inf"), "inf"),
         (float("-inf"), "-inf"),
@@ -223,7 +223,7 @@ def test_nothing_has_no_brier_score(frame: pl.DataFrame, engine: Engine) -> None
 )
 def test_score_must_be_a_probability(bad: float, shown: str, engine: Engine) -> None:
     frame = pl.concat([sample(3), pl.DataFrame({"y": [True], "s": [bad], "w": [1e-3]})]).lazy()
-    message = f'`score` must be a probability, from 0 to 1; found {shown}"'
+    message = f"`score` must be a probability, from 0 to 1; found {shown}$"
     grouped = frame.group_by(pl.int_range(pl.len()) % 3).agg(BRIER)
     for plan in (frame.select(BRIER), grouped):
         with pytest.raises(InvalidOperationError, match=message):
