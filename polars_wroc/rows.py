@@ -280,6 +280,24 @@ class Rows:
         return Level.of(level)
 
 
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of several tables, without a design or bins, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    counts = [part.counts for part in parts if part.counts is not None]
+    selected = [part.selected for part in parts if part.selected is not None]
+    types = [part.score_types for part in parts]
+    return Rows(
+        pl.concat([part.keys for part in parts], how="vertical_relaxed"),
+        {model: np.concatenate([part.scores[model] for part in parts]) for model in first.scores},
+        np.concatenate([part.weight for part in parts]),
+        RowCounts(*map(np.concatenate, zip(*counts, strict=True))) if counts else None,
+        selected=np.concatenate(selected) if selected else None,
+        score_types=first.score_types if all(each == first.score_types for each in types) else {},
+    )
+
+
 def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]:
     """Return the rows of segments with their full weights, then with those of each replicate."""
     assert sample.replicates is not None
@@ -480,6 +498,20 @@ class Columns:
         names = {**self.names, MODEL: MODEL}
         return replace(self, names=names, models=[_ONE_MODEL], several=False)
 
+    def take_model(self, model: str) -> Columns:
+        """Return the columns of rows that were not counted with one of the scores alone."""
+        place = self.models.index(model)
+        own, first = score_column(place), score_column(0)
+        others = [name for name in self.arguments if name in _ROW_COLUMNS]
+        return replace(
+            self,
+            plan=self.plan.select(*self.keys, *others, pl.col(own).alias(first)),
+            models=[model],
+            several=False,
+            arguments={**self.arguments, first: self.arguments[own]},
+            score_types=self.score_types[place : place + 1],
+        )
+
     def rows(self, table: pl.DataFrame) -> Rows:
         """Check the values of the columns, and return them as arrays."""
         if self.with_unlabelled:
@@ -669,12 +701,30 @@ class Columns:
         return dict(zip(self.models, self.score_types, strict=False))
 
 
+def align_keys(tables: Sequence[Columns]) -> list[Columns]:
+    """Return the columns of tables with the same groups, whose keys are called as in the first."""
+    names = tables[0].names
+    keys = {name: key for key, name in names.items()}
+    return [
+        replace(
+            each,
+            plan=each.plan.rename({key: keys[name] for key, name in each.names.items()}),
+            names=names,
+        )
+        if each.names != names
+        else each
+        for each in tables
+    ]
+
+
 # Types of scores of fewer bits than those of Python's numbers.
 _FLOAT_TYPES: dict[type[pl.DataType], FloatType] = {
     pl.Float16: np.float16,
     pl.Float32: np.float32,
 }
 _REPLICATE = "__replicate_"
+# Columns of rows that are not keys or scores
+_ROW_COLUMNS = (LABEL, ROW_WEIGHT, SELECTED)
 _ONE_MODEL = "score"
 # The number of a row's score, in the order of the call.
 _MODEL_PLACE = "__model_place"
@@ -898,6 +948,13 @@ def _make_table(
     # Infinite and undefined numbers are expected: NaN means undefined.
     with np.errstate(all="ignore"):
         made = compute(columns.rows(table))
+    return name_columns(made, schema, key_names)
+
+
+def name_columns(
+    made: pl.DataFrame, schema: Mapping[str, Any], key_names: Mapping[str, str]
+) -> pl.DataFrame:
+    """Return the columns of a schema, given the names of the keys; NaN becomes null."""
     keys = {name: key for key, name in key_names.items() if key in made.columns}
     # A group may have the name of a column that is not in the result, such as the model.
     named = made.select(pl.col(keys.get(name, name)).alias(name) for name in schema)

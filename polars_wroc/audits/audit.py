@@ -59,8 +59,9 @@ from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, polars_frame, read_source
 from polars_wroc.inputs.rows import Rows as PlannedRows
 from polars_wroc.looks import Looks
-from polars_wroc.metrics.score_ranges import (
+from polars_wroc.metrics.parts import (
     Frames,
+    Part,
     division_of,
     one_of,
     read_parts,
@@ -68,6 +69,7 @@ from polars_wroc.metrics.score_ranges import (
 )
 from polars_wroc.rows import (
     Columns,
+    align_keys,
     check_level,
     find_score_type,
     read_columns,
@@ -172,20 +174,22 @@ class _Call:
             if in_bins:
                 return [read_counted(together(parts))]
         tables = self.frame if isinstance(self.frame, list) else [self.frame]
-        return [
-            read_columns(
-                table,
-                self.label,
-                self.score,
-                weight=self.weight,
-                by=self.attributes,
-                pos_label=self.pos_label,
-                design=self.design,
-                selected=self.selected,
-                argument="attributes",
-            )
-            for table in tables
-        ]
+        return align_keys(
+            [
+                read_columns(
+                    table,
+                    self.label,
+                    self.score,
+                    weight=self.weight,
+                    by=self.attributes,
+                    pos_label=self.pos_label,
+                    design=self.design,
+                    selected=self.selected,
+                    argument="attributes",
+                )
+                for table in tables
+            ]
+        )
 
     def read_parts(self) -> list[PlannedRows]:
         """Return plans of the rows of each table, which mark what is missing."""
@@ -210,7 +214,7 @@ class _Source:
     """The rows of an audit in memory, or plans of more rows than fit into it."""
 
     rows: AuditRows | None
-    parts: Sequence[PlannedRows]
+    parts: Sequence[Part]
     division: Division | None
 
     def measure(
@@ -237,7 +241,9 @@ def _read_source(
     try:
         return _Source(read_audit_rows(columns, plan.scores, division), [], division)
     except TooManyRowsError:
-        return _Source(None, call.read_parts(), division)
+        typed = [replace(each, score_types=plan.score_types) for each in columns]
+        parts = [Part(*each) for each in zip(typed, call.read_parts(), strict=True)]
+        return _Source(None, parts, division)
 
 
 def audit(

@@ -8,7 +8,6 @@ from functools import cached_property, reduce
 from operator import add
 from typing import NoReturn
 
-import numpy as np
 import polars as pl
 
 from polars_wroc.audits.words import many, required_values
@@ -22,8 +21,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.queries import NoBatchesError, batches, collect
-from polars_wroc.rows import MIXED_LABELS, Columns, Rows
-from polars_wroc.steps import RowCounts
+from polars_wroc.rows import MIXED_LABELS, Columns, Rows, join_rows
 
 # Rows of a batch, and the memory that a row takes until the audit is done.
 _ROWS = 1 << 18
@@ -85,16 +83,10 @@ class AuditRows:
         """
         if self.counted and self.several:
             return {model: self._counted_rows(model) for model in self.models}
-        names = {name: key for key, name in self.names.items()}
-        parts = []
-        for columns, table in zip(self.columns, self.tables, strict=True):
-            rows = columns.rows(table)
-            keys = rows.keys.select(
-                pl.col(key).alias(names[name]) for key, name in columns.names.items()
-            )
-            parts.append(replace(rows, keys=keys.select(self.columns[0].keys)))
+        parts = zip(self.columns, self.tables, strict=True)
+        rows = [columns.rows(table) for columns, table in parts]
         self._check_labels()
-        return dict.fromkeys(self.models, _join_rows(parts))
+        return dict.fromkeys(self.models, join_rows(rows))
 
     def _counted_rows(self, model: str) -> Rows:
         (columns,), (table,) = self.columns, self.tables
@@ -140,24 +132,6 @@ class AuditRows:
             return count_missing(table, columns.names, self.scores)
         parts = zip(self.columns, self.tables, strict=True)
         return reduce(add, [_count_missing(columns, table) for columns, table in parts])
-
-
-def _join_rows(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of tables without a design one after another."""
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
-    counts = [part.counts for part in parts if part.counts is not None]
-    selected = [part.selected for part in parts if part.selected is not None]
-    types = [part.score_types for part in parts]
-    return Rows(
-        pl.concat([part.keys for part in parts], how="vertical_relaxed"),
-        {model: np.concatenate([part.scores[model] for part in parts]) for model in first.scores},
-        np.concatenate([part.weight for part in parts]),
-        RowCounts(*map(np.concatenate, zip(*counts, strict=True))) if counts else None,
-        selected=np.concatenate(selected) if selected else None,
-        score_types=first.score_types if all(each == first.score_types for each in types) else {},
-    )
 
 
 def refuse_no_rows(left_out: int, required: str) -> NoReturn:

@@ -8,9 +8,9 @@ rows, in a range of scores, gives parts of the same sums.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -30,7 +30,13 @@ from polars_wroc.metrics.calibration import (
     merge_bins,
     sum_calibration,
 )
-from polars_wroc.metrics.segments import Decisions, Segments, count_classes
+from polars_wroc.metrics.segments import (
+    Decisions,
+    Numbering,
+    Segments,
+    count_classes,
+    join_records,
+)
 from polars_wroc.rows import Rows, number_groups
 from polars_wroc.stats.designs import Influence
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
@@ -58,7 +64,6 @@ _MAXIMA = frozenset({"distance"})
 _BLOCK_ROWS = 1 << 15
 # With so many rows in each of the finest segments their bins are few enough to be added up.
 _BINNED_ROWS = 10_000
-RecordT = TypeVar("RecordT")
 
 
 class FinestSegments(NamedTuple):
@@ -103,38 +108,6 @@ def _number_values(values: pl.Series) -> tuple[pl.Series, NDArray[np.integer[Any
     # Null comes first.
     distinct = pl.concat([values.clear().extend_constant(None, 1), known])
     return distinct, (number.cast(pl.UInt32) + 1).fill_null(0).to_numpy()
-
-
-class Numbering(NamedTuple):
-    """The keys of segments, and the number of the segment that has each of the finest ones."""
-
-    keys: pl.DataFrame
-    number: Ints
-
-    @classmethod
-    def of(cls, finest: pl.DataFrame, keys: Sequence[str]) -> Numbering:
-        """Return the segments with the same values of some keys of the finest ones."""
-        if not keys:
-            return cls(pl.DataFrame(), np.zeros(finest.height, np.int64))
-        return cls(*number_groups(finest.select(keys)))
-
-    @property
-    def size(self) -> int:
-        """The number of segments."""
-        return self.keys.height if self.keys.width else 1
-
-    @property
-    def is_finest(self) -> bool:
-        """Whether each segment is one of the finest, in their order."""
-        return np.array_equal(self.number, np.arange(len(self.number)))
-
-    def add(self, values: Array) -> Array:
-        """Add up values of the finest segments over each segment, along the last axis."""
-        order = np.argsort(self.number, kind="stable")
-        starts = np.flatnonzero(np.diff(self.number[order], prepend=-1))
-        if not len(starts):
-            return np.zeros((*values.shape[:-1], self.size))
-        return np.add.reduceat(values[..., order], starts, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -307,22 +280,6 @@ def sum_ranks(rows: SegmentRows) -> tuple[AucSums, CurveParts]:
     totals = found["weight"] if rows.outside is None else rows.outside.totals
     parts = [replace(part, segment=each[part.segment]) for each, (_, part) in blocks]
     return AucSums(**found), join_parts(parts, totals)
-
-
-def join_records(records: Sequence[RecordT]) -> RecordT:
-    """Return a record of arrays that has those of several, one after another on the last axis."""
-    first: Any = records[0]
-    if first is None:
-        return records[0]
-    if isinstance(first, np.ndarray):
-        joined: Any = np.concatenate(records, axis=-1)  # type: ignore[arg-type]
-        return joined  # type: ignore[no-any-return]
-    assert is_dataclass(first)
-    values = {
-        each.name: join_records([getattr(record, each.name) for record in records])
-        for each in fields(first)
-    }
-    return replace(first, **values)  # type: ignore[type-var, return-value]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.ranked_segments import (
     DescendingRows,
     FinestSegments,
-    Numbering,
     number_finest,
     rank_rows,
 )
@@ -35,6 +34,7 @@ from polars_wroc.groups.known_categories import (
 from polars_wroc.inputs.columns import OVERALL
 from polars_wroc.inputs.decisions import unknown_conditions
 from polars_wroc.metrics.mean_sums import sum_scores
+from polars_wroc.metrics.segments import Numbering
 from polars_wroc.ranking.curve import ratio
 from polars_wroc.rows import Rows, number_groups
 from polars_wroc.stats.levels import Level

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
 
@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.arrays import Array, Ints
+from polars_wroc.arrays import Array
 from polars_wroc.config import Division
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.counts.score_sums import Binning
@@ -26,9 +26,7 @@ from polars_wroc.metrics.auc_limits import (
 )
 from polars_wroc.metrics.auc_sums import (
     AucSums,
-    add_auc_sums,
     auc_influences,
-    auc_sums_table,
     estimate_aucs,
     measure_aucs,
 )
@@ -41,23 +39,26 @@ from polars_wroc.metrics.partial_areas import (
     measure_area,
 )
 from polars_wroc.metrics.partial_auc import PartialAUC
-from polars_wroc.metrics.sampled_aucs import SampledAucs, sample_aucs
-from polars_wroc.metrics.score_ranges import (
-    CountedParts,
+from polars_wroc.metrics.parts import (
     Frames,
-    ScoreRange,
+    Part,
+    count_parts,
     division_of,
     one_of,
     read_parts,
-    require_unchanged,
     together,
 )
+from polars_wroc.metrics.sampled_aucs import SampledAucs, sample_aucs
+from polars_wroc.metrics.score_ranges import ScoreRange
+from polars_wroc.metrics.segments import Needs, Numbering, Segments, join_records, measure_segments
 from polars_wroc.queries import FrameT, collect
 from polars_wroc.rows import (
     Columns,
     Rows,
+    align_keys,
     alternate_models,
     check_level,
+    name_columns,
     read_columns,
     read_counted,
     table_of,
@@ -288,7 +289,7 @@ def summary(
     if binning or call.is_in_parts:
         columns = read_counted(pool_in_bins(together(call.read_parts()), binning))
     else:
-        columns = call.read_columns()
+        (columns,) = call.read_columns()
     schema = columns.schema(plan.types(binned=columns.binned))
     columns = columns.group_by_model()
     result = table_of(one, columns, schema, partial(_summarise, columns=columns, plan=plan))
@@ -296,7 +297,8 @@ def summary(
     divided = None if design is not None or areas or binning else division_of(frame)
     if divided is None:
         return result  # type: ignore[no-any-return]
-    parts = call.read_parts()
+    planned = call.read_parts()
+    parts = [Part(*each) for each in zip(call.read_columns(), planned, strict=True)]
     within = partial(_within_memory, result, parts, schema, plan, divided)
     return pl.defer(within, schema=schema)  # type: ignore[return-value]
 
@@ -318,16 +320,22 @@ class _Call:
         """Whether there are no or several tables."""
         return isinstance(self.frame, list) and len(self.frame) != 1
 
-    def read_columns(self) -> Columns:
-        """Return the columns of the only table."""
-        return read_columns(
-            one_of(self.frame),
-            self.label,
-            self.score,
-            weight=self.weight,
-            by=self.by,
-            pos_label=self.pos_label,
-            design=self.design,
+    def read_columns(self) -> list[Columns]:
+        """Return the columns of each table."""
+        tables = self.frame if isinstance(self.frame, list) else [self.frame]
+        return align_keys(
+            [
+                read_columns(
+                    table,
+                    self.label,
+                    self.score,
+                    weight=self.weight,
+                    by=self.by,
+                    pos_label=self.pos_label,
+                    design=self.design,
+                )
+                for table in tables
+            ]
         )
 
     def read_parts(self) -> list[PlannedRows]:
@@ -428,7 +436,7 @@ def _table(keys: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _summary_columns(
-    sums: AucSums, missing: Array | Ints, sampled: SampledAucs | None, level: Level, plan: _Plan
+    sums: AucSums, missing: Array, sampled: SampledAucs | None, level: Level, plan: _Plan
 ) -> dict[str, Any]:
     if sampled is None:
         auc = estimate_aucs(sums)
@@ -540,26 +548,47 @@ def _standardizing_line(area: PartialAUC) -> tuple[float, float]:
 
 def _within_memory(
     result: pl.LazyFrame,
-    parts: Sequence[PlannedRows],
+    parts: Sequence[Part],
     schema: Mapping[str, Any],
     plan: _Plan,
-    divided: Division,
+    division: Division,
 ) -> pl.DataFrame:
-    """Compute the result at once if its rows fit into memory, else in ranges of scores."""
-    heights = [collect(part.frame.select(pl.len())).item() for part in parts]
-    if not divided.exceeded(sum(heights), _BYTES):
+    """Compute the result at once if its rows fit into the memory, else in ranges of scores."""
+    columns = parts[0].columns
+    heights = [collect(part.columns.plan.select(pl.len())).item() for part in parts]
+    if not division.exceeded(sum(heights) * len(columns.models), _BYTES):
         return collect(result)
-    keys = parts[0].keys
-    counted = CountedParts.of(parts, divided)
-    ranges = counted.cut(keys, BYTES_IN_RANGE)
-    tables = counted.measure(ranges, sum_range, keys)
-    require_unchanged(ranges, tables)
-    segments, sums, missing = add_auc_sums(tables, keys)
-    level = _read_level(plan.level, segments, sums.n.sum(axis=0))
-    with np.errstate(all="ignore"):
-        table = _table(segments, _summary_columns(sums, missing, None, level, plan))
-    names = {key: parts[0].name_of(key) for key in parts[0].group_keys}
-    return table.rename(names).cast(dict(schema)).select([*schema])  # type: ignore[arg-type]
+    counted = count_parts(parts, division)
+    ranges = counted.cut(BYTES_IN_RANGE)
+    measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
+    level = Level.of(plan.level)
+    if isinstance(plan.level, Looks) and not plan.level.is_known:
+        level = Level.of(plan.level.at(counted.seen()))
+    tables = {}
+    for model in columns.models:
+        of_model = zip(ranges, measured, strict=True)
+        segments = add_segments([sums for each, sums in of_model if each.model == model])
+        assert segments.aucs is not None
+        with np.errstate(all="ignore"):
+            summarised = _summary_columns(segments.aucs, segments.missing, None, level, plan)
+        tables[model] = _table(segments.keys, summarised)
+    table = alternate_models(tables, several=columns.several)
+    return name_columns(table, schema, columns.names)
+
+
+def measure_range(each: ScoreRange, rows: Rows, keys: Sequence[str]) -> Segments:
+    """Return the sums over the rows in a range of scores."""
+    return measure_segments(rows, keys, each.model, Needs(aucs=True), each.outside)
+
+
+def add_segments(parts: Sequence[Segments]) -> Segments:
+    """Return segments with the AUC sums of several parts, which may each have some segments."""
+    numbering = Numbering.of_parts([part.keys for part in parts])
+    aucs = join_records([part.aucs for part in parts])
+    assert aucs is not None
+    aucs = aucs.combine(numbering.add, numbering.largest)
+    missing = numbering.add(np.concatenate([part.missing for part in parts]))
+    return Segments(numbering.keys, aucs.n, missing, aucs)
 
 
 def _read_level(level: float, keys: pl.DataFrame, n: Array) -> Level:
@@ -573,11 +602,3 @@ def _read_level(level: float, keys: pl.DataFrame, n: Array) -> Level:
         return Level.of(level.at(max(1.0, float(n.sum()))))
     _, model = np.unique(keys[MODEL].cast(pl.String).to_numpy(), return_inverse=True)
     return Level.of(level.at(float(np.bincount(model, n).max(initial=1.0))))
-
-
-def sum_range(each: ScoreRange, rows: PlannedRows) -> pl.DataFrame:
-    """Return the table of the sums over a range of scores, which `add_auc_sums` adds up."""
-    columns = read_counted(rows).group_by_model()
-    segments = columns.rows(collect(columns.plan)).segments(columns.keys, ranks=True)
-    sums = measure_aucs(replace(segments, outside=each.outside(segments)))
-    return auc_sums_table(segments.segments, sums, segments.missing)

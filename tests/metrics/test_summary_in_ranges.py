@@ -18,15 +18,28 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.metrics.auc_sums import add_auc_sums, auc_sums_table
-from polars_wroc.metrics.score_ranges import count_in_bins, cut_ranges, read_parts
-from polars_wroc.metrics.summary import sum_range
+from polars_wroc.config import Division
+from polars_wroc.metrics.parts import CountedParts, Part, count_parts, read_parts
+from polars_wroc.metrics.score_ranges import ScoreRange
+from polars_wroc.metrics.summary import BYTES_IN_RANGE, add_segments, measure_range
+from polars_wroc.rows import read_columns
 
 SCHEMA = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
 
 
 def assert_same(table: pl.DataFrame, expected: pl.DataFrame) -> None:
     assert_frame_equal(table, expected, check_exact=False, rel_tol=1e-12, abs_tol=1e-14)
+
+
+def count_rows(
+    frame: pl.DataFrame, *, rows_per_range: int, by: str | None = None, weight: str | None = None
+) -> tuple[CountedParts, list[ScoreRange]]:
+    """Count rows with the label y and the score s, and cut their scores."""
+    columns = read_columns(frame.lazy(), "y", "s", weight=weight, by=by)
+    (planned,) = read_parts(frame, "y", "s", weight, by, None, designed=False)
+    division = Division(rows_per_range * BYTES_IN_RANGE)
+    counted = count_parts([Part(columns, planned)], division)
+    return counted, counted.cut(BYTES_IN_RANGE)
 
 
 def thirds(frame: pl.DataFrame) -> list[pl.DataFrame]:
@@ -147,9 +160,8 @@ def test_one_wrong_pair_of_many() -> None:
 
 def test_few_scores_take_no_second_look() -> None:
     frame = pl.DataFrame({"y": [True, False, True, False] * 500, "s": [1.0, 2.0, 2.0, 3.0] * 500})
-    (part,) = read_parts(frame, "y", "s", None, None, None, designed=False)
-    ranges = cut_ranges(count_in_bins(part), [], 400)
-    assert all(each.known is not None for each in ranges)
+    _, ranges = count_rows(frame, rows_per_range=400)
+    assert all(each.counts is not None for each in ranges)
 
 
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
@@ -164,11 +176,11 @@ def test_a_score_of_many_rows_among_others_is_counted(
             "w": np.ceil(random.lognormal(size=900)),
         }
     )
-    (part,) = read_parts(frame, "y", "s", "w", None, None, designed=False)
-    spans = [each.span for each in cut_ranges(count_in_bins(part), [], 100)]
-    (counted,) = (span for span in spans if span.counted)
-    assert counted.low == 3
-    assert counted.of(part).frame.collect().height < 200
+    counted, ranges = count_rows(frame, rows_per_range=100, weight="w")
+    (crowded,) = (each for each in ranges if each.crowded)
+    assert crowded.low == 3
+    (part,) = counted.parts
+    assert len(part.read(crowded).weight) < 200 < crowded.rows
     table = summary_in_ranges(
         thirds(frame), "y", "s", weight=weight_as("w", weight_type), rows_per_range=100
     )
@@ -227,17 +239,15 @@ def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> Non
     frame = pl.DataFrame(
         {"y": random.random(600) < 0.5, "s": random.random(600) + 3, "g": ["a", "b", "c"] * 200}
     )
-    (part,) = read_parts(frame, "y", "s", None, "g", None, designed=False)
-    ranges = cut_ranges(count_in_bins(part), part.keys, 100)
-    assert [each.known for each in ranges] == [None] * len(order)
-    sums = [sum_range(each, each.span.of(part)) for each in ranges]
-
-    def add(parts: list[pl.DataFrame]) -> pl.DataFrame:
-        return auc_sums_table(*add_auc_sums(parts, part.keys))
-
-    shuffled = [sums[number] for number in order]
-    nested = add([add(shuffled[:first]), add(shuffled[first:])])
-    assert_same(nested.sort(part.keys), add(sums).sort(part.keys))
+    counted, ranges = count_rows(frame, rows_per_range=100, by="g")
+    assert [each.counts for each in ranges] == [None] * len(order)
+    parts = counted.measure(ranges, partial(measure_range, keys=counted.keys))
+    shuffled = [parts[number] for number in order]
+    nested = [add_segments(shuffled[:first]), add_segments(shuffled[first:])]
+    found, expected = add_segments(nested).aucs, add_segments(parts).aucs
+    for name, values in vars(found).items():
+        if values is not None:
+            np.testing.assert_allclose(values, getattr(expected, name), rtol=1e-12, err_msg=name)
 
 
 def test_frames_must_have_the_same_groups() -> None:
