@@ -55,8 +55,7 @@ from polars_wroc.inputs.expressions import (
     unit_columns,
 )
 from polars_wroc.inputs.frames import named_keys
-from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
-from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.inputs.rows import IntoColumns, PlannedRows, RowSource, read_source
 from polars_wroc.looks import Looks
 from polars_wroc.queries import FrameT, collect, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
@@ -296,6 +295,17 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
         selected=np.concatenate(selected) if selected else None,
         score_types=first.score_types if all(each == first.score_types for each in types) else {},
     )
+
+
+def require_exact(score: pl.Series, shown_as: str) -> None:
+    """Raise for whole numbers that floats do not hold."""
+    if not score.dtype.is_integer() or not len(score):
+        return
+    low, high = score.min() or 0, score.max() or 0
+    largest = max(abs(int(low)), abs(int(high)))  # type: ignore[arg-type]
+    if largest > _EXACT_FLOATS:
+        found = f"{largest} in {shown_as}: rank it, as in pl.col(...).rank('dense')"
+        checks.reject("score", "hold whole numbers up to 2**53", found)
 
 
 def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]:
@@ -608,13 +618,8 @@ class Columns:
 
     def _score(self, score: pl.Series, name: str) -> Array:
         """Return a score as floats, NaN where it is missing."""
-        if score.dtype.is_integer() and len(score):
-            low, high = score.min() or 0, score.max() or 0
-            largest = max(abs(int(low)), abs(int(high)))  # type: ignore[arg-type]
-            if largest > _EXACT_FLOATS:
-                shown_as = self.arguments[name].shown if name in self.arguments else "the counts"
-                found = f"{largest} in {shown_as}: rank it, as in pl.col(...).rank('dense')"
-                checks.reject("score", "hold whole numbers up to 2**53", found)
+        shown_as = self.arguments[name].shown if name in self.arguments else "the counts"
+        require_exact(score, shown_as)
         return _to_floats(score.cast(pl.Float64))
 
     def _counts(self, table: pl.DataFrame) -> RowCounts | None:

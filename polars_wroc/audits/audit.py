@@ -34,8 +34,9 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.checks import MARGIN
 from polars_wroc.config import Division
-from polars_wroc.counts.count_table import CountTable, pool_in_bins
+from polars_wroc.counts.count_table import CountTable, pool_in_bins, refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
+from polars_wroc.counts.table_lists import Frames, division_of, one_of, read_parts, together
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.divisions import GAP_REFERENCES, read_divisions, read_references
 from polars_wroc.groups.impact_ratios import MIN_SHARE
@@ -56,17 +57,9 @@ from polars_wroc.inputs.decisions import (
 from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.rows import CLASSES, IntoColumns, polars_frame, read_source
-from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.inputs.rows import CLASSES, IntoColumns, PlannedRows, polars_frame, read_source
 from polars_wroc.looks import Looks
-from polars_wroc.metrics.parts import (
-    Frames,
-    Part,
-    division_of,
-    one_of,
-    read_parts,
-    together,
-)
+from polars_wroc.metrics.counted_parts import Part
 from polars_wroc.rows import (
     Columns,
     align_keys,
@@ -193,7 +186,6 @@ class _Call:
 
     def read_parts(self) -> list[PlannedRows]:
         """Return plans of the rows of each table, which mark what is missing."""
-        survey = read_design(self.design)
         return read_parts(
             self.frame,
             self.label,
@@ -201,9 +193,8 @@ class _Call:
             self.weight,
             self.attributes,
             self.pos_label,
-            designed=survey.given,
+            designed=self.design is not None,
             mark_missing=True,
-            survey=survey,
             selected=self.selected,
             called="attributes",
         )
@@ -416,6 +407,7 @@ def audit(
     min_rows = checks.whole_number("min_rows", min_rows, low=0)
     min_share = checks.number("min_share", min_share, low=0.0, high=1.0)
     bins = Binning(bins).bins
+    refuse_design_in_bins(survey, Binning(bins))
     choice = read_threshold(threshold, selected)
     at_threshold = choice if selected is None else None
     if not labeled:

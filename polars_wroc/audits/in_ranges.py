@@ -33,7 +33,7 @@ from polars_wroc.inputs.rows import count_missing
 from polars_wroc.looks import Looks
 from polars_wroc.metrics.auc_sums import AucSums
 from polars_wroc.metrics.calibration import LogitBins, add_bins, bin_logits, fit_bins
-from polars_wroc.metrics.parts import CountedParts, Part, count_parts
+from polars_wroc.metrics.counted_parts import CountedParts, Part, count_parts
 from polars_wroc.metrics.score_ranges import ScoreRange
 from polars_wroc.metrics.segments import (
     Decisions,

@@ -32,8 +32,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.inputs.rows import IntoColumns, PlannedRows
 from polars_wroc.metrics.auc_sums import measure_aucs
 from polars_wroc.metrics.summary import AUC_BOUNDS
 from polars_wroc.queries import FrameT, like_input

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -95,7 +96,7 @@ class AucSums:
 
         The functions combine values along the last axis, that of the segments.
         """
-        combined = {}
+        combined: dict[str, Any] = {}
         for each in fields(self):
             values = getattr(self, each.name)
             combine = largest if each.name in _MAXIMA else add

@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.arrays import Array
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.config import Division
-from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.counts.count_table import pool_in_bins, refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
+from polars_wroc.counts.table_lists import Frames, division_of, one_of, read_parts, together
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.inputs.rows import IntoColumns, PlannedRows
 from polars_wroc.looks import Looks
 from polars_wroc.metrics.auc_limits import (
     interval_columns,
@@ -30,6 +30,7 @@ from polars_wroc.metrics.auc_sums import (
     estimate_aucs,
     measure_aucs,
 )
+from polars_wroc.metrics.counted_parts import Part, count_parts
 from polars_wroc.metrics.partial_areas import (
     Curves,
     area_influences,
@@ -39,15 +40,6 @@ from polars_wroc.metrics.partial_areas import (
     measure_area,
 )
 from polars_wroc.metrics.partial_auc import PartialAUC
-from polars_wroc.metrics.parts import (
-    Frames,
-    Part,
-    count_parts,
-    division_of,
-    one_of,
-    read_parts,
-    together,
-)
 from polars_wroc.metrics.sampled_aucs import SampledAucs, sample_aucs
 from polars_wroc.metrics.score_ranges import ScoreRange
 from polars_wroc.metrics.segments import Needs, Numbering, Segments, join_records, measure_segments
@@ -277,6 +269,7 @@ def summary(
     checks.flag("diagnostics", diagnostics)
     checks.option("method", method, get_args(AucMethod))
     binning = Binning(bins, tolerance)
+    refuse_design_in_bins(read_design(design), binning)
     one = one_of(frame)
     plan = _Plan(
         check_level(level, one),
@@ -340,7 +333,6 @@ class _Call:
 
     def read_parts(self) -> list[PlannedRows]:
         """Return plans of the rows of each table."""
-        survey = read_design(self.design)
         return read_parts(
             self.frame,
             self.label,
@@ -348,9 +340,7 @@ class _Call:
             self.weight,
             self.by,
             self.pos_label,
-            designed=survey.given,
-            cluster=survey.cluster,
-            survey=survey if survey.more_than_clusters else None,
+            designed=self.design is not None,
         )
 
 
@@ -436,7 +426,7 @@ def _table(keys: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _summary_columns(
-    sums: AucSums, missing: Array, sampled: SampledAucs | None, level: Level, plan: _Plan
+    sums: AucSums, missing: Array | Ints, sampled: SampledAucs | None, level: Level, plan: _Plan
 ) -> dict[str, Any]:
     if sampled is None:
         auc = estimate_aucs(sums)

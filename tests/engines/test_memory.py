@@ -51,7 +51,7 @@ def ranges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(len(cuts))
         return cuts
 
-    monkeypatch.setattr("polars_wroc.metrics.parts.cut_ranges", counted)
+    monkeypatch.setattr("polars_wroc.metrics.counted_parts.cut_ranges", counted)
     return found
 
 

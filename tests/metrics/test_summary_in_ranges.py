@@ -19,7 +19,8 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.config import Division
-from polars_wroc.metrics.parts import CountedParts, Part, count_parts, read_parts
+from polars_wroc.counts.table_lists import read_parts
+from polars_wroc.metrics.counted_parts import CountedParts, Part, count_parts
 from polars_wroc.metrics.score_ranges import ScoreRange
 from polars_wroc.metrics.summary import BYTES_IN_RANGE, add_segments, measure_range
 from polars_wroc.rows import read_columns

@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
-from polars_wroc import checks
-from polars_wroc.config import Division, Progress, division
-from polars_wroc.counts.count_table import with_same_keys
+from polars_wroc.config import Division, Progress
 from polars_wroc.counts.score_sums import (
     HIGH,
     LOW,
@@ -30,18 +28,13 @@ from polars_wroc.counts.score_sums import (
     score_bin,
 )
 from polars_wroc.inputs.columns import MODEL, SCORE, score_column
-from polars_wroc.inputs.frames import frames_alike, read_rows
-from polars_wroc.inputs.rows import MISSING_MARKS
-from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.inputs.rows import MISSING_MARKS, PlannedRows
 from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges, find_fineness
-from polars_wroc.queries import FrameT, collect
-from polars_wroc.rows import Columns, Rows, join_rows, read_counted
+from polars_wroc.queries import collect
+from polars_wroc.rows import Columns, Rows, join_rows, read_counted, require_exact
 from polars_wroc.steps import FloatType
 
-# From here on several whole numbers round to the same float.
-_EXACT_FLOATS = 2**53
 ResultT = TypeVar("ResultT")
-Frames: TypeAlias = FrameT | list[FrameT]
 
 
 @dataclass(frozen=True)
@@ -72,10 +65,10 @@ class Part:
         if each.crowded:
             return self._count_by_score(each)
         columns = self.columns.take_model(each.model)
-        counted_type = self.planned.frame.collect_schema()[SCORE]
-        score = pl.col(score_column(0))
-        if columns.plan.collect_schema()[score_column(0)] != counted_type:
-            # Without a cast a file can tell where it has such scores.
+        name, counted_type = score_column(0), self.planned.frame.collect_schema()[SCORE]
+        score = pl.col(name)
+        if columns.plan.collect_schema()[name] != counted_type:
+            # Not always: a Parquet file skips the other scores only if they are not cast.
             score = score.cast(counted_type)
         rows = columns.rows(collect(columns.plan.filter(score.is_between(each.low, each.high))))
         complete = rows.complete(each.model)
@@ -133,7 +126,8 @@ class CountedParts:
     def seen(self) -> float:
         """Return how many complete rows there are; with several scores, for the score with most."""
         complete = pl.sum_horizontal("n_pos", "n_neg").sum()
-        return max(1.0, *(self.counts_of(each).select(complete).item() for each in self.models))
+        seen = [self.counts_of(model).select(complete).item() for model in self.models]
+        return float(max([1.0, *seen]))
 
     def cut(self, bytes_of_row: int) -> list[ScoreRange]:
         """Cut the scores of each model into ranges whose rows fit into the memory."""
@@ -203,9 +197,10 @@ def count_parts(parts: Sequence[Part], division: Division) -> CountedParts:
         spans.append({model: (n[LOW].min(), n[HIGH].max()) for model, n in of_models.items()})
         counts = counted if counts is None else _add_counts(counts, counted, planned.keys, fineness)
     assert counts is not None
-    checked = check_labels(counts.lazy(), [] if columns.pools_groups else planned.keys)
-    counts = collect(checked)
-    _require_exact_scores(counts)
+    # Each group may write its negatives in its own way, unless groups are pooled.
+    counts = collect(check_labels(counts.lazy(), [] if columns.pools_groups else planned.keys))
+    for end in (LOW, HIGH):
+        require_exact(counts[end], "the scores")
     return CountedParts(parts, spans, counts, division, fineness)
 
 
@@ -226,55 +221,3 @@ def _take_model(counts: pl.DataFrame, model: str) -> pl.DataFrame:
     if MODEL not in counts.columns:
         return counts
     return counts.filter(pl.col(MODEL).cast(pl.String) == model).drop(MODEL)
-
-
-def _require_exact_scores(counts: pl.DataFrame) -> None:
-    """Raise for whole numbers that floats do not hold."""
-    if not counts.schema[LOW].is_integer() or not counts.height:
-        return
-    largest = counts.select(pl.max_horizontal(pl.col(LOW, HIGH).abs().max())).item()
-    if largest is not None and largest > _EXACT_FLOATS:
-        found = f"{largest}: rank it, as in pl.col(...).rank('dense')"
-        checks.reject("score", "hold whole numbers up to 2**53", found)
-
-
-def read_parts(frame: Any, *columns: Any, designed: bool, **options: Any) -> list[Rows]:
-    """Read the rows of a table, or of each table of a list, which must have the same groups.
-
-    The other arguments are those of `read_rows`.
-    """
-    if not isinstance(frame, list):
-        return [read_rows(frame, *columns, **options)]
-    _require_parts(frame)
-    if designed and len(frame) > 1:
-        checks.reject("frame", "be one table with a `design`", f"a list of {len(frame)}")
-    read = [read_rows(part, *columns, **options) for part in frame]
-    parts = with_same_keys("frame", read)
-    alike = frames_alike("frame", [part.frame for part in parts], SCORE)
-    return [replace(part, frame=each) for part, each in zip(parts, alike, strict=True)]
-
-
-def _require_parts(frame: list[Any]) -> None:
-    if not frame:
-        checks.reject_type("frame", "be a table, or a list of tables that are parts of one", [])
-
-
-def together(parts: Sequence[Rows]) -> Rows:
-    """Put the rows of all parts into one."""
-    if len(parts) == 1:
-        return parts[0]
-    frame = pl.concat([part.frame for part in parts], how="diagonal_relaxed")
-    return replace(parts[0], frame=frame)
-
-
-def one_of(frame: Any) -> Any:
-    """Return a table, or one of a list of tables: a LazyFrame if there is one."""
-    if not isinstance(frame, list):
-        return frame
-    _require_parts(frame)
-    return next((part for part in frame if isinstance(part, pl.LazyFrame)), frame[0])
-
-
-def division_of(frame: object, default: str = "none") -> Division | None:
-    """Return how a table or a list of tables is divided; None for rows in memory."""
-    return division(default) if isinstance(one_of(frame), pl.LazyFrame) else None
