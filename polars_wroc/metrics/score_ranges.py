@@ -59,19 +59,25 @@ class ScoreRange:
 
     def outside(self, segments: SegmentRows) -> OutsideWeights:
         """Return the weights of each segment of the range above it, and in all ranges."""
-        above, below = (_add_weights(part, segments.segments) for part in (self.above, self.below))
+        above = _weigh_segments(self.above, segments.segments)
+        below = _weigh_segments(self.below, segments.segments)
         sides = np.stack([segments.weight, -segments.weight])
         inside = segments.total(np.maximum(sides, 0.0))
         return OutsideWeights(above, above + inside + below)
 
 
-def _add_weights(weights: pl.DataFrame, segments: pl.DataFrame) -> Array:
+def _weigh_segments(weights: pl.DataFrame, segments: pl.DataFrame) -> Array:
     """Return the weights of both classes in each segment, given those of groups."""
     keys = segments.columns
-    sums = aggregate(weights.lazy(), keys, {name: pl.col(name).sum() for name in _WEIGHTS})
+    sums = _add_groups(weights, keys)
     if keys:
-        sums = join_on_keys(segments.lazy(), sums, keys)
-    return collect(sums.select(pl.col(_WEIGHTS).fill_null(0.0))).to_numpy().T
+        sums = collect(join_on_keys(segments.lazy(), sums.lazy(), keys))
+    return sums.select(pl.col(_WEIGHTS).fill_null(0.0)).to_numpy().T
+
+
+def _add_groups(weights: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Add up the weights of both classes in groups with the same keys."""
+    return collect(aggregate(weights.lazy(), keys, {name: pl.col(name).sum() for name in _WEIGHTS}))
 
 
 def cut_ranges(
@@ -85,9 +91,8 @@ def cut_ranges(
     spans = cuts.group_by(_RANGE).agg(
         pl.col(LOW).min(), pl.col(HIGH).max(), pl.col(_ROWS).sum(), pl.col(_KNOWN).first()
     )
-    ranges = []
+    place, ranges = pl.col(_RANGE), []
     for number, low, high, rows, known in spans.sort(_RANGE).iter_rows():
-        place = pl.col(_RANGE)
         ranges.append(
             ScoreRange(
                 model,
@@ -117,8 +122,3 @@ def _number_ranges(numbered: pl.DataFrame, rows_per_range: int) -> pl.DataFrame:
     stretch = pl.col(_KNOWN).rle_id()
     before = rows.cum_sum().over(stretch) - rows
     return bins.with_columns(pl.struct(stretch, before // rows_per_range).rle_id().alias(_RANGE))
-
-
-def _add_groups(weights: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return the weights of each group in several ranges."""
-    return collect(aggregate(weights.lazy(), keys, {name: pl.col(name).sum() for name in _WEIGHTS}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
@@ -391,10 +391,7 @@ def _check_areas(areas: Mapping[str, PartialAUC] | None) -> Mapping[str, Partial
 
 def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     """Return a row for each group, and for each model if there are several."""
-    level = rows.level(plan.level)
-    if MODEL in columns.keys:
-        used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
-        level = _read_level(plan.level, rows.keys, used)
+    level = _set_level(plan.level, partial(_count_seen, rows, columns))
     tables = {}
     for model in columns.models:
         segments = rows.segments(columns.keys, model, ranks=True)
@@ -551,9 +548,7 @@ def _within_memory(
     counted = count_parts(parts, division)
     ranges = counted.cut(BYTES_IN_RANGE)
     measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
-    level = Level.of(plan.level)
-    if isinstance(plan.level, Looks) and not plan.level.is_known:
-        level = Level.of(plan.level.at(counted.seen()))
+    level = _set_level(plan.level, counted.seen)
     tables = {}
     for model in columns.models:
         of_model = zip(ranges, measured, strict=True)
@@ -581,14 +576,17 @@ def add_segments(parts: Sequence[Segments]) -> Segments:
     return Segments(numbering.keys, aucs.n, missing, aucs)
 
 
-def _read_level(level: float, keys: pl.DataFrame, n: Array) -> Level:
-    """Return a confidence level, which may hold at repeated looks at ``n`` rows with these keys.
+def _set_level(level: float, count_seen: Callable[[], float]) -> Level:
+    """Return a confidence level, which may hold at repeated looks at the rows that are counted."""
+    if isinstance(level, Looks) and not level.is_known:
+        level = level.at(count_seen())
+    return Level.of(level)
 
-    If the model is a key, the rows of that with most were seen.
-    """
-    if not isinstance(level, Looks) or level.is_known:
-        return Level.of(level)
-    if MODEL not in keys.columns:
-        return Level.of(level.at(max(1.0, float(n.sum()))))
-    _, model = np.unique(keys[MODEL].cast(pl.String).to_numpy(), return_inverse=True)
-    return Level.of(level.at(float(np.bincount(model, n).max(initial=1.0))))
+
+def _count_seen(rows: Rows, columns: Columns) -> float:
+    """Return how many complete rows there are; with several scores, for the score with most."""
+    if MODEL not in columns.keys:
+        return rows.seen()
+    used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
+    by_model = rows.keys.select(MODEL, used=used).group_by(MODEL).agg(pl.col("used").sum())
+    return float(max([1.0, *by_model["used"]]))
