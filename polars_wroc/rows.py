@@ -57,7 +57,7 @@ from polars_wroc.inputs.expressions import (
 from polars_wroc.inputs.frames import named_keys
 from polars_wroc.inputs.rows import IntoColumns, PlannedRows, RowSource, read_source
 from polars_wroc.looks import Looks
-from polars_wroc.queries import FrameT, collect, is_eager
+from polars_wroc.queries import FrameT, collect, collect_all, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import FloatType, RowCounts, ScoreBins, SegmentRows, round_to_type
@@ -295,6 +295,30 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
         selected=np.concatenate(selected) if selected else None,
         score_types=first.score_types if all(each == first.score_types for each in types) else {},
     )
+
+
+def read_tables(columns: Sequence[Columns], tables: Sequence[pl.DataFrame]) -> Rows:
+    """Check the values of the columns of tables, and return the rows of all as arrays."""
+    rows = join_rows([each.rows(table) for each, table in zip(columns, tables, strict=True)])
+    if len(tables) > 1 and columns[0].pos_label is None:
+        numbers = [
+            each.find_negatives(table)
+            for each, table in zip(columns, tables, strict=True)
+            if LABEL in table.columns and table[LABEL].dtype.is_numeric()
+        ]
+        _refuse_mixed(numbers)
+    return rows
+
+
+def _refuse_mixed(tables: Sequence[pl.DataFrame]) -> None:
+    """Raise for a group of `Columns.find_negatives` that has both 0 and -1 in some tables."""
+    if not any(table["minus"].any() for table in tables):
+        return
+    written = pl.concat(tables, how="vertical_relaxed")
+    groups = written.columns[:-2] or pl.lit(0)
+    found = written.group_by(groups).agg(pl.col("zero", "minus").any())
+    if (found["zero"] & found["minus"]).any():
+        raise RowsError(MIXED_LABELS)
 
 
 def require_exact(score: pl.Series, shown_as: str) -> None:
@@ -599,12 +623,14 @@ class Columns:
         if len(invalid):
             self._reject_value("label", _LABEL_RULE, invalid[0])
         if is_zero.any() and is_minus.any():
-            # Each group may write its negatives in its own way, unless groups are pooled.
-            groups = [] if self.pools_groups else self.keys
-            written = table.select(*groups, zero=is_zero, minus=is_minus)
-            found = written.group_by(groups or pl.lit(0)).agg(pl.col("zero", "minus").any())
-            if (found["zero"] & found["minus"]).any():
-                raise RowsError(MIXED_LABELS)
+            _refuse_mixed([self.find_negatives(table)])
+
+    def find_negatives(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Return the groups of rows with numbers for labels, and whether each is 0 and -1."""
+        # Each group may write its negatives in its own way, unless groups are pooled.
+        groups = [] if self.pools_groups else self.keys
+        label = table[LABEL].cast(pl.Float64)
+        return table.select(*groups, zero=label == 0, minus=label == -1)
 
     def _check_weights(self, weight: pl.Series) -> None:
         value = pl.col(weight.name).cast(pl.Float64)
@@ -941,6 +967,22 @@ def table_of(
     if is_eager(frame):
         return make(collect(columns.plan))  # type: ignore[return-value]
     return columns.plan.map_batches(make, schema=dict(schema), streamable=False)  # type: ignore[return-value]
+
+
+def table_of_all(
+    frame: FrameT, tables: Sequence[Columns], schema: Mapping[str, Any], compute: Compute
+) -> FrameT:
+    """Return what `table_of` does of the rows of several tables, without a design, together."""
+    if len(tables) == 1:
+        return table_of(frame, tables[0], schema, compute)
+
+    def make() -> pl.DataFrame:
+        read = collect_all([columns.plan for columns in tables])
+        with np.errstate(all="ignore"):
+            made = compute(read_tables(tables, read))
+        return name_columns(made, schema, tables[0].names)
+
+    return make() if is_eager(frame) else pl.defer(make, schema=dict(schema))  # type: ignore[return-value]
 
 
 def _make_table(

@@ -21,7 +21,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.queries import NoBatchesError, batches, collect
-from polars_wroc.rows import MIXED_LABELS, Columns, Rows, join_rows
+from polars_wroc.rows import Columns, Rows, read_tables
 
 # Rows of a batch, and the memory that a row takes until the audit is done.
 _ROWS = 1 << 18
@@ -83,10 +83,7 @@ class AuditRows:
         """
         if self.counted and self.several:
             return {model: self._counted_rows(model) for model in self.models}
-        parts = zip(self.columns, self.tables, strict=True)
-        rows = [columns.rows(table) for columns, table in parts]
-        self._check_labels()
-        return dict.fromkeys(self.models, join_rows(rows))
+        return dict.fromkeys(self.models, read_tables(self.columns, self.tables))
 
     def _counted_rows(self, model: str) -> Rows:
         (columns,), (table,) = self.columns, self.tables
@@ -94,19 +91,6 @@ class AuditRows:
         own_type = columns.score_types[place : place + 1]
         alone = replace(columns, models=[model], several=False, score_types=own_type)
         return alone.rows(table.filter(pl.col(MODEL).cast(pl.String) == model))
-
-    def _check_labels(self) -> None:
-        """Raise where negatives are 0 in one table and -1 in another."""
-        is_number = [
-            LABEL in table.columns and table[LABEL].dtype.is_numeric() for table in self.tables
-        ]
-        labels = [
-            table[LABEL] for table, holds in zip(self.tables, is_number, strict=True) if holds
-        ]
-        if self.columns[0].pos_label is None and len(labels) > 1:
-            lowest = [each.min() for each in labels]
-            if -1 in lowest and any((each == 0).any() for each in labels):
-                raise ValueError(MIXED_LABELS)
 
     @property
     def seen(self) -> float:

@@ -265,12 +265,10 @@ def refuse_design_in_bins(design: GivenDesign, binning: Binning) -> None:
         design.require_none(f"with {options}, which keeps no single rows")
 
 
-def pool_in_bins(
-    rows: PlannedRows, binning: Binning, groupings: Sequence[Sequence[str]] | None = None
-) -> PlannedRows:
+def pool_in_bins(rows: PlannedRows, binning: Binning) -> PlannedRows:
     """Pool the rows of a class that share a score bin, if there is a binning.
 
-    A tolerance holds for the groups of the keys, or for those of each of the ``groupings``.
+    A tolerance holds for each group of the keys.
     """
     if not binning:
         return rows
@@ -282,8 +280,7 @@ def pool_in_bins(
     if binning.tolerance is None:
         counts = _binned(marked, binning, binning.parts)
     else:
-        ways = [rows.group_keys] if groupings is None else groupings
-        counts = _divide(marked, binning, ways)
+        counts = _divide(marked, binning, rows.keys)
     pooled = rows_from_counts(check_labels(counts, marked.keys), marked.keys, rows.model_keys)
     return replace(pooled, keys=rows.keys, names=rows.names)
 
@@ -294,9 +291,7 @@ def _binned(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
     return with_common_score(counts, rows.model_keys, binning.number(pl.col(LOW), parts))
 
 
-def _divide(
-    rows: PlannedRows, binning: Binning, groupings: Sequence[Sequence[str]]
-) -> pl.LazyFrame:
+def _divide(rows: PlannedRows, binning: Binning, groups: Sequence[str]) -> pl.LazyFrame:
     """Add up rows in bins, which are divided where the bounds of a group's AUC would be too wide.
 
     The bins with the most pairs are divided into finer ones, and the finer ones with the most
@@ -305,21 +300,17 @@ def _divide(
     """
     assert binning.tolerance is not None
     on = [*rows.model_keys, BIN]
-    ways = [[*grouping, *rows.model_keys] for grouping in groupings]
     kept: list[pl.LazyFrame] = []
-    of_groups: list[pl.LazyFrame] = []
+    totals: pl.LazyFrame | None = None
     for parts in (binning.parts, binning.finer_parts):
         # Computed once: sums that differ in the last digits could divide a bin in one place only.
         number = binning.number(pl.col(LOW), parts).alias(BIN)
         counts = _binned(rows, binning, parts).with_columns(number).cache()
-        if not of_groups:
-            totals = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
-            of_groups = [aggregate(counts, way, totals) for way in ways]
-        divided = pl.concat(
-            _too_many_pairs(counts, way, totals_of, binning.tolerance / 2).select(on)
-            for way, totals_of in zip(ways, of_groups, strict=True)
-        )
-        divided = divided.unique().cache()
+        if totals is None:
+            sums = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
+            totals = aggregate(counts, groups, sums)
+        divided = _too_many_pairs(counts, groups, totals, binning.tolerance / 2)
+        divided = divided.select(on).unique().cache()
         kept.append(counts.join(divided, on=on, how="anti").drop(BIN))
         numbered = rows.frame.with_columns(binning.number(pl.col(SCORE), parts).alias(BIN))
         left = numbered.join(divided, on=on, how="semi").drop(BIN)

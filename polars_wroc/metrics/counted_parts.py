@@ -53,6 +53,10 @@ class Part:
         columns = replace(self.columns, plan=self.columns.plan.filter(known))
         return Part(columns, replace(self.planned, frame=self.planned.frame.filter(known)))
 
+    def with_types(self, score_types: Sequence[FloatType]) -> Part:
+        """Return the rows with the types in which their scores are compared with thresholds."""
+        return replace(self, columns=replace(self.columns, score_types=score_types))
+
     def count_in_bins(self, fineness: int) -> pl.DataFrame:
         """Count the rows of each group and model in bins, and those that miss different values."""
         rows = self.planned

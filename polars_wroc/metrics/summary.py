@@ -13,12 +13,11 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.config import Division
-from polars_wroc.counts.count_table import pool_in_bins, refuse_design_in_bins
+from polars_wroc.counts.count_table import refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
-from polars_wroc.counts.table_lists import Frames, division_of, one_of, read_parts, together
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.rows import IntoColumns, PlannedRows
+from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.looks import Looks
 from polars_wroc.metrics.auc_limits import (
     interval_columns,
@@ -31,6 +30,7 @@ from polars_wroc.metrics.auc_sums import (
     measure_aucs,
 )
 from polars_wroc.metrics.counted_parts import Part, count_parts
+from polars_wroc.metrics.given_tables import Frames, GivenTables, division_of, one_of
 from polars_wroc.metrics.partial_areas import (
     Curves,
     area_influences,
@@ -47,13 +47,10 @@ from polars_wroc.queries import FrameT, collect
 from polars_wroc.rows import (
     Columns,
     Rows,
-    align_keys,
     alternate_models,
     check_level,
     name_columns,
-    read_columns,
-    read_counted,
-    table_of,
+    table_of_all,
 )
 from polars_wroc.stats.aucs import Auc, AucMethod
 from polars_wroc.stats.levels import Level
@@ -278,70 +275,17 @@ def summary(
         read_design(design).more_than_clusters,
         diagnostics,
     )
-    call = _Call(frame, label, score, weight, by, pos_label, design)
-    if binning or call.is_in_parts:
-        columns = read_counted(pool_in_bins(together(call.read_parts()), binning))
-    else:
-        (columns,) = call.read_columns()
-    schema = columns.schema(plan.types(binned=columns.binned))
-    columns = columns.group_by_model()
-    result = table_of(one, columns, schema, partial(_summarise, columns=columns, plan=plan))
+    given = GivenTables(frame, label, score, weight, by, pos_label, design)
+    tables = [given.pool_in_bins(binning)] if binning else given.read_columns()
+    schema = tables[0].schema(plan.types(binned=tables[0].binned))
+    tables = [columns.group_by_model() for columns in tables]
+    result = table_of_all(one, tables, schema, partial(_summarise, columns=tables[0], plan=plan))
     # Designs, bins and partial areas need the rows of a segment at once.
     divided = None if design is not None or areas or binning else division_of(frame)
     if divided is None:
         return result  # type: ignore[no-any-return]
-    planned = call.read_parts()
-    parts = [Part(*each) for each in zip(call.read_columns(), planned, strict=True)]
-    within = partial(_within_memory, result, parts, schema, plan, divided)
+    within = partial(_within_memory, result, given.read_parts(), schema, plan, divided)
     return pl.defer(within, schema=schema)  # type: ignore[return-value]
-
-
-@dataclass(frozen=True)
-class _Call:
-    """The arguments that say which rows are summarised."""
-
-    frame: Any
-    label: IntoColumn
-    score: IntoColumns
-    weight: IntoWeight | None
-    by: IntoColumns | None
-    pos_label: object
-    design: Design | None
-
-    @property
-    def is_in_parts(self) -> bool:
-        """Whether there are no or several tables."""
-        return isinstance(self.frame, list) and len(self.frame) != 1
-
-    def read_columns(self) -> list[Columns]:
-        """Return the columns of each table."""
-        tables = self.frame if isinstance(self.frame, list) else [self.frame]
-        return align_keys(
-            [
-                read_columns(
-                    table,
-                    self.label,
-                    self.score,
-                    weight=self.weight,
-                    by=self.by,
-                    pos_label=self.pos_label,
-                    design=self.design,
-                )
-                for table in tables
-            ]
-        )
-
-    def read_parts(self) -> list[PlannedRows]:
-        """Return plans of the rows of each table."""
-        return read_parts(
-            self.frame,
-            self.label,
-            self.score,
-            self.weight,
-            self.by,
-            self.pos_label,
-            designed=self.design is not None,
-        )
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,10 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.config import Division
-from polars_wroc.counts.table_lists import read_parts
-from polars_wroc.metrics.counted_parts import CountedParts, Part, count_parts
+from polars_wroc.metrics.counted_parts import CountedParts, count_parts
+from polars_wroc.metrics.given_tables import GivenTables
 from polars_wroc.metrics.score_ranges import ScoreRange
 from polars_wroc.metrics.summary import BYTES_IN_RANGE, add_segments, measure_range
-from polars_wroc.rows import read_columns
 
 SCHEMA = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
 
@@ -36,10 +35,8 @@ def count_rows(
     frame: pl.DataFrame, *, rows_per_range: int, by: str | None = None, weight: str | None = None
 ) -> tuple[CountedParts, list[ScoreRange]]:
     """Count rows with the label y and the score s, and cut their scores."""
-    columns = read_columns(frame.lazy(), "y", "s", weight=weight, by=by)
-    (planned,) = read_parts(frame, "y", "s", weight, by, None, designed=False)
-    division = Division(rows_per_range * BYTES_IN_RANGE)
-    counted = count_parts([Part(columns, planned)], division)
+    given = GivenTables(frame, "y", "s", weight, by, None, None)
+    counted = count_parts(given.read_parts(), Division(rows_per_range * BYTES_IN_RANGE))
     return counted, counted.cut(BYTES_IN_RANGE)
 
 
@@ -268,6 +265,33 @@ def test_a_design_needs_one_table(people: pl.DataFrame) -> None:
     for function in (wroc.summary, partial(wroc.audit, attributes="g")):
         with pytest.raises(ValueError, match=message):
             function(thirds(people), "y", "s", design="limit")
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+@pytest.mark.parametrize("score", ["s", ["t", "s"]])
+def test_a_list_in_memory_gives_what_one_table_gives(
+    people: pl.DataFrame, is_lazy: bool, score: str | list[str]
+) -> None:
+    people = people.with_columns(t=-pl.col("s"), h=pl.int_range(pl.len()) % 2)
+    one, other, last = thirds(people)
+    parts = [one, other.with_columns(pl.col("y").cast(pl.Boolean)), last.select(last.columns[::-1])]
+    options: dict[str, Any] = {"weight": "w", "by": ["g", "h"]}
+    tables = [part.lazy() for part in parts] if is_lazy else parts
+    table = wroc.summary(tables, "y", score, **options)
+    assert isinstance(table, pl.LazyFrame) == is_lazy
+    assert_same(table.lazy().collect(), wroc.summary(people, "y", score, **options))
+
+
+def test_each_group_has_one_label_for_negatives() -> None:
+    parts = [
+        pl.DataFrame({"g": [name] * 2, "y": [negative, 1], "s": [0.5, 0.7]})
+        for name, negative in (("a", 0), ("b", -1))
+    ]
+    by_group = wroc.summary(parts, "y", "s", by="g")
+    assert_same(by_group, wroc.summary(pl.concat(parts), "y", "s", by="g"))
+    for tables in (parts, [part.lazy() for part in parts]):
+        with pytest.raises(ValueError, match="`label` must hold 0 and 1 or -1 and 1"):
+            wroc.summary(tables, "y", "s").lazy().collect()
 
 
 def test_bad_values_are_found_across_parts() -> None:
