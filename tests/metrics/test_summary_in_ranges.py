@@ -276,8 +276,8 @@ def test_a_list_in_memory_gives_what_one_table_gives(
     one, other, last = thirds(people)
     parts = [one, other.with_columns(pl.col("y").cast(pl.Boolean)), last.select(last.columns[::-1])]
     options: dict[str, Any] = {"weight": "w", "by": ["g", "h"]}
-    tables = [part.lazy() for part in parts] if is_lazy else parts
-    table = wroc.summary(tables, "y", score, **options)
+    tables: Any = [part.lazy() for part in parts] if is_lazy else parts
+    table: Any = wroc.summary(tables, "y", score, **options)
     assert isinstance(table, pl.LazyFrame) == is_lazy
     assert_same(table.lazy().collect(), wroc.summary(people, "y", score, **options))
 
@@ -289,7 +289,8 @@ def test_each_group_has_one_label_for_negatives() -> None:
     ]
     by_group = wroc.summary(parts, "y", "s", by="g")
     assert_same(by_group, wroc.summary(pl.concat(parts), "y", "s", by="g"))
-    for tables in (parts, [part.lazy() for part in parts]):
+    given: list[Any] = [parts, [part.lazy() for part in parts]]
+    for tables in given:
         with pytest.raises(ValueError, match="`label` must hold 0 and 1 or -1 and 1"):
             wroc.summary(tables, "y", "s").lazy().collect()
 
