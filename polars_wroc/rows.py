@@ -195,7 +195,9 @@ class Rows:
         model = next(iter(self.scores)) if model is None else model
         score = self.scores[model]
         complete = self.complete(model) if complete is None else complete
-        if len(score) >= _MANY_ROWS:
+        # Rows of one segment that keep their order stay where they are.
+        is_moved = bool(keys) or ranks
+        if is_moved and len(score) >= _MANY_ROWS:
             groups = _code_groups(self.keys.select(keys), len(score))
             if groups is not None and groups.number <= MOST_BUCKETS:
                 return self._sort_segments(groups, model, complete, ranks=ranks)
