@@ -30,6 +30,7 @@ from polars_wroc.audits.ranked_segments import (
 )
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.audits.words import required_values
+from polars_wroc.buckets import number_groups
 from polars_wroc.config import Division
 from polars_wroc.counts.score_sums import HIGH, LOW, check_labels
 from polars_wroc.groups.categories import Grouping
@@ -47,7 +48,7 @@ from polars_wroc.metrics.score_ranges import (
 )
 from polars_wroc.metrics.segments import Decisions, Segments
 from polars_wroc.queries import collect
-from polars_wroc.rows import number_groups, read_counted
+from polars_wroc.rows import read_counted
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
 from polars_wroc.steps import FloatType, OutsideWeights, SegmentRows, pool_steps
 from polars_wroc.thresholds.cells import Cells

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.audits.tables import AuditPlan
-from polars_wroc.buckets import BucketRows, move_to_buckets, sort_groups
+from polars_wroc.buckets import BucketRows, move_to_buckets, number_groups, sort_groups
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences, sum_reached
 from polars_wroc.metrics.calibration import (
@@ -31,7 +31,7 @@ from polars_wroc.metrics.calibration import (
     sum_calibration,
 )
 from polars_wroc.metrics.segments import Decisions, Segments, count_classes
-from polars_wroc.rows import Rows, number_groups
+from polars_wroc.rows import Rows
 from polars_wroc.stats.designs import Influence
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
 from polars_wroc.steps import (
