@@ -7,11 +7,10 @@ when the rows are there: at once for a DataFrame, when the table is collected fo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import polars as pl
@@ -19,7 +18,17 @@ from numpy.typing import NDArray
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.buckets import MOST_BUCKETS, Codes, count_codes, move_to_buckets, sort_groups
+from polars_wroc.buckets import (
+    EXACT_FLOATS,
+    MOST_BUCKETS,
+    CodedGroups,
+    Codes,
+    code_groups,
+    move_to_buckets,
+    number_groups,
+    sort_groups,
+    sort_into_groups,
+)
 from polars_wroc.checks import shown
 from polars_wroc.inputs.columns import (
     CLUSTER,
@@ -62,12 +71,8 @@ from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits,
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import FloatType, RowCounts, ScoreBins, SegmentRows, round_to_type
 
-# From here on several whole numbers round to the same float.
-_EXACT_FLOATS = 2.0**53
 # So many rows are moved by threads, in chunks that fit into the cache of a processor.
 _MANY_ROWS = 1 << 18
-# Groups that fit into numbers of 8 and of 16 bits.
-_MOST_SMALL, _MOST_RADIX = 1 << 8, 1 << 16
 _LABEL_RULE = "be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
 MIXED_LABELS = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
@@ -194,8 +199,10 @@ class Rows:
         model = next(iter(self.scores)) if model is None else model
         score = self.scores[model]
         complete = self.complete(model) if complete is None else complete
-        if len(score) >= _MANY_ROWS:
-            groups = _code_groups(self.keys.select(keys), len(score))
+        # Rows of one segment that keep their order stay where they are.
+        is_moved = bool(keys) or ranks
+        if is_moved and len(score) >= _MANY_ROWS:
+            groups = code_groups(self.keys.select(keys), len(score))
             if groups is not None and groups.number <= MOST_BUCKETS:
                 return self._sort_segments(groups, model, complete, ranks=ranks)
         segments, starts, order = sort_into_groups(self.keys.select(keys), len(score))
@@ -327,7 +334,7 @@ def require_exact(score: pl.Series, shown_as: str) -> None:
         return
     low, high = score.min() or 0, score.max() or 0
     largest = max(abs(int(low)), abs(int(high)))  # type: ignore[arg-type]
-    if largest > _EXACT_FLOATS:
+    if largest > EXACT_FLOATS:
         found = f"{largest} in {shown_as}: rank it, as in pl.col(...).rank('dense')"
         checks.reject("score", "hold whole numbers up to 2**53", found)
 
@@ -351,117 +358,6 @@ def check_level(level: float, frame: object) -> float:
             checks.level(level.at(level.planned))
             return level
     return checks.level(level)
-
-
-def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Ints, Ints]:
-    """Return the groups of rows, sorted, where each begins, and the rows of one after another."""
-    if not keys.width:
-        return pl.DataFrame(), np.array([0, height]), np.arange(height)
-    found = _sort_by_radix(keys) if height else None
-    if found is not None:
-        return found
-    names = keys.columns
-    groups = keys.lazy().with_row_index("row").group_by(names).agg("row").sort(names).collect()
-    lengths = groups["row"].list.len().to_numpy()
-    order = groups["row"].explode(empty_as_null=False).to_numpy()
-    starts = np.append(0, lengths.cumsum(dtype=np.int64))
-    return groups.drop("row"), starts, order.astype(np.int64)
-
-
-class CodedGroups(NamedTuple):
-    """The groups of rows, sorted, the number of each row's group, and the rows in each group."""
-
-    keys: pl.DataFrame
-    codes: Codes
-    sizes: Ints
-
-    @property
-    def number(self) -> int:
-        """The number of groups."""
-        return len(self.sizes)
-
-
-def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None:
-    """Return what `sort_into_groups` does for texts and whole numbers; None for too many groups.
-
-    Numbers of groups that have few bits are sorted by radix, in half the time of hashes.
-    """
-    groups = _code_groups(keys, keys.height)
-    if groups is None:
-        return None
-    codes = groups.codes
-    small = codes.astype(np.uint8) if groups.number <= _MOST_SMALL else codes
-    return groups.keys, np.append(0, groups.sizes.cumsum()), np.argsort(small, kind="stable")
-
-
-def _code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
-    """Return the groups of texts and whole numbers; None for other types or too many groups."""
-    number = np.zeros(height, np.uint16)
-    if not keys.width:
-        return CodedGroups(keys, number, np.array([height]))
-    values: list[pl.Series] = []
-    for column in keys:
-        coded = _code_values(column, _MOST_RADIX // math.prod(map(len, values)))
-        if coded is None:
-            return None
-        codes, found = coded
-        number = number * np.uint16(len(found)) + codes if values else codes
-        values.append(found)
-    shape = [*map(len, values)]
-    sizes = count_codes(number, math.prod(shape))
-    is_there = sizes > 0
-    places = np.unravel_index(np.flatnonzero(is_there), shape)
-    groups = pl.DataFrame(
-        [
-            each.gather(place).alias(name)
-            for name, each, place in zip(keys.columns, values, places, strict=True)
-        ]
-    )
-    if not is_there.all():
-        number = (is_there.cumsum() - 1).astype(np.uint16)[number]
-    return CodedGroups(groups, number, sizes[is_there])
-
-
-def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
-    """Return the number of each row's value, and the values in order: null, then all others.
-
-    None for more than ``most`` values, and for types other than texts and whole numbers.
-    """
-    if column.dtype == pl.String:
-        return _code_texts(column, most)
-    if not column.dtype.is_integer() or column.dtype == pl.Int128 or column.null_count():
-        return None
-    low, high = cast("int", column.min()), cast("int", column.max())
-    if high - low + 1 > most or high >= _EXACT_FLOATS:
-        return None
-    # In 64 bits, since a difference may exceed the type of the column.
-    codes = (column.to_numpy().astype(np.int64, copy=False) - low).astype(np.uint16)
-    return codes, pl.int_range(low, high + 1, eager=True).cast(column.dtype)
-
-
-def _code_texts(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
-    # Categories of their own, which begin at 0 and end with the table.
-    dtype = pl.Categorical(pl.Categories.random())
-    coded = column.to_frame().lazy().select(pl.all().cast(dtype)).collect().to_series()
-    categories = coded.unique().drop_nulls()
-    texts = categories.cast(pl.String)
-    if len(texts) + 1 > most:
-        return None
-    place = np.zeros(len(texts) + 1, np.uint16)
-    place[categories.to_physical().to_numpy()] = texts.rank("ordinal").to_numpy()
-    codes = place[coded.to_physical().fill_null(len(texts)).to_numpy()]
-    return codes, pl.concat([pl.Series([None], dtype=pl.String), texts.sort()])
-
-
-def number_groups(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
-    """Return the groups of rows, sorted, and the number of each row's group."""
-    coded = _code_groups(keys, keys.height) if keys.width and keys.height else None
-    if coded is not None:
-        return coded.keys, coded.codes.astype(np.int64)
-    groups, starts, order = sort_into_groups(keys, keys.height)
-    number = np.empty(keys.height, np.int64)
-    number[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return groups, number
 
 
 @dataclass(frozen=True)
@@ -636,7 +532,7 @@ class Columns:
         value = pl.col(weight.name).cast(pl.Float64)
         valid, rule = (value >= 0) & value.is_finite(), "be finite and zero or more"
         if self.frequency:
-            valid &= (value == value.floor()) & (value <= _EXACT_FLOATS)
+            valid &= (value == value.floor()) & (value <= EXACT_FLOATS)
             rule = "be whole numbers of rows"
         invalid = weight.to_frame().lazy().filter(~valid).select(value).collect().to_series()
         if len(invalid):

@@ -172,7 +172,7 @@ def _leave_out_weightless(columns: Columns, table: pl.DataFrame) -> pl.DataFrame
 def _count_missing(columns: Columns, table: pl.DataFrame) -> MissingRows:
     if ROW_WEIGHT in table.columns and columns.design is not None:
         table = table.filter(pl.col(ROW_WEIGHT).ne_missing(0))
-    number = pl.col(ROW_WEIGHT).cast(pl.Int64).fill_null(1) if columns.frequency else pl.lit(1)
+    number = pl.col(ROW_WEIGHT).cast(pl.Int64).fill_null(1)
     others = {"label": LABEL, "weight": ROW_WEIGHT, "decision": SELECTED}
     is_missing = {
         **{key: pl.col(key).is_null() for key in columns.names},
@@ -183,7 +183,10 @@ def _count_missing(columns: Columns, table: pl.DataFrame) -> MissingRows:
         },
     }
     counts = table.select(
-        **{name: (holds * number).sum() for name, holds in is_missing.items()}
+        **{
+            name: (holds * number).sum() if columns.frequency else holds.sum()
+            for name, holds in is_missing.items()
+        }
     ).row(0, named=True)
     return MissingRows(
         groups={name: counts[key] for key, name in columns.names.items()},

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.audits.tables import AuditPlan
-from polars_wroc.buckets import BucketRows, move_to_buckets, sort_groups
+from polars_wroc.buckets import BucketRows, move_to_buckets, number_groups, sort_groups
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences, sum_reached
 from polars_wroc.metrics.calibration import (
@@ -37,7 +37,7 @@ from polars_wroc.metrics.segments import (
     count_classes,
     join_records,
 )
-from polars_wroc.rows import Rows, number_groups
+from polars_wroc.rows import Rows
 from polars_wroc.stats.designs import Influence
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
 from polars_wroc.steps import (
@@ -50,6 +50,7 @@ from polars_wroc.steps import (
     add_blocks,
     map_steps,
 )
+from polars_wroc.threads import map_in_threads
 from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
 from polars_wroc.thresholds.choice import choose_thresholds
 from polars_wroc.thresholds.rules import Rule
@@ -78,8 +79,7 @@ def number_finest(keys: pl.DataFrame) -> FinestSegments:
     if keys.height == 0 or keys.width == 0:
         return FinestSegments(*number_groups(keys))
     values, code, size = [], np.zeros(keys.height, np.uint8), 1
-    for key in keys.columns:
-        distinct, number = _number_values(keys[key])
+    for distinct, number in map_in_threads(_number_values, keys.get_columns(), fewest=2):
         values.append(distinct)
         size *= len(distinct)
         if size > keys.height:
@@ -307,11 +307,14 @@ def sum_finest(
     """Return the sums over the rows of each segment, by a design also over sampling units."""
     if call.sample is not None or len(rows.score) <= _BLOCK_ROWS:
         return _sum_block(rows, call, decisions, calibrated=calibrated)
-    numbers, sums = [], []
-    for segments, block in _cut_rows(rows):
-        numbers.append(segments)
-        sums.append(_sum_block(block, call, decisions, calibrated=calibrated))
-    return join_records(sums).add(Numbering(rows.segments, np.concatenate(numbers)))
+
+    @np.errstate(all="ignore")
+    def sum_part(block: SegmentRows) -> FinestSums:
+        return _sum_block(block, call, decisions, calibrated=calibrated)
+
+    numbers, blocks = zip(*_cut_rows(rows), strict=True)
+    sums = join_records(map_in_threads(sum_part, blocks))
+    return sums.add(Numbering(rows.segments, np.concatenate(numbers)))
 
 
 def _cut_rows(rows: SegmentRows) -> Iterator[tuple[Ints, SegmentRows]]:

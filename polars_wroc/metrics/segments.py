@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.buckets import number_groups
 from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences, estimate_aucs, measure_aucs
 from polars_wroc.metrics.mean_sums import (
@@ -19,7 +20,7 @@ from polars_wroc.metrics.mean_sums import (
     sum_scores,
     sum_values,
 )
-from polars_wroc.rows import Rows, number_groups
+from polars_wroc.rows import Rows
 from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums
