@@ -11,8 +11,8 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.checks import reject_type
 from polars_wroc.counts.count_rules import BINS, LABELLED, bin_number, checked
-from polars_wroc.counts.pooled_batches import BIN
 from polars_wroc.counts.score_sums import (
+    BIN,
     COUNTS,
     HIGH,
     LOW,
@@ -287,7 +287,7 @@ def pool_in_bins(rows: PlannedRows, binning: Binning) -> PlannedRows:
 
 def _binned(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
     """Add up rows in bins that are the same in all groups."""
-    counts = add_up_in_bins(rows, binning, parts, in_arrays=True)
+    counts = add_up_in_bins(rows, binning, parts)
     return with_common_score(counts, rows.model_keys, binning.number(pl.col(LOW), parts))
 
 

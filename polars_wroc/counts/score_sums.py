@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.counts.pooled_batches import BIN, POSITIVE, pool_in_arrays, pool_rows
 from polars_wroc.inputs.columns import (
     ROW_COUNT,
     ROW_CUBES,
@@ -132,26 +131,35 @@ COUNTS = ("n_pos", "n_neg", "n_missing")
 # Sums of the weights, of their squares and of their cubes.
 WEIGHT_SUMS = tuple(f"{power}_{side}" for power in ("w", "w2", "w3") for side in CLASSES)
 SUMS = (*COUNTS, *WEIGHT_SUMS)
-_SIDE = "__side"
+BIN, _SIDE, _POSITIVE = "__bin", "__side", "__positive"
 
 # Rows labelled 0, and rows labelled -1, which must not be in one group.
 _ZEROS, _MINUSES = "__zeros", "__minuses"
 
 
-def pooled_rows(rows: PlannedRows, bin_number: pl.Expr, *, in_arrays: bool = False) -> PlannedRows:
+def pooled_rows(rows: PlannedRows, bin_number: pl.Expr) -> PlannedRows:
     """Pool the rows of a class that share a bin."""
     weight, score = pl.col(WEIGHT), pl.col(SCORE)
     labels = [ZERO_LABEL] if ZERO_LABEL in rows.frame.collect_schema() else []
-    counts = [ROW_COUNT, ROW_SQUARES, ROW_CUBES] if rows.counted else []
-    keys = [*rows.keys, *labels]
-    binned = rows.frame.select(*keys, bin_number.alias(BIN), score, weight, *counts)
     # A row for each class takes fewer sums over all rows than columns for both.
-    sums = {POSITIVE: weight > 0, SCORE_HIGH: score, **_sums_of_row(rows)}
-    if in_arrays:
-        added = pool_in_arrays(binned, keys, sums)
-    else:
-        added = pool_rows(binned.with_columns(**sums), keys)
-    return replace(rows, frame=added.drop(BIN, POSITIVE))
+    sums = rows.frame.select(
+        *rows.keys,
+        *labels,
+        bin_number.alias(BIN),
+        (weight > 0).alias(_POSITIVE),
+        score,
+        score.alias(SCORE_HIGH),
+        weight,
+        **_sums_of_row(rows),
+    )
+    added = sums.group_by(*rows.keys, *labels, BIN, _POSITIVE).agg(
+        score.min(),
+        pl.col(SCORE_HIGH).max(),
+        # Null for missing rows, where a sum would be 0.
+        pl.when(pl.col(_POSITIVE).first().is_not_null()).then(weight.sum()),
+        pl.col(ROW_SQUARES, ROW_CUBES, ROW_COUNT).sum(),
+    )
+    return replace(rows, frame=added.drop(BIN, _POSITIVE))
 
 
 def _sums_of_row(rows: PlannedRows) -> dict[str, pl.Expr]:
@@ -202,12 +210,9 @@ def check_labels(counts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     return counts.with_columns(w_neg=pl.col("w_neg") + over(checked, keys)).drop(_ZEROS, _MINUSES)
 
 
-def add_up_in_bins(
-    rows: PlannedRows, binning: Binning, parts: int, *, in_arrays: bool = False
-) -> pl.LazyFrame:
-    """Count rows in bins; ``in_arrays`` is faster, but no plan from end to end."""
-    number = binning.number(pl.col(SCORE), parts)
-    pooled = pooled_rows(rows, number, in_arrays=in_arrays)
+def add_up_in_bins(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
+    """Count rows in bins."""
+    pooled = pooled_rows(rows, binning.number(pl.col(SCORE), parts))
     return add_up(row_sums(pooled), rows.keys, binning.number(pl.col(LOW), parts))
 
 
