@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,8 @@ TOLERANCE = 1e-12
 
 # Powers of two beyond this have no inverse that is a float.
 _MOST_EXPONENT = 1000
+# From so many values per segment on, a loop over the segments is the fastest.
+_LONG_SEGMENT = 1 << 10
 
 
 def cumulate(values: Array, starts: Ints) -> Array:
@@ -24,6 +28,11 @@ def cumulate(values: Array, starts: Ints) -> Array:
     """
     if len(starts) == 1:
         return values.cumsum(axis=-1)
+    if values.shape[-1] >= len(starts) * _LONG_SEGMENT:
+        sums = np.empty(values.shape)
+        for start, stop in pairwise([*starts.tolist(), values.shape[-1]]):
+            np.cumsum(values[..., start:stop], axis=-1, out=sums[..., start:stop])
+        return sums
     number = np.diff(starts, append=values.shape[-1])
 
     def spread(each: Array) -> Array:

@@ -1,18 +1,20 @@
-"""Partition rows into buckets: groups, score ranges, or score ranges within groups.
+"""Number the groups of rows, and partition rows into groups, score ranges, or both.
 
-This is a counting sort. Rows are counted in chunks, then each chunk writes its rows to their
+A partition is a counting sort. Rows are counted in chunks, then each chunk writes its rows to their
 places. `move_to_buckets` keeps the order of the rows of a bucket, so that the result does not
 depend on the number of threads or on how they are scheduled.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints
@@ -30,6 +32,10 @@ _SAMPLED_ROWS = 1 << 14
 _CELLS = 1 << 12
 # Scores beyond these quantiles of a sample are in the outermost ranges.
 _QUANTILES = (0.001, 0.999)
+# From here on several whole numbers round to the same float.
+EXACT_FLOATS = 2.0**53
+# Groups that fit into numbers of 8 and of 16 bits.
+_MOST_SMALL, _MOST_RADIX = 1 << 8, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -175,6 +181,117 @@ def _sort_shared(score: Array, order: Ints, code: Codes) -> Ints:
     shared = np.flatnonzero(is_shared)
     order[shared] = order[shared][np.argsort(ranked[shared])[::-1]]
     return order
+
+
+def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Ints, Ints]:
+    """Return the groups of rows, sorted, where each begins, and the rows of one after another."""
+    if not keys.width:
+        return pl.DataFrame(), np.array([0, height]), np.arange(height)
+    found = _sort_by_radix(keys) if height else None
+    if found is not None:
+        return found
+    names = keys.columns
+    groups = keys.lazy().with_row_index("row").group_by(names).agg("row").sort(names).collect()
+    lengths = groups["row"].list.len().to_numpy()
+    order = groups["row"].explode(empty_as_null=False).to_numpy()
+    starts = np.append(0, lengths.cumsum(dtype=np.int64))
+    return groups.drop("row"), starts, order.astype(np.int64)
+
+
+class CodedGroups(NamedTuple):
+    """The groups of rows, sorted, the number of each row's group, and the rows in each group."""
+
+    keys: pl.DataFrame
+    codes: Codes
+    sizes: Ints
+
+    @property
+    def number(self) -> int:
+        """The number of groups."""
+        return len(self.sizes)
+
+
+def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None:
+    """Return what `sort_into_groups` does for texts and whole numbers; None for too many groups.
+
+    Numbers of groups that have few bits are sorted by radix, in half the time of hashes.
+    """
+    groups = code_groups(keys, keys.height)
+    if groups is None:
+        return None
+    codes = groups.codes
+    small = codes.astype(np.uint8) if groups.number <= _MOST_SMALL else codes
+    return groups.keys, np.append(0, groups.sizes.cumsum()), np.argsort(small, kind="stable")
+
+
+def code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
+    """Return the groups of texts and whole numbers; None for other types or too many groups."""
+    number = np.zeros(height, np.uint16)
+    if not keys.width:
+        return CodedGroups(keys, number, np.array([height]))
+    values: list[pl.Series] = []
+    for column in keys:
+        coded = _code_values(column, _MOST_RADIX // math.prod(map(len, values)))
+        if coded is None:
+            return None
+        codes, found = coded
+        number = number * np.uint16(len(found)) + codes if values else codes
+        values.append(found)
+    shape = [*map(len, values)]
+    sizes = count_codes(number, math.prod(shape))
+    is_there = sizes > 0
+    places = np.unravel_index(np.flatnonzero(is_there), shape)
+    groups = pl.DataFrame(
+        [
+            each.gather(place).alias(name)
+            for name, each, place in zip(keys.columns, values, places, strict=True)
+        ]
+    )
+    if not is_there.all():
+        number = (is_there.cumsum() - 1).astype(np.uint16)[number]
+    return CodedGroups(groups, number, sizes[is_there])
+
+
+def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
+    """Return the number of each row's value, and the values in order: null, then all others.
+
+    None for more than ``most`` values, and for types other than texts and whole numbers.
+    """
+    if column.dtype == pl.String:
+        return _code_texts(column, most)
+    if not column.dtype.is_integer() or column.dtype == pl.Int128 or column.null_count():
+        return None
+    low, high = cast("int", column.min()), cast("int", column.max())
+    if high - low + 1 > most or high >= EXACT_FLOATS:
+        return None
+    # In 64 bits, since a difference may exceed the type of the column.
+    codes = (column.to_numpy().astype(np.int64, copy=False) - low).astype(np.uint16)
+    return codes, pl.int_range(low, high + 1, eager=True).cast(column.dtype)
+
+
+def _code_texts(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
+    # Categories of their own, which begin at 0 and end with the table.
+    dtype = pl.Categorical(pl.Categories.random())
+    coded = column.to_frame().lazy().select(pl.all().cast(dtype)).collect().to_series()
+    categories = coded.unique().drop_nulls()
+    texts = categories.cast(pl.String)
+    if len(texts) + 1 > most:
+        return None
+    place = np.zeros(len(texts) + 1, np.uint16)
+    place[categories.to_physical().to_numpy()] = texts.rank("ordinal").to_numpy()
+    codes = place[coded.to_physical().fill_null(len(texts)).to_numpy()]
+    return codes, pl.concat([pl.Series([None], dtype=pl.String), texts.sort()])
+
+
+def number_groups(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
+    """Return the groups of rows, sorted, and the number of each row's group."""
+    coded = code_groups(keys, keys.height) if keys.width and keys.height else None
+    if coded is not None:
+        return coded.keys, coded.codes.astype(np.int64)
+    groups, starts, order = sort_into_groups(keys, keys.height)
+    number = np.empty(keys.height, np.int64)
+    number[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return groups, number
 
 
 def _cut_chunks(height: int, number: int) -> list[slice]:

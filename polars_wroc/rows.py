@@ -7,11 +7,10 @@ when the rows are there: at once for a DataFrame, when the table is collected fo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import polars as pl
@@ -19,7 +18,17 @@ from numpy.typing import NDArray
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.buckets import MOST_BUCKETS, Codes, count_codes, move_to_buckets, sort_groups
+from polars_wroc.buckets import (
+    EXACT_FLOATS,
+    MOST_BUCKETS,
+    CodedGroups,
+    Codes,
+    code_groups,
+    move_to_buckets,
+    number_groups,
+    sort_groups,
+    sort_into_groups,
+)
 from polars_wroc.checks import shown
 from polars_wroc.inputs.columns import (
     CLUSTER,
@@ -56,20 +65,15 @@ from polars_wroc.inputs.expressions import (
     unit_columns,
 )
 from polars_wroc.inputs.frames import named_keys
-from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
-from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.inputs.rows import IntoColumns, PlannedRows, RowSource, read_source
 from polars_wroc.looks import ConfidenceLevel, Looks
-from polars_wroc.queries import FrameT, collect, is_eager
+from polars_wroc.queries import FrameT, collect, collect_all, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import FloatType, RowCounts, ScoreBins, SegmentRows, round_to_type
 
-# From here on several whole numbers round to the same float.
-_EXACT_FLOATS = 2.0**53
 # So many rows are moved by threads, in chunks that fit into the cache of a processor.
 _MANY_ROWS = 1 << 18
-# Groups that fit into numbers of 8 and of 16 bits.
-_MOST_SMALL, _MOST_RADIX = 1 << 8, 1 << 16
 _LABEL_RULE = "be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
 MIXED_LABELS = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
@@ -196,8 +200,10 @@ class Rows:
         model = next(iter(self.scores)) if model is None else model
         score = self.scores[model]
         complete = self.complete(model) if complete is None else complete
-        if len(score) >= _MANY_ROWS:
-            groups = _code_groups(self.keys.select(keys), len(score))
+        # Rows of one segment that keep their order stay where they are.
+        is_moved = bool(keys) or ranks
+        if is_moved and len(score) >= _MANY_ROWS:
+            groups = code_groups(self.keys.select(keys), len(score))
             if groups is not None and groups.number <= MOST_BUCKETS:
                 return self._sort_segments(groups, model, complete, ranks=ranks)
         segments, starts, order = sort_into_groups(self.keys.select(keys), len(score))
@@ -281,6 +287,59 @@ class Rows:
         return Level.of(level)
 
 
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of several tables, without a design or bins, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    counts = [part.counts for part in parts if part.counts is not None]
+    selected = [part.selected for part in parts if part.selected is not None]
+    types = [part.score_types for part in parts]
+    return Rows(
+        pl.concat([part.keys for part in parts], how="vertical_relaxed"),
+        {model: np.concatenate([part.scores[model] for part in parts]) for model in first.scores},
+        np.concatenate([part.weight for part in parts]),
+        RowCounts(*map(np.concatenate, zip(*counts, strict=True))) if counts else None,
+        selected=np.concatenate(selected) if selected else None,
+        score_types=first.score_types if all(each == first.score_types for each in types) else {},
+    )
+
+
+def read_tables(columns: Sequence[Columns], tables: Sequence[pl.DataFrame]) -> Rows:
+    """Check the values of the columns of tables, and return the rows of all as arrays."""
+    rows = join_rows([each.rows(table) for each, table in zip(columns, tables, strict=True)])
+    if len(tables) > 1 and columns[0].pos_label is None:
+        numbers = [
+            each.find_negatives(table)
+            for each, table in zip(columns, tables, strict=True)
+            if LABEL in table.columns and table[LABEL].dtype.is_numeric()
+        ]
+        _refuse_mixed(numbers)
+    return rows
+
+
+def _refuse_mixed(tables: Sequence[pl.DataFrame]) -> None:
+    """Raise for a group of `Columns.find_negatives` that has both 0 and -1 in some tables."""
+    if not any(table["minus"].any() for table in tables):
+        return
+    written = pl.concat(tables, how="vertical_relaxed")
+    groups = written.columns[:-2] or pl.lit(0)
+    found = written.group_by(groups).agg(pl.col("zero", "minus").any())
+    if (found["zero"] & found["minus"]).any():
+        raise RowsError(MIXED_LABELS)
+
+
+def require_exact(score: pl.Series, shown_as: str) -> None:
+    """Raise for whole numbers that floats do not hold."""
+    if not score.dtype.is_integer() or not len(score):
+        return
+    low, high = score.min() or 0, score.max() or 0
+    largest = max(abs(int(low)), abs(int(high)))  # type: ignore[arg-type]
+    if largest > EXACT_FLOATS:
+        found = f"{largest} in {shown_as}: rank it, as in pl.col(...).rank('dense')"
+        checks.reject("score", "hold whole numbers up to 2**53", found)
+
+
 def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]:
     """Return the rows of segments with their full weights, then with those of each replicate."""
     assert sample.replicates is not None
@@ -300,117 +359,6 @@ def check_level(level: ConfidenceLevel, frame: object) -> ConfidenceLevel:
             checks.level(level.at(level.planned))
             return level
     return checks.level(level)
-
-
-def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Ints, Ints]:
-    """Return the groups of rows, sorted, where each begins, and the rows of one after another."""
-    if not keys.width:
-        return pl.DataFrame(), np.array([0, height]), np.arange(height)
-    found = _sort_by_radix(keys) if height else None
-    if found is not None:
-        return found
-    names = keys.columns
-    groups = keys.lazy().with_row_index("row").group_by(names).agg("row").sort(names).collect()
-    lengths = groups["row"].list.len().to_numpy()
-    order = groups["row"].explode(empty_as_null=False).to_numpy()
-    starts = np.append(0, lengths.cumsum(dtype=np.int64))
-    return groups.drop("row"), starts, order.astype(np.int64)
-
-
-class CodedGroups(NamedTuple):
-    """The groups of rows, sorted, the number of each row's group, and the rows in each group."""
-
-    keys: pl.DataFrame
-    codes: Codes
-    sizes: Ints
-
-    @property
-    def number(self) -> int:
-        """The number of groups."""
-        return len(self.sizes)
-
-
-def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None:
-    """Return what `sort_into_groups` does for texts and whole numbers; None for too many groups.
-
-    Numbers of groups that have few bits are sorted by radix, in half the time of hashes.
-    """
-    groups = _code_groups(keys, keys.height)
-    if groups is None:
-        return None
-    codes = groups.codes
-    small = codes.astype(np.uint8) if groups.number <= _MOST_SMALL else codes
-    return groups.keys, np.append(0, groups.sizes.cumsum()), np.argsort(small, kind="stable")
-
-
-def _code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
-    """Return the groups of texts and whole numbers; None for other types or too many groups."""
-    number = np.zeros(height, np.uint16)
-    if not keys.width:
-        return CodedGroups(keys, number, np.array([height]))
-    values: list[pl.Series] = []
-    for column in keys:
-        coded = _code_values(column, _MOST_RADIX // math.prod(map(len, values)))
-        if coded is None:
-            return None
-        codes, found = coded
-        number = number * np.uint16(len(found)) + codes if values else codes
-        values.append(found)
-    shape = [*map(len, values)]
-    sizes = count_codes(number, math.prod(shape))
-    is_there = sizes > 0
-    places = np.unravel_index(np.flatnonzero(is_there), shape)
-    groups = pl.DataFrame(
-        [
-            each.gather(place).alias(name)
-            for name, each, place in zip(keys.columns, values, places, strict=True)
-        ]
-    )
-    if not is_there.all():
-        number = (is_there.cumsum() - 1).astype(np.uint16)[number]
-    return CodedGroups(groups, number, sizes[is_there])
-
-
-def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
-    """Return the number of each row's value, and the values in order: null, then all others.
-
-    None for more than ``most`` values, and for types other than texts and whole numbers.
-    """
-    if column.dtype == pl.String:
-        return _code_texts(column, most)
-    if not column.dtype.is_integer() or column.dtype == pl.Int128 or column.null_count():
-        return None
-    low, high = cast("int", column.min()), cast("int", column.max())
-    if high - low + 1 > most or high >= _EXACT_FLOATS:
-        return None
-    # In 64 bits, since a difference may exceed the type of the column.
-    codes = (column.to_numpy().astype(np.int64, copy=False) - low).astype(np.uint16)
-    return codes, pl.int_range(low, high + 1, eager=True).cast(column.dtype)
-
-
-def _code_texts(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
-    # Categories of their own, which begin at 0 and end with the table.
-    dtype = pl.Categorical(pl.Categories.random())
-    coded = column.to_frame().lazy().select(pl.all().cast(dtype)).collect().to_series()
-    categories = coded.unique().drop_nulls()
-    texts = categories.cast(pl.String)
-    if len(texts) + 1 > most:
-        return None
-    place = np.zeros(len(texts) + 1, np.uint16)
-    place[categories.to_physical().to_numpy()] = texts.rank("ordinal").to_numpy()
-    codes = place[coded.to_physical().fill_null(len(texts)).to_numpy()]
-    return codes, pl.concat([pl.Series([None], dtype=pl.String), texts.sort()])
-
-
-def number_groups(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
-    """Return the groups of rows, sorted, and the number of each row's group."""
-    coded = _code_groups(keys, keys.height) if keys.width and keys.height else None
-    if coded is not None:
-        return coded.keys, coded.codes.astype(np.int64)
-    groups, starts, order = sort_into_groups(keys, keys.height)
-    number = np.empty(keys.height, np.int64)
-    number[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return groups, number
 
 
 @dataclass(frozen=True)
@@ -480,6 +428,20 @@ class Columns:
             return self
         names = {**self.names, MODEL: MODEL}
         return replace(self, names=names, models=[_ONE_MODEL], several=False)
+
+    def take_model(self, model: str) -> Columns:
+        """Return the columns of rows that were not counted with one of the scores alone."""
+        place = self.models.index(model)
+        own, first = score_column(place), score_column(0)
+        others = [name for name in self.arguments if name in _ROW_COLUMNS]
+        return replace(
+            self,
+            plan=self.plan.select(*self.keys, *others, pl.col(own).alias(first)),
+            models=[model],
+            several=False,
+            arguments={**self.arguments, first: self.arguments[own]},
+            score_types=self.score_types[place : place + 1],
+        )
 
     def rows(self, table: pl.DataFrame) -> Rows:
         """Check the values of the columns, and return them as arrays."""
@@ -567,18 +529,20 @@ class Columns:
         if len(invalid):
             self._reject_value("label", _LABEL_RULE, invalid[0])
         if is_zero.any() and is_minus.any():
-            # Each group may write its negatives in its own way, unless groups are pooled.
-            groups = [] if self.pools_groups else self.keys
-            written = table.select(*groups, zero=is_zero, minus=is_minus)
-            found = written.group_by(groups or pl.lit(0)).agg(pl.col("zero", "minus").any())
-            if (found["zero"] & found["minus"]).any():
-                raise RowsError(MIXED_LABELS)
+            _refuse_mixed([self.find_negatives(table)])
+
+    def find_negatives(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Return the groups of rows with numbers for labels, and whether each is 0 and -1."""
+        # Each group may write its negatives in its own way, unless groups are pooled.
+        groups = [] if self.pools_groups else self.keys
+        label = table[LABEL].cast(pl.Float64)
+        return table.select(*groups, zero=label == 0, minus=label == -1)
 
     def _check_weights(self, weight: pl.Series) -> None:
         value = pl.col(weight.name).cast(pl.Float64)
         valid, rule = (value >= 0) & value.is_finite(), "be finite and zero or more"
         if self.frequency:
-            valid &= (value == value.floor()) & (value <= _EXACT_FLOATS)
+            valid &= (value == value.floor()) & (value <= EXACT_FLOATS)
             rule = "be whole numbers of rows"
         invalid = weight.to_frame().lazy().filter(~valid).select(value).collect().to_series()
         if len(invalid):
@@ -586,13 +550,8 @@ class Columns:
 
     def _score(self, score: pl.Series, name: str) -> Array:
         """Return a score as floats, NaN where it is missing."""
-        if score.dtype.is_integer() and len(score):
-            low, high = score.min() or 0, score.max() or 0
-            largest = max(abs(int(low)), abs(int(high)))  # type: ignore[arg-type]
-            if largest > _EXACT_FLOATS:
-                shown_as = self.arguments[name].shown if name in self.arguments else "the counts"
-                found = f"{largest} in {shown_as}: rank it, as in pl.col(...).rank('dense')"
-                checks.reject("score", "hold whole numbers up to 2**53", found)
+        shown_as = self.arguments[name].shown if name in self.arguments else "the counts"
+        require_exact(score, shown_as)
         return _to_floats(score.cast(pl.Float64))
 
     def _counts(self, table: pl.DataFrame) -> RowCounts | None:
@@ -679,12 +638,30 @@ class Columns:
         return dict(zip(self.models, self.score_types, strict=False))
 
 
+def align_keys(tables: Sequence[Columns]) -> list[Columns]:
+    """Return the columns of tables with the same groups, whose keys are called as in the first."""
+    names = tables[0].names
+    keys = {name: key for key, name in names.items()}
+    return [
+        replace(
+            each,
+            plan=each.plan.rename({key: keys[name] for key, name in each.names.items()}),
+            names=names,
+        )
+        if each.names != names
+        else each
+        for each in tables
+    ]
+
+
 # Types of scores of fewer bits than those of Python's numbers.
 _FLOAT_TYPES: dict[type[pl.DataType], FloatType] = {
     pl.Float16: np.float16,
     pl.Float32: np.float32,
 }
 _REPLICATE = "__replicate_"
+# Columns of rows that are not keys or scores
+_ROW_COLUMNS = (LABEL, ROW_WEIGHT, SELECTED)
 _ONE_MODEL = "score"
 # The number of a row's score, in the order of the call.
 _MODEL_PLACE = "__model_place"
@@ -898,6 +875,22 @@ def table_of(
     return columns.plan.map_batches(make, schema=dict(schema), streamable=False)  # type: ignore[return-value]
 
 
+def table_of_all(
+    frame: FrameT, tables: Sequence[Columns], schema: Mapping[str, Any], compute: Compute
+) -> FrameT:
+    """Return what `table_of` does of the rows of several tables, without a design, together."""
+    if len(tables) == 1:
+        return table_of(frame, tables[0], schema, compute)
+
+    def make() -> pl.DataFrame:
+        read = collect_all([columns.plan for columns in tables])
+        with np.errstate(all="ignore"):
+            made = compute(read_tables(tables, read))
+        return name_columns(made, schema, tables[0].names)
+
+    return make() if is_eager(frame) else pl.defer(make, schema=dict(schema))  # type: ignore[return-value]
+
+
 def _make_table(
     table: pl.DataFrame,
     columns: Columns,
@@ -909,6 +902,13 @@ def _make_table(
     columns.require_positives(table)
     with np.errstate(all="ignore"):
         made = compute(columns.rows(table))
+    return name_columns(made, schema, key_names)
+
+
+def name_columns(
+    made: pl.DataFrame, schema: Mapping[str, Any], key_names: Mapping[str, str]
+) -> pl.DataFrame:
+    """Return the columns of a schema, given the names of the keys; NaN becomes null."""
     keys = {name: key for key, name in key_names.items() if key in made.columns}
     # A group may have the name of a column that is not in the result, such as the model.
     named = made.select(pl.col(keys.get(name, name)).alias(name) for name in schema)

@@ -240,6 +240,25 @@ def add_blocks(
     return sums
 
 
+def map_segments(rows: SegmentRows, work: Callable[[SegmentRows], T]) -> list[T]:
+    """Return what ``work`` makes of some consecutive segments at a time, one after another.
+
+    These are small segments together, or a large one alone: arrays of a value for each row then
+    take little memory, which is what makes them fast.
+    """
+    cuts = np.searchsorted(rows.starts, np.arange(0, len(rows.score), _BLOCK_ROWS))
+    ends = np.unique(np.concatenate([[0, rows.number], cuts]))
+    if len(ends) <= 2:  # noqa: PLR2004
+        return [work(rows)]
+
+    def run(part: tuple[int, int]) -> T:
+        # Threads do not inherit how NumPy treats infinite and undefined numbers.
+        with np.errstate(all="ignore"):
+            return work(rows.between(*part))
+
+    return map_in_threads(run, [*pairwise(ends.tolist())], fewest=2)
+
+
 class PooledSteps(NamedTuple):
     """All steps of the curves of segments, from the highest score of each down.
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_wroc.rows import Rows, sort_into_groups
+from polars_wroc.buckets import sort_into_groups
+from polars_wroc.rows import Rows
 from polars_wroc.steps import (
     SegmentRows,
     Steps,

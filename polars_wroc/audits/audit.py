@@ -34,7 +34,7 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.checks import MARGIN
 from polars_wroc.config import Division
-from polars_wroc.counts.count_table import CountTable, pool_in_bins
+from polars_wroc.counts.count_table import CountTable, refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.divisions import GAP_REFERENCES, read_divisions, read_references
@@ -57,22 +57,14 @@ from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, polars_frame, read_source
-from polars_wroc.inputs.rows import Rows as PlannedRows
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
-from polars_wroc.metrics.score_ranges import (
-    Frames,
-    division_of,
-    one_of,
-    read_parts,
-    together,
-)
+from polars_wroc.metrics.counted_parts import Part
+from polars_wroc.metrics.given_tables import Frames, GivenTables, division_of, one_of
 from polars_wroc.rows import (
     Columns,
     check_level,
     find_score_type,
-    read_columns,
-    read_counted,
 )
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.families import Adjustment
@@ -153,65 +145,11 @@ def _check_without_label(choice: float | Rule | None, reference: object, **other
 
 
 @dataclass(frozen=True)
-class _Call:
-    """The arguments that say which rows are audited."""
-
-    frame: Any
-    label: IntoColumn | None
-    score: IntoColumns
-    weight: IntoWeight | None
-    attributes: Sequence[pl.Expr]
-    pos_label: object
-    design: Design | None
-    selected: IntoColumn | None
-
-    def read_columns(self, *, in_bins: bool) -> list[Columns]:
-        """Return the columns of each table, whose rows will be pooled if they are ``in_bins``."""
-        if in_bins or isinstance(self.frame, list):
-            # These are checked against each other.
-            parts = self.read_parts()
-            if in_bins:
-                return [read_counted(together(parts))]
-        tables = self.frame if isinstance(self.frame, list) else [self.frame]
-        return [
-            read_columns(
-                table,
-                self.label,
-                self.score,
-                weight=self.weight,
-                by=self.attributes,
-                pos_label=self.pos_label,
-                design=self.design,
-                selected=self.selected,
-                argument="attributes",
-            )
-            for table in tables
-        ]
-
-    def read_parts(self) -> list[PlannedRows]:
-        """Return plans of the rows of each table, which mark what is missing."""
-        survey = read_design(self.design)
-        return read_parts(
-            self.frame,
-            self.label,
-            self.score,
-            self.weight,
-            self.attributes,
-            self.pos_label,
-            designed=survey.given,
-            mark_missing=True,
-            survey=survey,
-            selected=self.selected,
-            called="attributes",
-        )
-
-
-@dataclass(frozen=True)
 class _Source:
     """The rows of an audit in memory, or plans of more rows than fit into it."""
 
     rows: AuditRows | None
-    parts: Sequence[PlannedRows]
+    parts: Sequence[Part]
     division: Division | None
 
     def measure(
@@ -230,7 +168,7 @@ class _Source:
 
 
 def _read_source(
-    call: _Call, columns: Sequence[Columns], plan: AuditPlan, division: Division | None
+    given: GivenTables, columns: Sequence[Columns], plan: AuditPlan, division: Division | None
 ) -> _Source:
     """Return all rows, each source read once, unless they turn out to exceed the memory."""
     if division is None:
@@ -238,7 +176,8 @@ def _read_source(
     try:
         return _Source(read_audit_rows(columns, plan.scores, division), [], division)
     except TooManyRowsError:
-        return _Source(None, call.read_parts(), division)
+        parts = given.read_parts()
+        return _Source(None, [each.with_types(plan.score_types) for each in parts], division)
 
 
 @hint_keywords
@@ -412,6 +351,7 @@ def audit(
     min_rows = checks.whole_number("min_rows", min_rows, low=0)
     min_share = checks.number("min_share", min_share, low=0.0, high=1.0)
     bins = Binning(bins).bins
+    refuse_design_in_bins(survey, Binning(bins))
     choice = read_threshold(threshold, selected)
     at_threshold = choice if selected is None else None
     if not labeled:
@@ -427,8 +367,19 @@ def audit(
     counts = table if isinstance(table, CountTable) else None
     known = known_attributes(unknown, attributes, counts.groups if counts else table.lazy())
     measured_score = score_or_decisions(table, score, selected)
-    call = _Call(tables, label, measured_score, weight, known, pos_label, design, selected)
-    columns = call.read_columns(in_bins=bins is not None)
+    given = GivenTables(
+        tables,
+        label,
+        measured_score,
+        weight,
+        known,
+        pos_label,
+        design,
+        selected,
+        argument="attributes",
+        mark_missing=True,
+    )
+    columns = given.read_columns() if bins is None else [given.pool_in_bins(Binning(None))]
     groupings = [Grouping(), *read_divisions(columns[0], intersections)]
     references = read_references(reference, GAP_REFERENCES, groupings[1:], columns[0])
     score_types = columns[0].score_types
@@ -437,9 +388,7 @@ def audit(
     if bins is not None:
         # Of the score there is a threshold only where no decisions were recorded.
         cuts = _find_cuts(choice, score_types) if selected is None else ()
-        planned = together(call.read_parts())
-        keys = [grouping.keys for grouping in groupings]
-        binned = read_counted(pool_in_bins(planned, Binning(bins, cuts=cuts), keys))
+        binned = given.pool_in_bins(Binning(bins, cuts=cuts))
         columns = [replace(binned, score_types=score_types)]
     plan = AuditPlan(
         groupings,
@@ -459,7 +408,7 @@ def audit(
         score_types,
     )
     is_held = survey.given or selected is not None or bins is not None or not labeled
-    source = _read_source(call, columns, plan, None if is_held else division_of(tables, "60%"))
+    source = _read_source(given, columns, plan, None if is_held else division_of(tables, "60%"))
     settings = AuditSettings(
         label=None if counts or label is None else _shown(label),
         pos_label=pos_label,
@@ -489,8 +438,8 @@ def audit(
     audit = published(auditor, settings.attributes, min_cell)
     audit = replace(audit, table=with_findings(audit.table, audit.segments, audit.settings))
     held = None if source.rows is None else source.rows.at(audit.run.left_out_of_totals)
-    given = {"weight": weight, "pos_label": pos_label, "design": design}
-    look = CloserLook(audit, plan, held, (tables, label, score, given))
+    options = {"weight": weight, "pos_label": pos_label, "design": design}
+    look = CloserLook(audit, plan, held, (tables, label, score, options))
     return replace(audit, further=look)
 
 

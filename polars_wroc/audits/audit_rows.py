@@ -8,7 +8,6 @@ from functools import cached_property, reduce
 from operator import add
 from typing import NoReturn
 
-import numpy as np
 import polars as pl
 
 from polars_wroc.audits.words import many, required_values
@@ -22,8 +21,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.queries import NoBatchesError, batches, collect
-from polars_wroc.rows import MIXED_LABELS, Columns, Rows
-from polars_wroc.steps import RowCounts
+from polars_wroc.rows import Columns, Rows, read_tables
 
 # Rows of a batch, and the memory that a row takes until the audit is done.
 _ROWS = 1 << 18
@@ -85,16 +83,7 @@ class AuditRows:
         """
         if self.counted and self.several:
             return {model: self._counted_rows(model) for model in self.models}
-        names = {name: key for key, name in self.names.items()}
-        parts = []
-        for columns, table in zip(self.columns, self.tables, strict=True):
-            rows = columns.rows(table)
-            keys = rows.keys.select(
-                pl.col(key).alias(names[name]) for key, name in columns.names.items()
-            )
-            parts.append(replace(rows, keys=keys.select(self.columns[0].keys)))
-        self._check_labels()
-        return dict.fromkeys(self.models, _join_rows(parts))
+        return dict.fromkeys(self.models, read_tables(self.columns, self.tables))
 
     def _counted_rows(self, model: str) -> Rows:
         (columns,), (table,) = self.columns, self.tables
@@ -102,19 +91,6 @@ class AuditRows:
         own_type = columns.score_types[place : place + 1]
         alone = replace(columns, models=[model], several=False, score_types=own_type)
         return alone.rows(table.filter(pl.col(MODEL).cast(pl.String) == model))
-
-    def _check_labels(self) -> None:
-        """Raise where negatives are 0 in one table and -1 in another."""
-        is_number = [
-            LABEL in table.columns and table[LABEL].dtype.is_numeric() for table in self.tables
-        ]
-        labels = [
-            table[LABEL] for table, holds in zip(self.tables, is_number, strict=True) if holds
-        ]
-        if self.columns[0].pos_label is None and len(labels) > 1:
-            lowest = [each.min() for each in labels]
-            if -1 in lowest and any((each == 0).any() for each in labels):
-                raise ValueError(MIXED_LABELS)
 
     @property
     def seen(self) -> float:
@@ -140,24 +116,6 @@ class AuditRows:
             return count_missing(table, columns.names, self.scores)
         parts = zip(self.columns, self.tables, strict=True)
         return reduce(add, [_count_missing(columns, table) for columns, table in parts])
-
-
-def _join_rows(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of tables without a design one after another."""
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
-    counts = [part.counts for part in parts if part.counts is not None]
-    selected = [part.selected for part in parts if part.selected is not None]
-    types = [part.score_types for part in parts]
-    return Rows(
-        pl.concat([part.keys for part in parts], how="vertical_relaxed"),
-        {model: np.concatenate([part.scores[model] for part in parts]) for model in first.scores},
-        np.concatenate([part.weight for part in parts]),
-        RowCounts(*map(np.concatenate, zip(*counts, strict=True))) if counts else None,
-        selected=np.concatenate(selected) if selected else None,
-        score_types=first.score_types if all(each == first.score_types for each in types) else {},
-    )
 
 
 def refuse_no_rows(left_out: int, required: str) -> NoReturn:
@@ -214,7 +172,7 @@ def _leave_out_weightless(columns: Columns, table: pl.DataFrame) -> pl.DataFrame
 def _count_missing(columns: Columns, table: pl.DataFrame) -> MissingRows:
     if ROW_WEIGHT in table.columns and columns.design is not None:
         table = table.filter(pl.col(ROW_WEIGHT).ne_missing(0))
-    number = pl.col(ROW_WEIGHT).cast(pl.Int64).fill_null(1) if columns.frequency else pl.lit(1)
+    number = pl.col(ROW_WEIGHT).cast(pl.Int64).fill_null(1)
     others = {"label": LABEL, "weight": ROW_WEIGHT, "decision": SELECTED}
     is_missing = {
         **{key: pl.col(key).is_null() for key in columns.names},
@@ -225,7 +183,10 @@ def _count_missing(columns: Columns, table: pl.DataFrame) -> MissingRows:
         },
     }
     counts = table.select(
-        **{name: (holds * number).sum() for name, holds in is_missing.items()}
+        **{
+            name: (holds * number).sum() if columns.frequency else holds.sum()
+            for name, holds in is_missing.items()
+        }
     ).row(0, named=True)
     return MissingRows(
         groups={name: counts[key] for key, name in columns.names.items()},

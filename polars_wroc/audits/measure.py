@@ -22,8 +22,9 @@ from polars_wroc.audits.calibration_tests import (
     compare_calibration,
     compare_with_target,
 )
-from polars_wroc.audits.ranked_segments import MeasuredSegments, Numbering, rank_score
+from polars_wroc.audits.ranked_segments import MeasuredSegments, rank_score
 from polars_wroc.audits.tables import AuditPlan
+from polars_wroc.buckets import number_groups
 from polars_wroc.groups.categories import CategoryReference, Grouping
 from polars_wroc.groups.compare_segments import (
     Comparison,
@@ -53,10 +54,9 @@ from polars_wroc.inputs.rows import MissingRows
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_limits import interval_columns
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.segments import Decisions, Segments
+from polars_wroc.metrics.segments import Decisions, Numbering, Segments
 from polars_wroc.ranking.curve import CELLS, ratio
 from polars_wroc.ranking.curve_points import AUC_CHANGE
-from polars_wroc.rows import number_groups
 from polars_wroc.stats.designs import ReplicateUnits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.references import Reference

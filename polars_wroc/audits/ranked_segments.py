@@ -8,9 +8,9 @@ rows, in a range of scores, gives parts of the same sums.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.audits.tables import AuditPlan
-from polars_wroc.buckets import BucketRows, move_to_buckets, sort_groups
+from polars_wroc.buckets import BucketRows, move_to_buckets, number_groups, sort_groups
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences, sum_reached
 from polars_wroc.metrics.calibration import (
@@ -30,9 +30,15 @@ from polars_wroc.metrics.calibration import (
     merge_bins,
     sum_calibration,
 )
-from polars_wroc.metrics.segments import Decisions, Segments, count_classes
+from polars_wroc.metrics.segments import (
+    Decisions,
+    Numbering,
+    Segments,
+    count_classes,
+    join_records,
+)
 from polars_wroc.queries import ROUNDING
-from polars_wroc.rows import Rows, number_groups
+from polars_wroc.rows import Rows
 from polars_wroc.stats.designs import Influence
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
 from polars_wroc.steps import (
@@ -45,6 +51,7 @@ from polars_wroc.steps import (
     add_blocks,
     map_steps,
 )
+from polars_wroc.threads import map_in_threads
 from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
 from polars_wroc.thresholds.choice import choose_thresholds
 from polars_wroc.thresholds.rules import Rule
@@ -59,7 +66,6 @@ _MAXIMA = frozenset({"distance"})
 _BLOCK_ROWS = 1 << 15
 # With so many rows in each of the finest segments their bins are few enough to be added up.
 _BINNED_ROWS = 10_000
-RecordT = TypeVar("RecordT")
 
 
 class FinestSegments(NamedTuple):
@@ -74,8 +80,7 @@ def number_finest(keys: pl.DataFrame) -> FinestSegments:
     if keys.height == 0 or keys.width == 0:
         return FinestSegments(*number_groups(keys))
     values, code, size = [], np.zeros(keys.height, np.uint8), 1
-    for key in keys.columns:
-        distinct, number = _number_values(keys[key])
+    for distinct, number in map_in_threads(_number_values, keys.get_columns(), fewest=2):
         values.append(distinct)
         size *= len(distinct)
         if size > keys.height:
@@ -104,38 +109,6 @@ def _number_values(values: pl.Series) -> tuple[pl.Series, NDArray[np.integer[Any
     # Null comes first.
     distinct = pl.concat([values.clear().extend_constant(None, 1), known])
     return distinct, (number.cast(pl.UInt32) + 1).fill_null(0).to_numpy()
-
-
-class Numbering(NamedTuple):
-    """The keys of segments, and the number of the segment that has each of the finest ones."""
-
-    keys: pl.DataFrame
-    number: Ints
-
-    @classmethod
-    def of(cls, finest: pl.DataFrame, keys: Sequence[str]) -> Numbering:
-        """Return the segments with the same values of some keys of the finest ones."""
-        if not keys:
-            return cls(pl.DataFrame(), np.zeros(finest.height, np.int64))
-        return cls(*number_groups(finest.select(keys)))
-
-    @property
-    def size(self) -> int:
-        """The number of segments."""
-        return self.keys.height if self.keys.width else 1
-
-    @property
-    def is_finest(self) -> bool:
-        """Whether each segment is one of the finest, in their order."""
-        return np.array_equal(self.number, np.arange(len(self.number)))
-
-    def add(self, values: Array) -> Array:
-        """Add up values of the finest segments over each segment, along the last axis."""
-        order = np.argsort(self.number, kind="stable")
-        starts = np.flatnonzero(np.diff(self.number[order], prepend=-1))
-        if not len(starts):
-            return np.zeros((*values.shape[:-1], self.size))
-        return np.add.reduceat(values[..., order], starts, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -312,22 +285,6 @@ def sum_ranks(rows: SegmentRows) -> tuple[AucSums, CurveParts]:
     return AucSums(**found), join_parts(parts, totals)
 
 
-def join_records(records: Sequence[RecordT]) -> RecordT:
-    """Return a record of arrays that has those of several, one after another on the last axis."""
-    first: Any = records[0]
-    if first is None:
-        return records[0]
-    if isinstance(first, np.ndarray):
-        joined: Any = np.concatenate(records, axis=-1)  # type: ignore[arg-type]
-        return joined  # type: ignore[no-any-return]
-    assert is_dataclass(first)
-    values = {
-        each.name: join_records([getattr(record, each.name) for record in records])
-        for each in fields(first)
-    }
-    return replace(first, **values)  # type: ignore[type-var, return-value]
-
-
 @dataclass(frozen=True)
 class FinestSums:
     """Sums over the rows of the finest segments, which do not depend on ranks."""
@@ -353,11 +310,14 @@ def sum_finest(
     """Return the sums over the rows of each segment, by a design also over sampling units."""
     if call.sample is not None or len(rows.score) <= _BLOCK_ROWS:
         return _sum_block(rows, call, decisions, calibrated=calibrated)
-    numbers, sums = [], []
-    for segments, block in _cut_rows(rows):
-        numbers.append(segments)
-        sums.append(_sum_block(block, call, decisions, calibrated=calibrated))
-    return join_records(sums).add(Numbering(rows.segments, np.concatenate(numbers)))
+
+    @np.errstate(all="ignore")
+    def sum_part(block: SegmentRows) -> FinestSums:
+        return _sum_block(block, call, decisions, calibrated=calibrated)
+
+    numbers, blocks = zip(*_cut_rows(rows), strict=True)
+    sums = join_records(map_in_threads(sum_part, blocks))
+    return sums.add(Numbering(rows.segments, np.concatenate(numbers)))
 
 
 def _cut_rows(rows: SegmentRows) -> Iterator[tuple[Ints, SegmentRows]]:

@@ -10,11 +10,11 @@ from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.ranked_segments import (
     DescendingRows,
     FinestSegments,
-    Numbering,
     number_finest,
     rank_rows,
 )
 from polars_wroc.audits.tables import DISTRIBUTION_SCHEMA, AuditPlan
+from polars_wroc.buckets import number_groups
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.groups.comparisons import (
     SMD,
@@ -35,8 +35,9 @@ from polars_wroc.groups.known_categories import (
 from polars_wroc.inputs.columns import OVERALL
 from polars_wroc.inputs.decisions import unknown_conditions
 from polars_wroc.metrics.mean_sums import sum_scores
+from polars_wroc.metrics.segments import Numbering
 from polars_wroc.ranking.curve import ratio
-from polars_wroc.rows import Rows, number_groups
+from polars_wroc.rows import Rows
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.mean_differences import FEWEST_SCORES, compare_means
 from polars_wroc.stats.references import Reference

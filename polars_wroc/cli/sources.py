@@ -27,7 +27,7 @@ from polars_wroc.groups.impact_ratios import count_decisions
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import Rows
+from polars_wroc.inputs.rows import PlannedRows
 from polars_wroc.namespaces import Counts
 from polars_wroc.queries import CheckError, collect
 from polars_wroc.rows import RowsError
@@ -225,7 +225,7 @@ def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) ->
     return rows.frame.select(*(pl.col(key).count() for key in rows.keys), _total(SCORE, WEIGHT))
 
 
-def _read(frame: pl.LazyFrame, options: argparse.Namespace) -> Rows:
+def _read(frame: pl.LazyFrame, options: argparse.Namespace) -> PlannedRows:
     """Check the columns of a command."""
     if "label" in options and options.score:
         given = arguments.columns_of(options, frame)

@@ -26,17 +26,17 @@ from polars_wroc.counts.score_sums import (
     rows_from_counts,
     with_common_score,
 )
-from polars_wroc.inputs.columns import CLUSTER, MODEL, SCORE, SCORE_HIGH, SELECTED, internal_keys
-from polars_wroc.inputs.designs import refuse_design
+from polars_wroc.inputs.columns import MODEL, SCORE, SCORE_HIGH, SELECTED, internal_keys
+from polars_wroc.inputs.designs import GivenDesign
 from polars_wroc.inputs.frames import frames_alike, named_keys
-from polars_wroc.inputs.rows import MISSING_MARKS, IntoColumns, MissingRows, Rows, RowSource
+from polars_wroc.inputs.rows import MISSING_MARKS, IntoColumns, MissingRows, PlannedRows, RowSource
 from polars_wroc.queries import aggregate, collect, join_on_keys, require_at_collect
 
 _EXACT, _BINNED = ("score",), (BINS, LOW, HIGH)
 STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS, LABELLED)
 
 
-PartT = TypeVar("PartT", "CountTable", Rows)
+PartT = TypeVar("PartT", "CountTable", PlannedRows)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class CountTable(RowSource):
         """The groups alone, under the caller's names."""
         return self.frame.select(pl.col(key).alias(name) for key, name in self.names.items())
 
-    def rows(self, by: dict[str, pl.Expr]) -> Rows:
+    def rows(self, by: dict[str, pl.Expr]) -> PlannedRows:
         """Turn the counts into rows, grouped by expressions of their keys and by model."""
         models = [key for key in self.keys if key == MODEL]
         names = internal_keys(by)
@@ -121,12 +121,12 @@ class CountTable(RowSource):
         ordered = self.frame.sort(*self.keys, LOW, descending=last, nulls_last=last)
         if not self.binned:
             ordered = ordered.rename({LOW: "score"})
-        rows = Rows(ordered, self.keys, self.model_keys, names=self.names)
+        rows = PlannedRows(ordered, self.keys, self.model_keys, names=self.names)
         scores = _BINNED if self.binned else _EXACT
         return rows.sorted_result(ordered, [*scores, *SUMS, *_marks(ordered)])
 
 
-def count(rows: Rows, binning: Binning, *, labelled: bool = True) -> CountTable:
+def count(rows: PlannedRows, binning: Binning, *, labelled: bool = True) -> CountTable:
     """Count checked rows, which are all negative if they are not ``labelled``."""
     if binning:
         bins = pl.lit(bins_of(binning.parts), pl.Int64).alias(BINS)
@@ -248,7 +248,7 @@ def read_count_table(
     return CountTable(collect(counts).lazy() if eager else counts, [*keys], binned, names=names)
 
 
-def _types_of_keys(part: CountTable | Rows) -> dict[str, str]:
+def _types_of_keys(part: CountTable | PlannedRows) -> dict[str, str]:
     schema = part.frame.select(part.keys).collect_schema()
     types = {part.names.get(key, key): str(dtype) for key, dtype in schema.items()}
     return dict(sorted(types.items()))
@@ -258,20 +258,20 @@ def _types_of_keys(part: CountTable | Rows) -> dict[str, str]:
 _PAIRS, _ALL = "__pairs", "_all"
 
 
-def pool_in_bins(
-    rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]] | None = None
-) -> Rows:
+def refuse_design_in_bins(design: GivenDesign, binning: Binning) -> None:
+    """Raise where rows of a design are to be pooled."""
+    if binning:
+        options = checks.named(checks.given(bins=binning.bins, tolerance=binning.tolerance))
+        design.require_none(f"with {options}, which keeps no single rows")
+
+
+def pool_in_bins(rows: PlannedRows, binning: Binning) -> PlannedRows:
     """Pool the rows of a class that share a score bin, if there is a binning.
 
-    A tolerance holds for the groups of the keys, or for those of each of the ``groupings``.
+    A tolerance holds for each group of the keys.
     """
     if not binning:
         return rows
-    bins_by = checks.named(checks.given(bins=binning.bins, tolerance=binning.tolerance))
-    if rows.design is not None:
-        refuse_design(rows.design.kind, f"with {bins_by}, which keeps no single rows")
-    if CLUSTER in rows.frame.collect_schema():
-        refuse_design("clusters", f"with {bins_by}, which keeps no single rows")
     # Rows that miss different values, or on which the decision was recorded, are still to be
     # counted apart.
     apart = (MISSING_MARKS, SELECTED)
@@ -280,19 +280,18 @@ def pool_in_bins(
     if binning.tolerance is None:
         counts = _binned(marked, binning, binning.parts)
     else:
-        ways = [rows.group_keys] if groupings is None else groupings
-        counts = _divide(marked, binning, ways)
+        counts = _divide(marked, binning, rows.keys)
     pooled = rows_from_counts(check_labels(counts, marked.keys), marked.keys, rows.model_keys)
     return replace(pooled, keys=rows.keys, names=rows.names)
 
 
-def _binned(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
+def _binned(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
     """Add up rows in bins that are the same in all groups."""
     counts = add_up_in_bins(rows, binning, parts)
     return with_common_score(counts, rows.model_keys, binning.number(pl.col(LOW), parts))
 
 
-def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) -> pl.LazyFrame:
+def _divide(rows: PlannedRows, binning: Binning, groups: Sequence[str]) -> pl.LazyFrame:
     """Add up rows in bins, which are divided where the bounds of a group's AUC would be too wide.
 
     The bins with the most pairs are divided into finer ones, and the finer ones with the most
@@ -301,21 +300,17 @@ def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) ->
     """
     assert binning.tolerance is not None
     on = [*rows.model_keys, BIN]
-    ways = [[*grouping, *rows.model_keys] for grouping in groupings]
     kept: list[pl.LazyFrame] = []
-    of_groups: list[pl.LazyFrame] = []
+    totals: pl.LazyFrame | None = None
     for parts in (binning.parts, binning.finer_parts):
         # Computed once: sums that differ in the last digits could divide a bin in one place only.
         number = binning.number(pl.col(LOW), parts).alias(BIN)
         counts = _binned(rows, binning, parts).with_columns(number).cache()
-        if not of_groups:
-            totals = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
-            of_groups = [aggregate(counts, way, totals) for way in ways]
-        divided = pl.concat(
-            _too_many_pairs(counts, way, totals_of, binning.tolerance / 2).select(on)
-            for way, totals_of in zip(ways, of_groups, strict=True)
-        )
-        divided = divided.unique().cache()
+        if totals is None:
+            sums = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
+            totals = aggregate(counts, groups, sums)
+        divided = _too_many_pairs(counts, groups, totals, binning.tolerance / 2)
+        divided = divided.select(on).unique().cache()
         kept.append(counts.join(divided, on=on, how="anti").drop(BIN))
         numbered = rows.frame.with_columns(binning.number(pl.col(SCORE), parts).alias(BIN))
         left = numbered.join(divided, on=on, how="semi").drop(BIN)

@@ -35,7 +35,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.expressions import named_columns, one_zero
 from polars_wroc.inputs.frames import frames_alike, read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
+from polars_wroc.inputs.rows import IntoColumns, PlannedRows, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT, collect, like_input
 
@@ -102,7 +102,7 @@ _UNSUMMED = "__unsummed"
 
 def read_native_rows(
     frame: Any, label: Any, score: Any, weight: Any, by: Any, pos_label: object
-) -> Rows:
+) -> PlannedRows:
     """Check the arguments, and have the other engine count the rows of each label and score."""
     native = _open(frame)
     frequency = isinstance(weight, Frequency)

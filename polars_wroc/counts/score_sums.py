@@ -23,7 +23,7 @@ from polars_wroc.inputs.columns import (
     WEIGHT,
     ZERO_LABEL,
 )
-from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
+from polars_wroc.inputs.rows import CLASSES, PlannedRows, class_weights
 from polars_wroc.queries import over, unless_mixed
 
 # The edges of bins do not depend on the data, so that counts in bins add up. A float64 is a power
@@ -137,7 +137,7 @@ BIN, _SIDE, _POSITIVE = "__bin", "__side", "__positive"
 _ZEROS, _MINUSES = "__zeros", "__minuses"
 
 
-def pooled_rows(rows: Rows, bin_number: pl.Expr) -> Rows:
+def pooled_rows(rows: PlannedRows, bin_number: pl.Expr) -> PlannedRows:
     """Pool the rows of a class that share a bin."""
     weight, score = pl.col(WEIGHT), pl.col(SCORE)
     labels = [ZERO_LABEL] if ZERO_LABEL in rows.frame.collect_schema() else []
@@ -162,7 +162,7 @@ def pooled_rows(rows: Rows, bin_number: pl.Expr) -> Rows:
     return replace(rows, frame=added.drop(BIN, _POSITIVE))
 
 
-def _sums_of_row(rows: Rows) -> dict[str, pl.Expr]:
+def _sums_of_row(rows: PlannedRows) -> dict[str, pl.Expr]:
     """Return the number of rows, and the sums of powers of weights, that each row stands for."""
     return {
         ROW_COUNT: rows.multiplicity,
@@ -171,7 +171,7 @@ def _sums_of_row(rows: Rows) -> dict[str, pl.Expr]:
     }
 
 
-def row_sums(rows: Rows) -> pl.LazyFrame:
+def row_sums(rows: PlannedRows) -> pl.LazyFrame:
     """Return the sums that each row adds to the counts."""
     weight, number = pl.col(WEIGHT), rows.multiplicity
     classes = dict(zip(COUNTS, (weight > 0, weight < 0, weight.is_null()), strict=True))
@@ -210,7 +210,7 @@ def check_labels(counts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     return counts.with_columns(w_neg=pl.col("w_neg") + over(checked, keys)).drop(_ZEROS, _MINUSES)
 
 
-def add_up_in_bins(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
+def add_up_in_bins(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
     """Count rows in bins."""
     pooled = pooled_rows(rows, binning.number(pl.col(SCORE), parts))
     return add_up(row_sums(pooled), rows.keys, binning.number(pl.col(LOW), parts))
@@ -227,7 +227,7 @@ def with_common_score(
 
 def rows_from_counts(
     table: pl.LazyFrame, keys: list[str], model_keys: list[str], *, binned: bool = True
-) -> Rows:
+) -> PlannedRows:
     """Turn counts into rows: one for each class with rows at a score or in a bin."""
     side = pl.col(_SIDE)
 
@@ -251,4 +251,4 @@ def rows_from_counts(
         of_side(*cubes).alias(ROW_CUBES),
         of_side(*(pl.col(name) for name in COUNTS)).alias(ROW_COUNT),
     )
-    return Rows(rows.filter(pl.col(ROW_COUNT) > 0), keys, model_keys)
+    return PlannedRows(rows.filter(pl.col(ROW_COUNT) > 0), keys, model_keys)

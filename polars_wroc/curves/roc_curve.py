@@ -33,8 +33,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.inputs.rows import IntoColumns, PlannedRows
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_sums import measure_aucs

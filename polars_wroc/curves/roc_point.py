@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.counts.count_table import pool_in_bins, refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs.columns import ONE_SIDED, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
@@ -205,8 +205,8 @@ def read_binned_columns(
         return read_columns(
             frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
         )
-    planned = read_rows(read_source(frame), *columns, survey=read_design(design))
-    return read_counted(pool_in_bins(planned, binning))
+    refuse_design_in_bins(read_design(design), binning)
+    return read_counted(pool_in_bins(read_rows(read_source(frame), *columns), binning))
 
 
 @hint_keywords

@@ -36,7 +36,7 @@ from polars_wroc.stats.designs import SamplingUnits, design_effect
 from polars_wroc.stats.families import Adjustment, adjust_p_values, count_tests
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.walks import RangeTests, WalkRanges, WalkSteps, find_ranges, range_quantile
-from polars_wroc.steps import SegmentRows, pool_steps
+from polars_wroc.steps import SegmentRows, map_segments, pool_steps
 
 RANGE_TYPES: Mapping[str, Any] = {
     "from_score": pl.Float64,
@@ -290,7 +290,11 @@ class CalibrationTest:
         if self.equal_scores:
             found = _compare_segments(rows, segments, Level.of(self.level))
         else:
-            parts = [_measure_segments(own, part) for _, own, part in take_parts(rows, segments)]
+            if rows.sample is None:
+                parts = map_segments(segments, partial(_measure_segments, rows))
+            else:
+                sampled = take_parts(rows, segments)
+                parts = [_measure_segments(own, part) for _, own, part in sampled]
             found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return SegmentColumns(np.arange(segments.number), found)
 

@@ -31,7 +31,7 @@ from polars_wroc.stats.expectations import (
 from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Count
-from polars_wroc.steps import SegmentRows, add_up, descend, find_steps
+from polars_wroc.steps import SegmentRows, add_up, descend, find_steps, map_segments
 from polars_wroc.thresholds.cells import select_rows
 from polars_wroc.thresholds.limits import make_matrix
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
@@ -229,7 +229,32 @@ def _measure_rows(rows: Rows, plan: _Plan) -> pl.DataFrame:
     """Return a row for each segment and metric."""
     chances = rows.scores[_PROBABILITY]
     require_probabilities(chances, plan.argument)
-    segments = descend(rows.segments(plan.keys, _SCORE, complete=rows.complete_in_all))
+    complete = rows.complete_in_all
+    segments = descend(rows.segments(plan.keys, _SCORE, complete=complete, ranks=True))
+
+    def measure(part: SegmentRows) -> dict[str, Array]:
+        return _measure_segments(rows, part, chances, plan)
+
+    parts = map_segments(segments, measure) if rows.sample is None else [measure(segments)]
+    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    number = len(plan.metrics)
+    table = pl.DataFrame(
+        {name: each.ravel() for name, each in values.items()}, nan_to_null=True
+    ).with_columns(metric=pl.Series(np.tile(plan.metrics, segments.number)))
+    if plan.labelled:
+        p_value = table["excess_p_value"].to_numpy()
+        adjusted = pl.Series("excess_p_adjusted", adjust_p_values(p_value, plan.adjust))
+        table = table.with_columns(adjusted)
+    keys = segments.segments
+    if not keys.width:
+        return table
+    return keys[np.repeat(np.arange(segments.number), number)].hstack(table)
+
+
+def _measure_segments(
+    rows: Rows, segments: SegmentRows, chances: Array, plan: _Plan
+) -> dict[str, Array]:
+    """Return the columns of the metrics of segments, a row for each segment."""
     labels = segments.weight > 0 if plan.labelled else None
     forecast = _Forecast.of(segments, chances[segments.order], labels, rows.sample)
     measured = [_measure_auc(forecast)]
@@ -241,24 +266,11 @@ def _measure_rows(rows: Rows, plan: _Plan) -> pl.DataFrame:
         weight = sum_in_units(segments, rows.sample, np.ones(len(forecast.weight)))
         units = rows.sample.units
         df = units.df(units.ratio_influence(weight, weight))
-    columns = [_describe(each, forecast, level, df) for each in measured]
     impossible = forecast.count_impossible()
-    number = len(columns)
-    values = {name: np.stack([each[name] for each in columns], axis=1) for name in columns[0]}
-    table = pl.DataFrame(
-        {name: each.ravel() for name, each in values.items()}, nan_to_null=True
-    ).with_columns(
-        metric=pl.Series(np.tile([each.metric for each in measured], segments.number)),
-        n_impossible=pl.Series(np.repeat(impossible, number), nan_to_null=True),
-    )
-    if plan.labelled:
-        p_value = table["excess_p_value"].to_numpy()
-        adjusted = pl.Series("excess_p_adjusted", adjust_p_values(p_value, plan.adjust))
-        table = table.with_columns(adjusted)
-    keys = segments.segments
-    if not keys.width:
-        return table
-    return keys[np.repeat(np.arange(segments.number), number)].hstack(table)
+    columns = [
+        {**_describe(each, forecast, level, df), "n_impossible": impossible} for each in measured
+    ]
+    return {name: np.stack([each[name] for each in columns], axis=1) for name in columns[0]}
 
 
 @dataclass(frozen=True)

@@ -245,8 +245,8 @@ def group_gaps(
     margin in either direction [3]_: the interval at a confidence of 1 minus twice that level lies
     inside the margin. Otherwise it is ``"different"`` if its adjusted p-value is at most
     ``1 - level``, else ``"inconclusive"``, as is any gap with fewer than ``min_rows``. Where scores
-    are binned, intervals are wider by what the bins leave open. The detectable gap is that of one such
-    two-sided test; to ``"overall"`` it is shrunk like the gap.
+    are binned, intervals are wider by what the bins leave open. The detectable gap is that of one
+    such two-sided test; to ``"overall"`` it is shrunk like the gap.
 
     Strata have the weights ``u * v / (u + v)``: of the weights u and v of the group and its
     reference in a rate, those of Mantel and Haenszel [4]_, and of their weights of pairs for an

@@ -11,6 +11,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array
+from polars_wroc.buckets import number_groups
 from polars_wroc.checks import MARGIN
 from polars_wroc.counts.count_table import CountTable
 from polars_wroc.groups.categories import Grouping, period_of
@@ -59,7 +60,7 @@ from polars_wroc.metrics.segments import (
     measure_segments,
 )
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import Columns, Rows, number_groups, read_columns, table_of
+from polars_wroc.rows import Columns, Rows, read_columns, table_of
 from polars_wroc.stats.families import Adjustment, adjust_p_values, judge
 from polars_wroc.stats.references import Reference
 from polars_wroc.stats.shifts import Shift

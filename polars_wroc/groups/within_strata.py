@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array
+from polars_wroc.buckets import number_groups
 from polars_wroc.checks import reject, shown
 from polars_wroc.groups.compare_segments import (
     Comparison,
@@ -36,7 +37,7 @@ from polars_wroc.metrics.pairs import (
     relative_pairs,
 )
 from polars_wroc.metrics.segments import Needs, map_arrays, measure_segments
-from polars_wroc.rows import Rows, number_groups
+from polars_wroc.rows import Rows
 from polars_wroc.stats.aucs import average_aucs, equal_aucs
 from polars_wroc.stats.contrasts import Contrast
 from polars_wroc.stats.estimates import Wilson

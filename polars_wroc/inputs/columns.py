@@ -233,8 +233,6 @@ COUNTED = (ROW_SQUARES, ROW_CUBES)
 SCORE_HIGH, SEVERAL_SCORES = "__score_high", "__several_scores"
 # A decision that was recorded: whether the row was selected.
 SELECTED = "__recorded_decision"
-# The number of a row's range of scores, from the highest range down.
-RANGE = "__range"
 
 
 class Typed(NamedTuple):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, NamedTuple, NoReturn, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn
-from polars_wroc.queries import require_at_collect
 
 ReplicateKind: TypeAlias = Literal["brr", "fay", "jk1", "jkn", "jk2", "bootstrap"]
 
@@ -119,10 +118,6 @@ DesignKind: TypeAlias = Literal["clusters", "survey", "replicate weights"]
 FPC = "__fpc"
 # Columns of sampled rows, and the arguments of `Survey` that give them.
 SURVEY_COLUMNS = {CLUSTER: "cluster", STRATUM: "strata", FPC: "fpc"}
-# Of a stratum: the first `FPC` that is null or NaN, as text.
-_NO_NUMBER = "__fpc_no_number"
-# Of a stratum: its number of sampling units, and their proportion of those in the population.
-UNITS, FRACTION = "__units", "__fraction"
 
 
 @dataclass(frozen=True)
@@ -194,11 +189,6 @@ class GivenDesign:
         return "design" if self.is_column else SURVEY_COLUMNS[name]
 
     @property
-    def cluster(self) -> IntoColumn | None:
-        """The clusters of rows."""
-        return self.survey.cluster
-
-    @property
     def columns(self) -> dict[str, IntoColumn]:
         """The columns of the survey that are given, by `SURVEY_COLUMNS`."""
         found = {name: getattr(self.survey, argument) for name, argument in SURVEY_COLUMNS.items()}
@@ -226,7 +216,8 @@ class GivenDesign:
     def require_none(self, why: str) -> None:
         """Raise where a design is given with something that must not come with one."""
         if self.kind is not None:
-            refuse_design(self.kind, why)
+            found = "a survey" if self.kind == "survey" else self.kind
+            checks.reject("design", f"be None {why}", found)
 
 
 def read_design(design: Design | None) -> GivenDesign:
@@ -239,91 +230,3 @@ def read_design(design: Design | None) -> GivenDesign:
         rule = "be a column of clusters, a `Survey` or `ReplicateWeights`"
         checks.reject_type("design", rule, design)
     return GivenDesign(Survey(design), is_column=True)
-
-
-@dataclass(frozen=True)
-class SurveyDesign:
-    """The strata of all rows of a frame, those that are missing or have no weight included.
-
-    ``strata`` has a row for each, with `STRATUM`, `UNITS` and `FRACTION`. ``lonely`` says what the
-    only unit of a stratum adds to a variance: nothing is known, nothing, or its squared total.
-    """
-
-    strata: pl.LazyFrame
-    lonely: Lonely
-    kind: DesignKind = "survey"
-
-    @property
-    def df(self) -> pl.Expr:
-        """Degrees of freedom, as an aggregate of ``strata``: units less strata."""
-        return pl.col(UNITS).sum() - pl.len()
-
-
-class Replicates(NamedTuple):
-    """Columns of checked rows with replicate weights, their factors and degrees of freedom.
-
-    Each replicate takes the part of a sampling unit, by its number from 1 in `CLUSTER`. Number 0
-    has the full weights.
-    """
-
-    columns: Sequence[str]
-    factors: Sequence[float]
-    df: int
-    # What messages call the columns.
-    shown: Sequence[str]
-    kind: DesignKind = "replicate weights"
-
-
-SampleDesign: TypeAlias = SurveyDesign | Replicates
-
-
-def refuse_design(kind: DesignKind, why: str) -> NoReturn:
-    """Raise where a design must not be given."""
-    checks.reject("design", f"be None {why}", kind if kind != "survey" else "a survey")
-
-
-def with_design(rows: pl.LazyFrame, lonely: Lonely) -> tuple[pl.LazyFrame, SurveyDesign]:
-    """Complete the columns `STRATUM` and `CLUSTER` of all rows, and return their design.
-
-    Without clusters each row is a cluster, and without strata all rows are one stratum. `FPC` is
-    dropped.
-    """
-    given = rows.collect_schema()
-    units = pl.col(CLUSTER).n_unique() if CLUSTER in given else pl.len()
-    if CLUSTER not in given:
-        rows = rows.with_row_index(CLUSTER)
-    if STRATUM not in given:
-        rows = rows.with_columns(pl.lit(0, pl.Int8).alias(STRATUM))
-    # The source is read once for both.
-    rows = rows.cache()
-    columns = {UNITS: units.cast(pl.Int64)}
-    if FPC in given:
-        columns |= {f"{FPC}_{end}": getattr(pl.col(FPC), end)() for end in ("min", "max")}
-        unknown = pl.col(FPC).is_null() | pl.col(FPC).is_nan()
-        columns[_NO_NUMBER] = pl.col(FPC).filter(unknown).cast(pl.String).fill_null("null").first()
-    strata = rows.group_by(STRATUM).agg(**columns)
-    fraction = _fraction(stratified=STRATUM in given) if FPC in given else pl.lit(0.0)
-    strata = strata.select(STRATUM, UNITS, fraction.alias(FRACTION))
-    return rows.drop(FPC, strict=False), SurveyDesign(strata, lonely)
-
-
-def _fraction(*, stratified: bool) -> pl.Expr:
-    """Return the sampled fraction of a stratum, from a fraction or the number of units."""
-    low, high, units = (pl.col(name) for name in (f"{FPC}_min", f"{FPC}_max", UNITS))
-    no_number = pl.col(_NO_NUMBER)
-    same = "`fpc` must be the same number in all rows"
-    size = "`fpc` above 1 must be the number of units in the population, at least those sampled"
-    checks = (
-        require_at_collect(no_number.is_null(), "`fpc` must be a number in all rows", no_number),
-        require_at_collect(
-            no_number.is_not_null() | (low == high),
-            f"{same} of a stratum" if stratified else f"{same}, as `strata` is not given",
-            pl.format("{} to {}", low, high),
-        ),
-        require_at_collect(low >= 0, "`fpc` must be zero or more", low),
-        require_at_collect(
-            (low <= 1) | (low >= units), size, pl.format("{}, with {} units", low, units)
-        ),
-    )
-    fraction = pl.when(low <= 1).then(low).otherwise(units / low)
-    return pl.when(pl.all_horizontal(checks)).then(fraction)

@@ -25,9 +25,8 @@ from polars_wroc.inputs.columns import (
     numeric,
     observe,
     shown_as,
-    valid_weights,
 )
-from polars_wroc.inputs.designs import FPC, GivenDesign, Replicates, ReplicateWeights
+from polars_wroc.inputs.designs import FPC, GivenDesign
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.queries import of_type, require_at_collect
 from polars_wroc.structs import as_struct
@@ -265,19 +264,3 @@ def unit_columns(frame: pl.LazyFrame, survey: GivenDesign) -> dict[str, Typed]:
         number = numeric(columns[FPC]).cast(pl.Float64)
         columns[FPC] = columns[FPC]._replace(column=number)
     return columns
-
-
-def replicate_columns(
-    frame: pl.LazyFrame, weights: ReplicateWeights
-) -> tuple[dict[str, Typed], Replicates]:
-    """Return the columns of replicate weights, and how to combine the estimates of these."""
-    argument = "replicate_weights"
-    given = named_columns(argument, weights.columns, frame).values()
-    typed = [typed_column(argument, column, frame) for column in given]
-    columns = {
-        f"__replicate_{i}": each._replace(column=valid_weights(each))
-        for i, each in enumerate(typed)
-    }
-    count, shown = len(typed), [each.shown for each in typed]
-    factors, df = weights.factors(count), weights.degrees_of_freedom(count)
-    return columns, Replicates([*columns], factors, df, shown)

@@ -9,7 +9,6 @@ import polars as pl
 
 from polars_wroc.checks import reject_type
 from polars_wroc.inputs.columns import (
-    CLUSTER,
     COUNTED,
     FLOAT_DIGITS,
     LABEL,
@@ -18,7 +17,6 @@ from polars_wroc.inputs.columns import (
     ROW_WEIGHT,
     SCORE,
     SELECTED,
-    STRATUM,
     WEIGHT,
     ZERO_LABEL,
     Frequency,
@@ -28,7 +26,6 @@ from polars_wroc.inputs.columns import (
     Typed,
     choose_score_type,
     column_of,
-    has_no_score,
     internal_keys,
     model_names,
     number_type,
@@ -36,26 +33,17 @@ from polars_wroc.inputs.columns import (
     observe,
     score_column,
 )
-from polars_wroc.inputs.designs import (
-    GivenDesign,
-    Replicates,
-    SampleDesign,
-    read_design,
-    with_design,
-)
 from polars_wroc.inputs.expressions import (
     as_column,
     boolean_column,
     named_columns,
     of_length,
     one_zero,
-    replicate_columns,
     typed_column,
-    unit_columns,
 )
 from polars_wroc.inputs.rows import (
     IntoColumns,
-    Rows,
+    PlannedRows,
     RowSource,
     missing_marks,
     polars_frame,
@@ -190,27 +178,21 @@ def read_rows(
     by: IntoColumns | None,
     pos_label: object,
     *,
-    cluster: IntoColumn | None = None,
-    survey: GivenDesign | None = None,
-    each_a_cluster: bool = False,
     mark_missing: bool = False,
     selected: IntoColumn | None = None,
     called: str = "by",
-) -> Rows:
+) -> PlannedRows:
     """Check the arguments against the frame's schema and return its rows.
 
     A LazyFrame is not collected; only its schema is resolved. If the frame holds counts, a row may
-    represent several. ``each_a_cluster`` makes each row a cluster, with the same number in all
-    models; ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame. A ``survey`` gives them a
-    design, and ``selected`` recorded decisions. Without a label every row is negative. Messages
-    have the name that the argument for groups is ``called``.
+    represent several. ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame, and
+    ``selected`` recorded decisions. Without a label every row is negative. Messages have the name
+    that the argument for groups is ``called``.
     """
     if isinstance(frame, RowSource):
         return frame.rows({} if by is None else named_keys(by, frame.groups, called))
     frame = polars_frame(frame)
-    columns = _read(frame, label, score, weight, by, cluster, survey, selected, called)
-    if each_a_cluster:
-        columns = _numbered(columns)
+    columns = _read(frame, label, score, weight, by, selected, called)
     values, keys, typed_score = columns.frame, [*columns.keys], columns.scores[0]
     if columns.several:
         names = [score_column(i) for i in range(len(columns.models))]
@@ -249,17 +231,10 @@ class _Columns(NamedTuple):
     weight: Typed | None
     frequency: bool
     decision: Typed | None
-    design: SampleDesign | None
 
-    def rows(self, observed: pl.LazyFrame, model_keys: list[str]) -> Rows:
+    def rows(self, observed: pl.LazyFrame, model_keys: list[str]) -> PlannedRows:
         """Make rows of the columns ``observed`` in the frame."""
-        return Rows(
-            observed,
-            [*self.keys, *model_keys],
-            model_keys,
-            names=self.keys,
-            design=self.design,
-        )
+        return PlannedRows(observed, [*self.keys, *model_keys], model_keys, names=self.keys)
 
     def seen(self, score: Typed, pos_label: object) -> Observations:
         """Check the rows with one of the scores."""
@@ -273,10 +248,8 @@ def _read(
     score: IntoColumns,
     weight: IntoWeight | None,
     by: IntoColumns | None,
-    cluster: IntoColumn | None,
-    survey: GivenDesign | None,
-    decision: IntoColumn | None = None,
-    called: str = "by",
+    decision: IntoColumn | None,
+    called: str,
 ) -> _Columns:
     lazy = frame.lazy()
     groups = {} if by is None else named_keys(by, lazy, called)
@@ -294,23 +267,12 @@ def _read(
         named[ROW_WEIGHT] = typed_column("weight", as_column("weight", column_of(weight)), lazy)
     if decision is not None:
         named[SELECTED] = boolean_column("selected", decision, lazy)
-    named |= unit_columns(lazy, survey if survey and survey.given else read_design(cluster))
-    design: SampleDesign | None = None
-    if survey is not None and survey.replicate_weights is not None:
-        of_replicates, design = replicate_columns(lazy, survey.replicate_weights)
-        named |= of_replicates
     score_names = [score_column(i) if several else SCORE for i in range(len(models))]
     named |= dict(zip(score_names, typed_scores, strict=True))
     selected = lazy.select(
         *(groups[name].alias(key) for key, name in keys.items()),
         *(typed.column.alias(name) for name, typed in named.items()),
     )
-    if design is not None:
-        # The source is read once for the estimate and its replicates.
-        selected = selected.cache()
-    elif survey is not None and survey.given:
-        # Before any row is left out.
-        selected, design = with_design(selected, survey.survey.lonely)
     if weight is not None and _may_be_zero(frame, named[ROW_WEIGHT]):
         # Ignored, whatever else the row holds.
         selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
@@ -323,10 +285,8 @@ def _read(
         label=named.get(LABEL),
         scores=[named[name] for name in score_names],
         weight=named.get(ROW_WEIGHT),
-        # The units of a design count, not rows.
-        frequency=isinstance(weight, Frequency) and design is None and CLUSTER not in named,
+        frequency=isinstance(weight, Frequency),
         decision=named.get(SELECTED),
-        design=design,
     )
 
 
@@ -336,18 +296,6 @@ def _may_be_zero(frame: pl.DataFrame | pl.LazyFrame, weight: Typed) -> bool:
     if isinstance(frame, pl.LazyFrame) or not weight.column.meta.is_column():
         return True
     return bool(collect(frame.lazy().select(numeric(weight).eq(0).any())).item())
-
-
-def _numbered(columns: _Columns) -> _Columns:
-    """Number the rows in the order of their values, whatever order they come in."""
-    missing = pl.all_horizontal(has_no_score(typed) for typed in columns.scores)
-    for typed in (columns.label, columns.weight, columns.decision):
-        if typed is not None:
-            missing |= typed.column.is_null()
-    # Missing rows come last, so that they change no number. Equal rows may be exchanged.
-    rows = columns.frame.drop(CLUSTER, strict=False)
-    ordered = rows.sort(missing, pl.all(), maintain_order=False)
-    return columns._replace(frame=ordered.with_row_index(CLUSTER))
 
 
 def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
@@ -361,12 +309,6 @@ def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
         rows = pl.col(ROW_WEIGHT).cast(pl.Float64)
         carried.append(rows.fill_null(1).cast(pl.Int64, strict=False).alias(ROW_COUNT))
         carried += [rows.alias(name) for name in COUNTED]
-    if CLUSTER in columns.frame.collect_schema():
-        carried.append(pl.col(CLUSTER))
-    if isinstance(columns.design, Replicates):
-        carried += [pl.col(name) for name in columns.design.columns]
-    elif columns.design is not None:
-        carried.append(pl.col(STRATUM))
     return carried
 
 

@@ -1,4 +1,4 @@
-"""The checked rows of a frame, from which every result is computed."""
+"""Tables as they are given, plans of their checked rows, and numbers of missing values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from polars_wroc.inputs.columns import (
     Typed,
     has_no_score,
 )
-from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.queries import (
     aggregate,
@@ -44,7 +43,7 @@ class RowSource(ABC):
         """The groups alone, under the caller's names."""
 
     @abstractmethod
-    def rows(self, by: dict[str, pl.Expr]) -> Rows:
+    def rows(self, by: dict[str, pl.Expr]) -> PlannedRows:
         """Return its rows, grouped by expressions of its `groups` and by model."""
 
 
@@ -85,13 +84,15 @@ def read_source(frame: object) -> pl.DataFrame | pl.LazyFrame | RowSource:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Checked rows of a frame: keys, `SCORE` and `WEIGHT`, perhaps `ZERO_LABEL` and `CLUSTER`.
+class PlannedRows:
+    """A plan of checked rows, for what streams them: counts by score or in bins, and curves.
 
-    Rows of weight zero are dropped; missing rows have a null score and weight. A row may represent
-    `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers of their
-    weights. In a bin these have scores up to `SCORE_HIGH`, and `SEVERAL_SCORES` says whether they
-    differ. Decisions that were recorded are in the column `SELECTED`, which complete rows have.
+    It has keys, `SCORE`, `WEIGHT` and perhaps `ZERO_LABEL`. Rows of weight zero are dropped;
+    missing rows have a null score and weight. Rows of several scores are one below the other, with
+    the model as a key. A row may represent `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES`
+    and `ROW_CUBES` of powers of their weights. In a bin these have scores up to `SCORE_HIGH`, and
+    `SEVERAL_SCORES` says whether they differ. Decisions that were recorded are in the column
+    `SELECTED`, which complete rows have.
 
     The keys have internal names (`internal_keys`), so that a group may have the name of any column
     of a plan. `sorted_result` restores the caller's names.
@@ -103,8 +104,6 @@ class Rows:
     model_keys: list[str] = field(default_factory=list)
     # What the caller calls the keys; the others go by their own names.
     names: Mapping[str, str] = field(default_factory=dict)
-    # How they were sampled: they have the columns `STRATUM` and `CLUSTER`, or replicate weights.
-    design: SampleDesign | None = None
 
     @property
     def group_keys(self) -> list[str]:
@@ -161,12 +160,6 @@ class Rows:
         """How many rows a row represents, as Int64, whose sums can exceed four billion."""
         return pl.col(ROW_COUNT) if self.counted else pl.lit(1, pl.Int64)
 
-    def count_where(self, condition: pl.Expr) -> pl.Expr:
-        """Count the rows for which a condition holds."""
-        if self.counted:
-            return pl.when(condition).then(ROW_COUNT).otherwise(0).sum()
-        return condition.sum().cast(pl.Int64)
-
     def look(self, level: ConfidenceLevel, frame: object) -> ConfidenceLevel:
         """Count the used rows for a level of repeated looks; of a LazyFrame only if it says so."""
         if not isinstance(level, Looks) or level.is_known:
@@ -174,18 +167,14 @@ class Rows:
         if isinstance(frame, pl.LazyFrame) and level.seen != "count":
             return level
         # Each score has its own rows.
-        used = {"used": self.count_where(pl.col(WEIGHT).is_not_null())}
+        is_used = pl.col(WEIGHT).is_not_null()
+        used = {"used": pl.when(is_used).then(self.multiplicity).otherwise(0).sum()}
         seen = collect(aggregate(self.frame, self.model_keys, used).select(pl.col("used").max()))
         return level.at(max(seen.item() or 0, 1))
 
-    def regrouped(self, groups: Sequence[str]) -> Rows:
+    def regrouped(self, groups: Sequence[str]) -> PlannedRows:
         """Return the same rows grouped by other keys; the model key stays."""
         return replace(self, keys=[*groups, *self.model_keys])
-
-    def with_values(self, names: Sequence[str]) -> Rows:
-        """Return the rows with a value of these groups, by the caller's names."""
-        known = [pl.col(key).is_not_null() for key in self.keys if self.name_of(key) in names]
-        return replace(self, frame=self.frame.filter(known)) if known else self
 
     def key_values(self) -> pl.LazyFrame:
         """One row per group, and one for all rows if there are no keys."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
-import polars as pl
 
-from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.metrics.mean_sums import sum_in_units
 from polars_wroc.rows import Rows, Sampling, replicate_rows
 from polars_wroc.stats.aucs import Auc, ClassMoments, auc_influence
@@ -91,6 +91,18 @@ class AucSums:
         """How far the AUC may be off, because scores in the same bin are in unknown order."""
         return (self.highest_auc - self.lowest_auc) / 2
 
+    def combine(self, add: Callable[[Array], Array], largest: Callable[[Array], Array]) -> AucSums:
+        """Return the sums of other segments, of which each has rows of some of these.
+
+        The functions combine values along the last axis, that of the segments.
+        """
+        combined: dict[str, Any] = {}
+        for each in fields(self):
+            values = getattr(self, each.name)
+            combine = largest if each.name in _MAXIMA else add
+            combined[each.name] = None if values is None else combine(values)
+        return AucSums(**combined)
+
     def _share(self, part: Array, whole: Array) -> Array:
         # A sum of weights and the last of the cumulative sums may differ in the last digits.
         share = np.clip(part / whole, 0.0, 1.0)
@@ -170,45 +182,6 @@ def _class_moments(sums: AucSums, side: int) -> ClassMoments:
         second=sums.second[side],
         complement=sums.complement,
     )
-
-
-def auc_sums_table(keys: pl.DataFrame, sums: AucSums, missing: Ints) -> pl.DataFrame:
-    """Return the sums of segments as a table, such as that of a range of scores.
-
-    ``missing`` are the numbers of incomplete rows, in the column ``n_missing``.
-    """
-    columns: dict[str, Array | Ints] = {"n": sums.n.sum(axis=0), "n_missing": missing}
-    for each in fields(sums):
-        values = getattr(sums, each.name)
-        if values is None:
-            continue
-        if values.ndim == 1:
-            columns[each.name] = values
-        else:
-            columns |= {f"{each.name}_pos": values[0], f"{each.name}_neg": values[1]}
-    return keys.hstack(pl.DataFrame(columns)) if keys.width else pl.DataFrame(columns)
-
-
-def add_auc_sums(
-    tables: Iterable[pl.DataFrame], keys: Sequence[str]
-) -> tuple[pl.DataFrame, AucSums, Ints]:
-    """Return the segments of tables of sums, sorted, their total sums and missing rows."""
-    parts = pl.concat(tables, how="vertical_relaxed")
-    names = [name for name in parts.columns if name not in keys]
-    added = [pl.col(name).max() if name in _MAXIMA else pl.col(name).sum() for name in names]
-    table = (
-        parts.group_by(keys, maintain_order=True).agg(added).sort(keys)
-        if keys
-        else parts.select(added)
-    )
-    arrays = {name: table[name].to_numpy() for name in names}
-    sums = {}
-    for each in fields(AucSums):
-        if f"{each.name}_pos" in arrays:
-            sums[each.name] = np.stack([arrays[f"{each.name}_pos"], arrays[f"{each.name}_neg"]])
-        elif each.name in arrays:
-            sums[each.name] = arrays[each.name]
-    return table.select(keys), AucSums(**sums), arrays["n_missing"]
 
 
 def auc_influences(rows: Rows, segments: SegmentRows) -> Influence:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from polars_wroc.buckets import number_groups
 from polars_wroc.metrics.segments import Decisions
-from polars_wroc.rows import Rows, number_groups
+from polars_wroc.rows import Rows
 from polars_wroc.steps import RowCounts
 
 # Rows of a group are complete or not, positive or not, and selected or not.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array
+from polars_wroc.arrays import Array, Ints
+from polars_wroc.buckets import number_groups
 from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences, estimate_aucs, measure_aucs
 from polars_wroc.metrics.mean_sums import (
@@ -23,8 +24,10 @@ from polars_wroc.rows import Rows
 from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums
-from polars_wroc.steps import SegmentRows
+from polars_wroc.steps import OutsideWeights, SegmentRows
 from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
+
+RecordT = TypeVar("RecordT")
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,72 @@ class Segments:
         return estimate_aucs(self.aucs, variance, self.units.df(self.influence))
 
 
+class Numbering(NamedTuple):
+    """The keys of segments, and the number of the segment that has each of the finest ones."""
+
+    keys: pl.DataFrame
+    number: Ints
+
+    @classmethod
+    def of(cls, finest: pl.DataFrame, keys: Sequence[str]) -> Numbering:
+        """Return the segments with the same values of some keys of the finest ones."""
+        if not keys:
+            return cls(pl.DataFrame(), np.zeros(finest.height, np.int64))
+        return cls(*number_groups(finest.select(keys)))
+
+    @classmethod
+    def of_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
+        """Return the segments of which parts of the rows, such as ranges of scores, have some.
+
+        The segments of one part after the other are the finest ones.
+        """
+        if not keys[0].width:
+            return cls(pl.DataFrame(), np.zeros(len(keys), np.int64))
+        return cls(*number_groups(pl.concat(keys, how="vertical_relaxed")))
+
+    @property
+    def size(self) -> int:
+        """The number of segments."""
+        return self.keys.height if self.keys.width else 1
+
+    @property
+    def is_finest(self) -> bool:
+        """Whether each segment is one of the finest, in their order."""
+        return np.array_equal(self.number, np.arange(len(self.number)))
+
+    def add(self, values: Array) -> Array:
+        """Add up values of the finest segments over each segment, along the last axis."""
+        return self._combine(values, np.add)
+
+    def largest(self, values: Array) -> Array:
+        """Return the largest value of the finest segments in each segment, none of them below 0."""
+        return self._combine(values, np.fmax)
+
+    def _combine(self, values: Array, combine: np.ufunc) -> Array:
+        order = np.argsort(self.number, kind="stable")
+        starts = np.flatnonzero(np.diff(self.number[order], prepend=-1))
+        if not len(starts):
+            return np.zeros((*values.shape[:-1], self.size))
+        combined: Array = combine.reduceat(values[..., order], starts, axis=-1)
+        return combined
+
+
+def join_records(records: Sequence[RecordT]) -> RecordT:
+    """Return a record of arrays that has those of several, one after another on the last axis."""
+    first: Any = records[0]
+    if first is None:
+        return records[0]
+    if isinstance(first, np.ndarray):
+        joined: Any = np.concatenate(records, axis=-1)  # type: ignore[arg-type]
+        return joined  # type: ignore[no-any-return]
+    assert is_dataclass(first)
+    values = {
+        each.name: join_records([getattr(record, each.name) for record in records])
+        for each in fields(first)
+    }
+    return replace(first, **values)  # type: ignore[type-var, return-value]
+
+
 def map_arrays(values: Any, function: Callable[[Array], Array]) -> Any:
     """Return what a function makes of an array, or of each array in a record of arrays."""
     if isinstance(values, np.ndarray):
@@ -143,9 +212,20 @@ def map_arrays(values: Any, function: Callable[[Array], Array]) -> Any:
     return values
 
 
-def measure_segments(rows: Rows, keys: Sequence[str], model: str, needs: Needs) -> Segments:
-    """Return the sums over the rows of each segment, by one of the scores."""
+def measure_segments(
+    rows: Rows,
+    keys: Sequence[str],
+    model: str,
+    needs: Needs,
+    outside: Callable[[SegmentRows], OutsideWeights] | None = None,
+) -> Segments:
+    """Return the sums over the rows of each segment, by one of the scores.
+
+    If rows are those in a range of scores, ``outside`` returns the weights in other ranges.
+    """
     segments = rows.segments(keys, model, ranks=needs.aucs)
+    if outside is not None:
+        segments = replace(segments, outside=outside(segments))
     if segments.bins is not None:
         segments = replace(segments, bins=segments.bins.merged(segments.score))
     sums = measure_aucs(segments) if needs.aucs else None

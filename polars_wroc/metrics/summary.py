@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
 
@@ -13,12 +13,11 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.config import Division
-from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.counts.count_table import refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.inputs.rows import Rows as PlannedRows
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.auc_limits import (
@@ -27,12 +26,12 @@ from polars_wroc.metrics.auc_limits import (
 )
 from polars_wroc.metrics.auc_sums import (
     AucSums,
-    add_auc_sums,
     auc_influences,
-    auc_sums_table,
     estimate_aucs,
     measure_aucs,
 )
+from polars_wroc.metrics.counted_parts import Part, count_parts
+from polars_wroc.metrics.given_tables import Frames, GivenTables, division_of, one_of
 from polars_wroc.metrics.partial_areas import (
     Curves,
     area_influences,
@@ -43,25 +42,16 @@ from polars_wroc.metrics.partial_areas import (
 )
 from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.metrics.sampled_aucs import SampledAucs, sample_aucs
-from polars_wroc.metrics.score_ranges import (
-    CountedParts,
-    Frames,
-    ScoreRange,
-    division_of,
-    one_of,
-    read_parts,
-    require_unchanged,
-    together,
-)
+from polars_wroc.metrics.score_ranges import ScoreRange
+from polars_wroc.metrics.segments import Needs, Numbering, Segments, join_records, measure_segments
 from polars_wroc.queries import FrameT, collect
 from polars_wroc.rows import (
     Columns,
     Rows,
     alternate_models,
     check_level,
-    read_columns,
-    read_counted,
-    table_of,
+    name_columns,
+    table_of_all,
 )
 from polars_wroc.stats.aucs import Auc, AucMethod
 from polars_wroc.stats.levels import Level
@@ -280,6 +270,7 @@ def summary(
     checks.flag("diagnostics", diagnostics)
     checks.option("method", method, get_args(AucMethod))
     binning = Binning(bins, tolerance)
+    refuse_design_in_bins(read_design(design), binning)
     one = one_of(frame)
     plan = _Plan(
         check_level(level, one),
@@ -288,66 +279,17 @@ def summary(
         read_design(design).more_than_clusters,
         diagnostics,
     )
-    call = _Call(frame, label, score, weight, by, pos_label, design)
-    if binning or call.is_in_parts:
-        columns = read_counted(pool_in_bins(together(call.read_parts()), binning))
-    else:
-        columns = call.read_columns()
-    schema = columns.schema(plan.types(binned=columns.binned))
-    columns = columns.group_by_model()
-    result = table_of(one, columns, schema, partial(_summarise, columns=columns, plan=plan))
+    given = GivenTables(frame, label, score, weight, by, pos_label, design)
+    tables = [given.pool_in_bins(binning)] if binning else given.read_columns()
+    schema = tables[0].schema(plan.types(binned=tables[0].binned))
+    tables = [columns.group_by_model() for columns in tables]
+    result = table_of_all(one, tables, schema, partial(_summarise, columns=tables[0], plan=plan))
     # Designs, bins and partial areas need the rows of a segment at once.
     divided = None if design is not None or areas or binning else division_of(frame)
     if divided is None:
         return result  # type: ignore[no-any-return]
-    parts = call.read_parts()
-    within = partial(_within_memory, result, parts, schema, plan, divided)
+    within = partial(_within_memory, result, given.read_parts(), schema, plan, divided)
     return pl.defer(within, schema=schema)  # type: ignore[return-value]
-
-
-@dataclass(frozen=True)
-class _Call:
-    """The arguments that say which rows are summarised."""
-
-    frame: Any
-    label: IntoColumn
-    score: IntoColumns
-    weight: IntoWeight | None
-    by: IntoColumns | None
-    pos_label: object
-    design: Design | None
-
-    @property
-    def is_in_parts(self) -> bool:
-        """Whether there are no or several tables."""
-        return isinstance(self.frame, list) and len(self.frame) != 1
-
-    def read_columns(self) -> Columns:
-        """Return the columns of the only table."""
-        return read_columns(
-            one_of(self.frame),
-            self.label,
-            self.score,
-            weight=self.weight,
-            by=self.by,
-            pos_label=self.pos_label,
-            design=self.design,
-        )
-
-    def read_parts(self) -> list[PlannedRows]:
-        """Return plans of the rows of each table."""
-        survey = read_design(self.design)
-        return read_parts(
-            self.frame,
-            self.label,
-            self.score,
-            self.weight,
-            self.by,
-            self.pos_label,
-            designed=survey.given,
-            cluster=survey.cluster,
-            survey=survey if survey.more_than_clusters else None,
-        )
 
 
 @dataclass(frozen=True)
@@ -398,10 +340,7 @@ def _check_areas(areas: Mapping[str, PartialAUC] | None) -> Mapping[str, Partial
 
 def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     """Return a row for each group, and for each model if there are several."""
-    level = rows.level(plan.level)
-    if MODEL in columns.keys:
-        used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
-        level = _read_level(plan.level, rows.keys, used)
+    level = _set_level(plan.level, partial(_count_seen, rows, columns))
     tables = {}
     for model in columns.models:
         segments = rows.segments(columns.keys, model, ranks=True)
@@ -545,44 +484,58 @@ def _standardizing_line(area: PartialAUC) -> tuple[float, float]:
 
 def _within_memory(
     result: pl.LazyFrame,
-    parts: Sequence[PlannedRows],
+    parts: Sequence[Part],
     schema: Mapping[str, Any],
     plan: _Plan,
-    divided: Division,
+    division: Division,
 ) -> pl.DataFrame:
-    """Compute the result at once if its rows fit into memory, else in ranges of scores."""
-    heights = [collect(part.frame.select(pl.len())).item() for part in parts]
-    if not divided.exceeded(sum(heights), _BYTES):
+    """Compute the result at once if its rows fit into the memory, else in ranges of scores."""
+    columns = parts[0].columns
+    heights = [collect(part.columns.plan.select(pl.len())).item() for part in parts]
+    if not division.exceeded(sum(heights) * len(columns.models), _BYTES):
         return collect(result)
-    keys = parts[0].keys
-    counted = CountedParts.of(parts, divided)
-    ranges = counted.cut(keys, BYTES_IN_RANGE)
-    tables = counted.measure(ranges, sum_range, keys)
-    require_unchanged(ranges, tables)
-    segments, sums, missing = add_auc_sums(tables, keys)
-    level = _read_level(plan.level, segments, sums.n.sum(axis=0))
-    with np.errstate(all="ignore"):
-        table = _table(segments, _summary_columns(sums, missing, None, level, plan))
-    names = {key: parts[0].name_of(key) for key in parts[0].group_keys}
-    return table.rename(names).cast(dict(schema)).select([*schema])  # type: ignore[arg-type]
+    counted = count_parts(parts, division)
+    ranges = counted.cut(BYTES_IN_RANGE)
+    measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
+    level = _set_level(plan.level, counted.seen)
+    tables = {}
+    for model in columns.models:
+        of_model = zip(ranges, measured, strict=True)
+        segments = add_segments([sums for each, sums in of_model if each.model == model])
+        assert segments.aucs is not None
+        with np.errstate(all="ignore"):
+            summarised = _summary_columns(segments.aucs, segments.missing, None, level, plan)
+        tables[model] = _table(segments.keys, summarised)
+    table = alternate_models(tables, several=columns.several)
+    return name_columns(table, schema, columns.names)
 
 
-def _read_level(level: ConfidenceLevel, keys: pl.DataFrame, n: Array) -> Level:
-    """Return a confidence level, which may hold at repeated looks at ``n`` rows with these keys.
-
-    If the model is a key, the rows of that with most were seen.
-    """
-    if not isinstance(level, Looks) or level.is_known:
-        return Level.of(level)
-    if MODEL not in keys.columns:
-        return Level.of(level.at(max(1.0, float(n.sum()))))
-    _, model = np.unique(keys[MODEL].cast(pl.String).to_numpy(), return_inverse=True)
-    return Level.of(level.at(float(np.bincount(model, n).max(initial=1.0))))
+def measure_range(each: ScoreRange, rows: Rows, keys: Sequence[str]) -> Segments:
+    """Return the sums over the rows in a range of scores."""
+    return measure_segments(rows, keys, each.model, Needs(aucs=True), each.outside)
 
 
-def sum_range(each: ScoreRange, rows: PlannedRows) -> pl.DataFrame:
-    """Return the table of the sums over a range of scores, which `add_auc_sums` adds up."""
-    columns = read_counted(rows).group_by_model()
-    segments = columns.rows(collect(columns.plan)).segments(columns.keys, ranks=True)
-    sums = measure_aucs(replace(segments, outside=each.outside(segments)))
-    return auc_sums_table(segments.segments, sums, segments.missing)
+def add_segments(parts: Sequence[Segments]) -> Segments:
+    """Return segments with the AUC sums of several parts, which may each have some segments."""
+    numbering = Numbering.of_parts([part.keys for part in parts])
+    aucs = join_records([part.aucs for part in parts])
+    assert aucs is not None
+    aucs = aucs.combine(numbering.add, numbering.largest)
+    missing = numbering.add(np.concatenate([part.missing for part in parts]))
+    return Segments(numbering.keys, aucs.n, missing, aucs)
+
+
+def _set_level(level: float, count_seen: Callable[[], float]) -> Level:
+    """Return a confidence level, which may hold at repeated looks at the rows that are counted."""
+    if isinstance(level, Looks) and not level.is_known:
+        level = level.at(count_seen())
+    return Level.of(level)
+
+
+def _count_seen(rows: Rows, columns: Columns) -> float:
+    """Return how many complete rows there are; with several scores, for the score with most."""
+    if MODEL not in columns.keys:
+        return rows.seen()
+    used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
+    by_model = rows.keys.select(MODEL, used=used).group_by(MODEL).agg(pl.col("used").sum())
+    return float(max([1.0, *by_model["used"]]))

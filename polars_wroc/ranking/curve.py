@@ -22,7 +22,7 @@ import polars as pl
 from polars_wroc.arrays import Array
 from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT
 from polars_wroc.inputs.frames import is_moved, precision_of
-from polars_wroc.inputs.rows import Rows
+from polars_wroc.inputs.rows import PlannedRows
 from polars_wroc.queries import probability
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,
@@ -166,7 +166,7 @@ def table_curve() -> Curve:
     return curve_of_points(pl.col("tp"), pl.col("fp"), positives, negatives)
 
 
-def curve_frame(rows: Rows) -> pl.LazyFrame:
+def curve_frame(rows: PlannedRows) -> pl.LazyFrame:
     """Compute the curve of each group as rows, in descending order of the score.
 
     The first row of each group is the origin, where nothing is predicted positive. After the keys
@@ -174,7 +174,7 @@ def curve_frame(rows: Rows) -> pl.LazyFrame:
     `SEVERAL_SCORES`, and of whole numbers `MOVED`.
     """
     # Origins come first, so that sorted rows stay sorted.
-    sorted_rows = by_descending_score(Rows(_add_origins(rows), rows.keys))
+    sorted_rows = by_descending_score(PlannedRows(_add_origins(rows), rows.keys))
     sums = window_sums()
     columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
     weight = rows.observations.signed_weight
@@ -193,7 +193,7 @@ def curve_frame(rows: Rows) -> pl.LazyFrame:
     return rows.sorted_by_keys(table)
 
 
-def _add_origins(rows: Rows) -> pl.LazyFrame:
+def _add_origins(rows: PlannedRows) -> pl.LazyFrame:
     """Add a row for the origin of each group, before all others.
 
     It has no score and a weight of 0: it adds a point to the curve and changes no sum.

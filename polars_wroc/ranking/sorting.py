@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
-from polars_wroc.inputs.rows import Rows, class_weights
+from polars_wroc.inputs.rows import PlannedRows, class_weights
 from polars_wroc.structs import as_struct, element_field
 
 TP, FP, POSITIVES, NEGATIVES = "__tp", "__fp", "__positives", "__negatives"
@@ -26,7 +26,7 @@ def cumulated_list(rows: pl.Expr, carried: Sequence[str] = ()) -> pl.Expr:
     return rows.list.eval(descending).list.eval(as_struct(columns))
 
 
-def by_descending_score(rows: Rows, score: str = SCORE) -> pl.LazyFrame:
+def by_descending_score(rows: PlannedRows, score: str = SCORE) -> pl.LazyFrame:
     """Sort rows for `with_window_sums`.
 
     Missing rows, which have a null score, come first: their point is the origin, where nothing is

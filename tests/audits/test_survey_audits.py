@@ -98,7 +98,7 @@ def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
             {"design": wroc.Survey(strata="h"), "method": "wald"},
             "`method` must be one of 'score', .*; found 'wald'",
         ),
-        ({"design": "c", "bins": 64}, "`design` must be None with `bins`, .*; found a survey"),
+        ({"design": "c", "bins": 64}, "`design` must be None with `bins`, .*; found clusters"),
     ],
 )
 def test_wrong_options(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:

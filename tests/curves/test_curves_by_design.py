@@ -411,7 +411,7 @@ REFUSED: list[tuple[Callable[..., object], str]] = [
     ),
     (
         lambda f: wroc.roc_curve(f, "y", "s", band="pointwise", design="c", bins=64),
-        r"with `bins`, which keeps no single rows; found a survey$",
+        r"with `bins`, which keeps no single rows; found clusters$",
     ),
 ]
 

@@ -30,7 +30,7 @@ from polars_wroc import config
 from polars_wroc.cli.main import main
 from polars_wroc.cli.process import Progress
 from polars_wroc.config import MEMORY, Division, division, in_words, usable_memory
-from polars_wroc.metrics import score_ranges
+from polars_wroc.metrics.score_ranges import cut_ranges
 
 TWO = pl.LazyFrame({"y": [1, 0], "s": [0.5, 0.1], "g": ["a", "b"]})
 
@@ -45,14 +45,13 @@ def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 def ranges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many ranges each table was cut into."""
     found: list[int] = []
-    cut = score_ranges.cut_ranges
 
     def counted(*arguments: Any) -> Any:
-        cuts = cut(*arguments)
+        cuts = cut_ranges(*arguments)
         found.append(len(cuts))
         return cuts
 
-    monkeypatch.setattr(score_ranges, "cut_ranges", counted)
+    monkeypatch.setattr("polars_wroc.metrics.counted_parts.cut_ranges", counted)
     return found
 
 

@@ -18,15 +18,26 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.metrics.auc_sums import add_auc_sums, auc_sums_table
-from polars_wroc.metrics.score_ranges import count_in_bins, cut_ranges, read_parts
-from polars_wroc.metrics.summary import sum_range
+from polars_wroc.config import Division
+from polars_wroc.metrics.counted_parts import CountedParts, count_parts
+from polars_wroc.metrics.given_tables import GivenTables
+from polars_wroc.metrics.score_ranges import ScoreRange
+from polars_wroc.metrics.summary import BYTES_IN_RANGE, add_segments, measure_range
 
 SCHEMA = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
 
 
 def assert_same(table: pl.DataFrame, expected: pl.DataFrame) -> None:
     assert_frame_equal(table, expected, check_exact=False, rel_tol=1e-12, abs_tol=1e-14)
+
+
+def count_rows(
+    frame: pl.DataFrame, *, rows_per_range: int, by: str | None = None, weight: str | None = None
+) -> tuple[CountedParts, list[ScoreRange]]:
+    """Count rows with the label y and the score s, and cut their scores."""
+    given = GivenTables(frame, "y", "s", weight, by, None, None)
+    counted = count_parts(given.read_parts(), Division(rows_per_range * BYTES_IN_RANGE))
+    return counted, counted.cut(BYTES_IN_RANGE)
 
 
 def thirds(frame: pl.DataFrame) -> list[pl.DataFrame]:
@@ -147,9 +158,8 @@ def test_one_wrong_pair_of_many() -> None:
 
 def test_few_scores_take_no_second_look() -> None:
     frame = pl.DataFrame({"y": [True, False, True, False] * 500, "s": [1.0, 2.0, 2.0, 3.0] * 500})
-    (part,) = read_parts(frame, "y", "s", None, None, None, designed=False)
-    ranges = cut_ranges(count_in_bins(part), [], 400)
-    assert all(each.known is not None for each in ranges)
+    _, ranges = count_rows(frame, rows_per_range=400)
+    assert all(each.counts is not None for each in ranges)
 
 
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
@@ -164,11 +174,11 @@ def test_a_score_of_many_rows_among_others_is_counted(
             "w": np.ceil(random.lognormal(size=900)),
         }
     )
-    (part,) = read_parts(frame, "y", "s", "w", None, None, designed=False)
-    spans = [each.span for each in cut_ranges(count_in_bins(part), [], 100)]
-    (counted,) = (span for span in spans if span.counted)
-    assert counted.low == 3
-    assert counted.of(part).frame.collect().height < 200
+    counted, ranges = count_rows(frame, rows_per_range=100, weight="w")
+    (crowded,) = (each for each in ranges if each.crowded)
+    assert crowded.low == 3
+    (part,) = counted.parts
+    assert len(part.read(crowded).weight) < 200 < crowded.rows
     table = summary_in_ranges(
         thirds(frame), "y", "s", weight=weight_as("w", weight_type), rows_per_range=100
     )
@@ -227,17 +237,15 @@ def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> Non
     frame = pl.DataFrame(
         {"y": random.random(600) < 0.5, "s": random.random(600) + 3, "g": ["a", "b", "c"] * 200}
     )
-    (part,) = read_parts(frame, "y", "s", None, "g", None, designed=False)
-    ranges = cut_ranges(count_in_bins(part), part.keys, 100)
-    assert [each.known for each in ranges] == [None] * len(order)
-    sums = [sum_range(each, each.span.of(part)) for each in ranges]
-
-    def add(parts: list[pl.DataFrame]) -> pl.DataFrame:
-        return auc_sums_table(*add_auc_sums(parts, part.keys))
-
-    shuffled = [sums[number] for number in order]
-    nested = add([add(shuffled[:first]), add(shuffled[first:])])
-    assert_same(nested.sort(part.keys), add(sums).sort(part.keys))
+    counted, ranges = count_rows(frame, rows_per_range=100, by="g")
+    assert [each.counts for each in ranges] == [None] * len(order)
+    parts = counted.measure(ranges, partial(measure_range, keys=counted.keys))
+    shuffled = [parts[number] for number in order]
+    nested = [add_segments(shuffled[:first]), add_segments(shuffled[first:])]
+    found, expected = add_segments(nested).aucs, add_segments(parts).aucs
+    for name, values in vars(found).items():
+        if values is not None:
+            np.testing.assert_allclose(values, getattr(expected, name), rtol=1e-12, err_msg=name)
 
 
 def test_frames_must_have_the_same_groups() -> None:
@@ -257,6 +265,34 @@ def test_a_design_needs_one_table(people: pl.DataFrame) -> None:
     for function in (wroc.summary, partial(wroc.audit, attributes="g")):
         with pytest.raises(ValueError, match=message):
             function(thirds(people), "y", "s", design="limit")
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+@pytest.mark.parametrize("score", ["s", ["t", "s"]])
+def test_a_list_in_memory_gives_what_one_table_gives(
+    people: pl.DataFrame, is_lazy: bool, score: str | list[str]
+) -> None:
+    people = people.with_columns(t=-pl.col("s"), h=pl.int_range(pl.len()) % 2)
+    one, other, last = thirds(people)
+    parts = [one, other.with_columns(pl.col("y").cast(pl.Boolean)), last.select(last.columns[::-1])]
+    options: dict[str, Any] = {"weight": "w", "by": ["g", "h"]}
+    tables: Any = [part.lazy() for part in parts] if is_lazy else parts
+    table: Any = wroc.summary(tables, "y", score, **options)
+    assert isinstance(table, pl.LazyFrame) == is_lazy
+    assert_same(table.lazy().collect(), wroc.summary(people, "y", score, **options))
+
+
+def test_each_group_has_one_label_for_negatives() -> None:
+    parts = [
+        pl.DataFrame({"g": [name] * 2, "y": [negative, 1], "s": [0.5, 0.7]})
+        for name, negative in (("a", 0), ("b", -1))
+    ]
+    by_group = wroc.summary(parts, "y", "s", by="g")
+    assert_same(by_group, wroc.summary(pl.concat(parts), "y", "s", by="g"))
+    given: list[Any] = [parts, [part.lazy() for part in parts]]
+    for tables in given:
+        with pytest.raises(ValueError, match="`label` must hold 0 and 1 or -1 and 1"):
+            wroc.summary(tables, "y", "s").lazy().collect()
 
 
 def test_bad_values_are_found_across_parts() -> None:

@@ -1,0 +1,227 @@
+"""Rows that exceed the memory: counted first, then read and measured in ranges of their scores.
+
+Counts in bins say where to cut the scores into ranges whose rows fit into the memory, and what
+weighs above and below each range. With these weights the task that measures rows in memory gives
+what the rows of one range add to the sums of all. Ranges are measured one after another, or by the
+workers of a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import polars as pl
+
+from polars_wroc.config import Division, Progress
+from polars_wroc.counts.score_sums import (
+    HIGH,
+    LOW,
+    Binning,
+    add_up,
+    add_up_in_bins,
+    check_labels,
+    row_sums,
+    rows_from_counts,
+    score_bin,
+)
+from polars_wroc.inputs.columns import MODEL, SCORE, score_column
+from polars_wroc.inputs.rows import MISSING_MARKS, PlannedRows
+from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges, find_fineness
+from polars_wroc.queries import collect
+from polars_wroc.rows import Columns, Rows, join_rows, read_counted, require_exact
+from polars_wroc.steps import FloatType
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the tables that hold the data: its columns to read, and its checked rows to count."""
+
+    columns: Columns
+    planned: PlannedRows
+
+    def with_values(self, names: Sequence[str]) -> Part:
+        """Return the rows with a value of some groups, by the caller's names."""
+        keys = [key for key, name in self.columns.names.items() if name in names]
+        if not keys:
+            return self
+        known = pl.all_horizontal(pl.col(keys).is_not_null())
+        columns = replace(self.columns, plan=self.columns.plan.filter(known))
+        return Part(columns, replace(self.planned, frame=self.planned.frame.filter(known)))
+
+    def with_types(self, score_types: Sequence[FloatType]) -> Part:
+        """Return the rows with the types in which their scores are compared with thresholds."""
+        return replace(self, columns=replace(self.columns, score_types=score_types))
+
+    def count_in_bins(self, fineness: int) -> pl.DataFrame:
+        """Count the rows of each group and model in bins, and those that miss different values."""
+        rows = self.planned
+        if MISSING_MARKS in rows.frame.collect_schema():
+            rows = rows.regrouped([*rows.group_keys, MISSING_MARKS])
+        return collect(add_up_in_bins(rows, Binning(None), fineness))
+
+    def read(self, each: ScoreRange) -> Rows:
+        """Return the rows in a range of scores."""
+        if each.crowded:
+            return self._count_by_score(each)
+        columns = self.columns.take_model(each.model)
+        name, counted_type = score_column(0), self.planned.frame.collect_schema()[SCORE]
+        score = pl.col(name)
+        if columns.plan.collect_schema()[name] != counted_type:
+            # Not always: a Parquet file skips the other scores only if they are not cast.
+            score = score.cast(counted_type)
+        rows = columns.rows(collect(columns.plan.filter(score.is_between(each.low, each.high))))
+        complete = rows.complete(each.model)
+        return rows if complete.all() else rows.at(complete)
+
+    def _count_by_score(self, each: ScoreRange) -> Rows:
+        """Return a row for all rows of a class and group that have the same score."""
+        keys = self.planned.group_keys
+        inside = pl.col(SCORE).is_between(each.low, each.high)
+        if self.planned.model_keys:
+            inside &= pl.col(MODEL).cast(pl.String) == each.model
+        rows = replace(self.planned, frame=self.planned.frame.filter(inside), keys=keys)
+        return _rows_by_score(add_up(row_sums(rows), keys, pl.col(LOW)), keys, each.model)
+
+
+def _rows_by_score(counts: pl.LazyFrame, keys: list[str], model: str) -> Rows:
+    """Turn counts by score into rows that stand for several."""
+    named = counts.with_columns(pl.col(LOW).alias(SCORE))
+    columns = read_counted(rows_from_counts(named, keys, [], binned=False))
+    return replace(columns, models=[model]).rows(collect(columns.plan))
+
+
+@dataclass(frozen=True)
+class CountedParts:
+    """The parts of the data, and all of their rows counted in bins.
+
+    ``spans`` are the lowest and the highest score of each model in each part. ``fineness`` is the
+    number of bins that a range between powers of two is cut into.
+    """
+
+    parts: Sequence[Part]
+    spans: Sequence[Mapping[str, tuple[Any, Any]]]
+    counts: pl.DataFrame
+    division: Division
+    fineness: int
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The names of the scores."""
+        return self.parts[0].columns.models
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that group the rows."""
+        return self.parts[0].columns.keys
+
+    @property
+    def _score_types(self) -> dict[str, FloatType]:
+        return dict(zip(self.models, self.parts[0].columns.score_types, strict=True))
+
+    def counts_of(self, model: str) -> pl.DataFrame:
+        """Return the counts of one score."""
+        return _take_model(self.counts, model)
+
+    def seen(self) -> float:
+        """Return how many complete rows there are; with several scores, for the score with most."""
+        complete = pl.sum_horizontal("n_pos", "n_neg").sum()
+        seen = [self.counts_of(model).select(complete).item() for model in self.models]
+        return float(max([1.0, *seen]))
+
+    def cut(self, bytes_of_row: int) -> list[ScoreRange]:
+        """Cut the scores of each model into ranges whose rows fit into the memory."""
+        rows = self.division.rows_within(bytes_of_row)
+        ranges = []
+        for model in self.models:
+            ranges += cut_ranges(self.counts_of(model), self.keys, model, rows, self.fineness)
+        return ranges
+
+    def measure(
+        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
+    ) -> list[ResultT]:
+        """Return what a task makes of the rows of each range, which must be those counted."""
+        items = [(each, self._find_parts(each)) for each in ranges]
+        passes = 1 + sum(each.counts is None for each in ranges)
+        results = []
+        with Progress(passes, "passes over the rows") as line:
+            line.advance()
+            run = partial(_measure, task, self.keys, self._score_types)
+            measured = self.division.map(run, items)
+            for each, (found, result) in zip(ranges, measured, strict=True):
+                if found != each.rows:
+                    msg = (
+                        "`frame` must have the same rows whenever it is read; found "
+                        f"{each.rows:,} rows in a range of scores, and then {found:,}"
+                    )
+                    raise ValueError(msg)
+                line.advance(each.counts is None)
+                results.append(result)
+        return results
+
+    def _find_parts(self, each: ScoreRange) -> list[Part]:
+        """Return the parts that have scores in a range, if it is to be read."""
+        if each.counts is not None:
+            return []
+        spans = zip(self.parts, self.spans, strict=True)
+        return [part for part, span in spans if each.meets(*span[each.model])]
+
+
+def _measure(
+    task: Callable[[ScoreRange, Rows], ResultT],
+    keys: list[str],
+    score_types: Mapping[str, FloatType],
+    item: tuple[ScoreRange, Sequence[Part]],
+) -> tuple[int, ResultT]:
+    """Return the number of rows of a range, and what the task makes of them."""
+    each, parts = item
+    if each.counts is None:
+        rows = join_rows([part.read(each) for part in parts])
+    else:
+        rows = _rows_by_score(each.counts.lazy(), keys, each.model)
+    # Counts of several scores are in a common type.
+    rows = replace(rows, score_types={each.model: score_types[each.model]})
+    return round(rows.n.sum()), task(each, rows)
+
+
+def count_parts(parts: Sequence[Part], division: Division) -> CountedParts:
+    """Count the rows of each part in a task; with many groups in fewer bins."""
+    columns, planned = parts[0].columns, parts[0].planned
+    groups = 1
+    if planned.keys:
+        groups = pl.concat(division.map(_find_groups, parts), how="vertical_relaxed").n_unique()
+    fineness = find_fineness(groups)
+    counts, spans = None, []
+    for counted in division.map(partial(Part.count_in_bins, fineness=fineness), parts):
+        of_models = {model: _take_model(counted, model) for model in columns.models}
+        spans.append({model: (n[LOW].min(), n[HIGH].max()) for model, n in of_models.items()})
+        counts = counted if counts is None else _add_counts(counts, counted, planned.keys, fineness)
+    assert counts is not None
+    # Each group may write its negatives in its own way, unless groups are pooled.
+    counts = collect(check_labels(counts.lazy(), [] if columns.pools_groups else planned.keys))
+    for end in (LOW, HIGH):
+        require_exact(counts[end], "the scores")
+    return CountedParts(parts, spans, counts, division, fineness)
+
+
+def _find_groups(part: Part) -> pl.DataFrame:
+    return collect(part.planned.key_values())
+
+
+def _add_counts(
+    one: pl.DataFrame, other: pl.DataFrame, keys: Sequence[str], fineness: int
+) -> pl.DataFrame:
+    marks = [MISSING_MARKS] if MISSING_MARKS in one.columns else []
+    # Only parts whose labels may be both 0 and -1 have columns that count these.
+    both = pl.concat([one.lazy(), other.lazy()], how="diagonal_relaxed")
+    return collect(add_up(both, [*keys, *marks], score_bin(pl.col(LOW), fineness)))
+
+
+def _take_model(counts: pl.DataFrame, model: str) -> pl.DataFrame:
+    if MODEL not in counts.columns:
+        return counts
+    return counts.filter(pl.col(MODEL).cast(pl.String) == model).drop(MODEL)
