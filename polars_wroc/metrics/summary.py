@@ -525,7 +525,7 @@ def add_segments(parts: Sequence[Segments]) -> Segments:
     return Segments(numbering.keys, aucs.n, missing, aucs)
 
 
-def _set_level(level: float, count_seen: Callable[[], float]) -> Level:
+def _set_level(level: ConfidenceLevel, count_seen: Callable[[], float]) -> Level:
     """Return a confidence level, which may hold at repeated looks at the rows that are counted."""
     if isinstance(level, Looks) and not level.is_known:
         level = level.at(count_seen())

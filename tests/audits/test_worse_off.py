@@ -11,7 +11,7 @@ from scipy.special import expit
 
 import polars_wroc as wroc
 
-FAVORABLE: list[Any] = ("selected", "rejected", "neither")
+FAVORABLE: Any = ("selected", "rejected", "neither")
 
 
 def people(logits: dict[str, float], n: int = 3000, seed: int = 1) -> pl.DataFrame:
