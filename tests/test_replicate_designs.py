@@ -245,10 +245,6 @@ def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame)
             lambda f: wide_gaps(f, "y", "s", by="g", within="k", design=SOME),
             r"must be None with `within`: give one of them; found replicate weights$",
         ),
-        (
-            lambda f: wroc.audit(f, "y", "s", attributes="g", bins=64, design=SOME),
-            "`design` must be None with `bins`, .*; found replicate weights$",
-        ),
     ],
 )
 def test_what_replicate_weights_do_not_go_with(

@@ -26,6 +26,7 @@ from polars_wroc.audits.score_tables import compare_scores, distribute_scores
 from polars_wroc.audits.small_cells import published
 from polars_wroc.audits.tables import (
     DISTRIBUTION_SCHEMA,
+    AuditAdjustment,
     AuditPlan,
     AuditReference,
     AuditSettings,
@@ -37,8 +38,7 @@ from polars_wroc.config import Division
 from polars_wroc.counts.count_table import CountTable, refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.groups.categories import Grouping, Intersections
-from polars_wroc.groups.divisions import GAP_REFERENCES, read_divisions, read_references
-from polars_wroc.groups.impact_ratios import MIN_SHARE
+from polars_wroc.groups.divisions import read_divisions, read_references
 from polars_wroc.inputs.columns import (
     Frequency,
     IntoColumn,
@@ -66,10 +66,8 @@ from polars_wroc.rows import (
     check_level,
     find_score_type,
 )
-from polars_wroc.stats.aucs import AucMethod
-from polars_wroc.stats.families import Adjustment
 from polars_wroc.stats.levels import Level
-from polars_wroc.steps import FloatType, round_to_type
+from polars_wroc.steps import FloatType
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 
 _ROUNDING = 1e-9
@@ -122,7 +120,7 @@ def _read_output(min_cell: int | None, text: Text | None) -> tuple[int | None, T
     return min_cell, text or Text()
 
 
-def _check_without_label(choice: float | Rule | None, reference: object, **others: object) -> None:
+def _check_without_label(choice: float | Rule | None, **others: object) -> None:
     """Check that what is asked for needs no label."""
     if choice is None:
         msg = (
@@ -135,9 +133,6 @@ def _check_without_label(choice: float | Rule | None, reference: object, **other
             "`threshold` must be a number, 'median' or rules.max_selection_rate(...) without a "
             f"`label`; found {choice!r}"
         )
-        raise ValueError(msg)
-    if reference == "best":
-        msg = "`reference` must not be 'best', the segment with the highest AUC, without a `label`"
         raise ValueError(msg)
     for name, value in others.items():
         if value is not None:
@@ -199,11 +194,8 @@ def audit(
     min_rows: int = 30,
     min_cell: int | None = None,
     level: ConfidenceLevel = 0.95,
-    method: AucMethod = "score",
-    adjust: Adjustment = "holm",
-    bins: int | None = None,
+    adjust: AuditAdjustment = "holm",
     unknown: Unknown = "exclude",
-    min_share: float = MIN_SHARE,
     text: Text | None = None,
 ) -> Audit:
     """Measure scores and decisions in each segment of each attribute, and test the gaps.
@@ -242,9 +234,9 @@ def audit(
         are not in it use ``"rest"``.
     min_rows
         A segment with fewer rows in a class is measured and marked as ``small``. An estimate
-        based on fewer rows is not tested, not compared in the fairness metrics and not chosen as
-        the best: rows of each class for an AUC, positives for a tpr, negatives for an fpr,
-        selected rows for a ppv, the others for an npv, all rows for a selection rate.
+        based on fewer rows is not tested, and not compared in the fairness metrics: rows of each
+        class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a ppv, the
+        others for an npv, all rows for a selection rate.
     margin
         Gaps within this do not matter to the verdicts: see `group_gaps`.
     favorable
@@ -254,19 +246,14 @@ def audit(
         always by a lower AUC; where being selected is good, by a lower selection rate or tpr; where
         being rejected is, by a higher selection rate or fpr, or a lower ppv. Impact ratios are of
         the good decision; where neither is good there are none.
-    method
-        Method of the intervals of AUCs: see `summary`. Gaps in AUC and fairness metrics always have
-        the intervals and tests of `group_gaps` and `fairness`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. AUCs have the intervals of
         `summary`; rates, gaps and fairness metrics those of `threshold_metrics`, `group_gaps` and
-        `fairness`, with their tests, whatever the ``method``. Intervals of the calibration
+        `fairness`, with their tests. Intervals of the calibration
         in the large are linearised too; calibration slopes have none.
-    bins
-        Measure from about so many bins of scores, in one pass and little memory: see `summary`.
-    unknown, min_share
-        Which categories are unknown, and which are too small for impact ratios: see
-        `impact_ratios`. Values that are listed as unknown are those of the segment without a value.
+    unknown
+        Which categories are unknown: see `impact_ratios`. Values that are listed are those of the
+        segment without a value.
     text
         Title and note of reports, and the words of sentences for classes and decisions: see `Text`.
     min_cell
@@ -349,16 +336,13 @@ def audit(
     min_cell, text = _read_output(min_cell, text)
     require_groups(attributes, "name the attributes to audit", "attributes")
     min_rows = checks.whole_number("min_rows", min_rows, low=0)
-    min_share = checks.number("min_share", min_share, low=0.0, high=1.0)
-    bins = Binning(bins).bins
-    refuse_design_in_bins(survey, Binning(bins))
+    refuse_design_in_bins(survey, Binning(None))
     choice = read_threshold(threshold, selected)
     at_threshold = choice if selected is None else None
     if not labeled:
-        _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
+        _check_without_label(choice, pos_label=pos_label)
     check_favorable(favorable, at_threshold, decided=choice is not None)
-    checks.option("method", method, get_args(AucMethod))
-    checks.option("adjust", adjust, get_args(Adjustment))
+    checks.option("adjust", adjust, get_args(AuditAdjustment))
     level = check_level(level, None)
     tables = (
         [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)
@@ -379,23 +363,17 @@ def audit(
         argument="attributes",
         mark_missing=True,
     )
-    columns = given.read_columns() if bins is None else [given.pool_in_bins(Binning(None))]
+    columns = given.read_columns()
     groupings = [Grouping(), *read_divisions(columns[0], intersections)]
-    references = read_references(reference, GAP_REFERENCES, groupings[1:], columns[0])
+    references = read_references(reference, ("rest", "overall"), groupings[1:], columns[0])
     score_types = columns[0].score_types
     if counts is None:
         score_types = _read_score_types(tables, measured_score)
-    if bins is not None:
-        # Of the score there is a threshold only where no decisions were recorded.
-        cuts = _find_cuts(choice, score_types) if selected is None else ()
-        binned = given.pool_in_bins(Binning(bins, cuts=cuts))
-        columns = [replace(binned, score_types=score_types)]
     plan = AuditPlan(
         groupings,
         references,
         choice,
         selected is not None,
-        method,
         adjust,
         margin,
         min_rows,
@@ -403,11 +381,10 @@ def audit(
         [] if counts else [*named_columns("score", measured_score, table.lazy())],
         # Values that are listed are null.
         unknown if isinstance(unknown, str) else "exclude",
-        min_share,
         labeled,
         score_types,
     )
-    is_held = survey.given or selected is not None or bins is not None or not labeled
+    is_held = survey.given or selected is not None or not labeled
     source = _read_source(given, columns, plan, None if is_held else division_of(tables, "60%"))
     settings = AuditSettings(
         label=None if counts or label is None else _shown(label),
@@ -423,15 +400,13 @@ def audit(
         reference=references,
         level=level,
         adjust=adjust,
-        method=method,
         min_rows=min_rows,
         margin=margin,
         favorable=favorable,
         text=text,
         min_cell=min_cell,
-        bins=counts.bins() if counts else bins,
+        bins=counts.bins() if counts else None,
         unknown=unknown,
-        min_share=min_share,
         labeled=labeled,
     )
     auditor = _Auditor(source, plan, settings, counts, known)
@@ -453,14 +428,6 @@ def _read_score_types(frames: Any, score: IntoColumns) -> list[FloatType]:
         schema = lazy.select(column.alias(f"{n}") for n, column in enumerate(columns))
         types.append([find_score_type(dtype) for dtype in schema.collect_schema().dtypes()])
     return [max(each, key=lambda kind: np.finfo(kind).bits) for each in zip(*types, strict=True)]
-
-
-def _find_cuts(choice: Rule | float | None, score_types: Sequence[FloatType]) -> tuple[float, ...]:
-    """Return where a threshold cuts the scores of each type."""
-    if not isinstance(choice, float):
-        return ()
-    cuts = {float(round_to_type(choice, each)) for each in score_types}
-    return tuple(sorted(cuts)) or (choice,)
 
 
 @dataclass(frozen=True)

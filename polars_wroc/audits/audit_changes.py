@@ -80,7 +80,7 @@ class Audited(NamedTuple):
 # Settings that change what numbers mean, so that those of two audits cannot be compared.
 _MEANING = (
     *("label", "pos_label", "weight", "threshold", "selected", "favorable", "reference", "unknown"),
-    *("min_share", "min_rows", "margin", "adjust"),
+    *("min_rows", "margin", "adjust"),
 )
 
 

@@ -238,7 +238,7 @@ def _with_needed(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """Add how many rows would show that a gap is equivalent if it is 0: `NEEDED`."""
     gaps = rows.filter(pl.col("metric").is_in([*GAP_METRICS]), verdict=INCONCLUSIVE)
     # The tests of a reference that was picked are not those of two segments alone.
-    if gaps.is_empty() or settings.reference.kind == "best":
+    if gaps.is_empty():
         return rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in NEEDED)
     tested = pl.col("p_adjusted").is_not_null() & ~pl.col(_IS_REPEAT)
     tests = rows.filter(tested, pl.col("metric") != IMPACT_RATIO).height

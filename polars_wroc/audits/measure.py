@@ -37,6 +37,7 @@ from polars_wroc.groups.comparisons import FAIRNESS, GAP_METRICS, METRICS, TARGE
 from polars_wroc.groups.divisions import find_reference, name_segments
 from polars_wroc.groups.group_gaps import in_order, label_segments, pick_best
 from polars_wroc.groups.impact_ratios import (
+    MIN_SHARE,
     ImpactRules,
     adjust_ratios,
     compare_categories,
@@ -202,7 +203,7 @@ def _impact_rules(plan: AuditPlan, rules: GapRules) -> ImpactRules:
     return ImpactRules(
         rules.level,
         plan.favorable,
-        plan.min_share,
+        MIN_SHARE,
         adjust=rules.adjust,
         min_rows=rules.min_rows,
     )
@@ -235,7 +236,7 @@ def make_tables(
     if ratios:
         impact = adjust_ratios(ratios, _impact_rules(plan, rules))
         impact = impact.with_columns(selectors.float().fill_nan(None))
-    segments = pl.concat([_tabulate(each, plan, rules.level) for each in divided])
+    segments = pl.concat([_tabulate(each, rules.level) for each in divided])
     curves = pl.concat([_tabulate_curves(each) for each in divided])
     tables = [segments.sort(PLACES), curves.sort(PLACES, maintain_order=True)]
     tables = [*(table.drop(PLACES) for table in tables), compared]
@@ -328,7 +329,7 @@ def _find_spreads(
             dtype=pl.String,
         )
         share = share_weight(weight, known)
-        by_decisions = are_comparable(share, known, plan.min_share)
+        by_decisions = are_comparable(share, known, MIN_SHARE)
     table = spread_rows(
         segments,
         names,
@@ -341,7 +342,7 @@ def _find_spreads(
     )
     smallest = np.nan
     for each in comparisons:
-        if each.metric == ROC_AUC.column and plan.references.kind != "best":
+        if each.metric == ROC_AUC.column:
             p_values = each.columns["p_value"][~each.repeats]
             tests = np.sum(~np.isnan(p_values))
             smallest = min(np.fmin.reduce(p_values, initial=np.nan) * tests, 1.0)
@@ -353,7 +354,7 @@ def _find_spreads(
     )
 
 
-def _tabulate(divided: DividedSegments, plan: AuditPlan, level: Level) -> pl.DataFrame:
+def _tabulate(divided: DividedSegments, level: Level) -> pl.DataFrame:
     """Return the numbers of rows of segments, their AUCs, and their rates at the threshold."""
     segments = divided.segments
     weights = _weigh_classes(segments)
@@ -366,7 +367,7 @@ def _tabulate(divided: DividedSegments, plan: AuditPlan, level: Level) -> pl.Dat
         "w_neg": np.where(np.isfinite(weights[1]), weights[1], np.nan),
     }
     if segments.aucs is not None:
-        interval = interval_columns(segments.aucs, segments.auc, level, plan.method)
+        interval = interval_columns(segments.aucs, segments.auc, level, "score")
         names = ("auc", "auc_low", "auc_high", "n_eff_pos", "n_eff_neg")
         columns |= {name: interval[name] for name in names}
         columns["average_precision"] = segments.aucs.average_precision

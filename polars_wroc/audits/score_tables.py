@@ -25,6 +25,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.divisions import name_segments
 from polars_wroc.groups.group_gaps import label_segments
+from polars_wroc.groups.impact_ratios import MIN_SHARE
 from polars_wroc.groups.known_categories import (
     are_comparable,
     find_named,
@@ -96,7 +97,7 @@ def _compare_categories(
     names = name_categories(grouping, numbering.keys)
     is_known = names.is_not_null().to_numpy()
     share = share_weight(sums.first[0], names)
-    comparable = are_comparable(share, names, plan.min_share)
+    comparable = are_comparable(share, names, MIN_SHARE)
     named = find_named(plan.references, grouping, names, share, comparable)
     reference = Reference("rest", counts=is_known) if named is None else named
     units = None if sample is None else sample.units
@@ -118,7 +119,7 @@ def _compare_categories(
     fewest = int(level.fewest_rows(FEWEST_SCORES))
     cases = [
         (~is_known, UNKNOWN_REASON),
-        (~comparable, small_share(plan.min_share)),
+        (~comparable, small_share(MIN_SHARE)),
         (is_own, THE_REFERENCE),
         (~enough, few_rows(fewest)),
     ]

@@ -144,7 +144,7 @@ def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettin
     )
     kept = table.filter(~_is_hidden(_SEGMENT, hidden), ~(is_fair & hidden_reference), ~unknown)
     # Others may have the name of the rest.
-    named = pl.lit(settings.reference.kind == "best") | of.is_in([*settings.reference.named])
+    named = of.is_in([*settings.reference.named])
     hides = hidden_reference & (named | is_impact)
     reason = pl.when(is_impact).then(pl.lit(UNDEFINED)).otherwise(pl.lit(NO_REFERENCE))
     of_all = is_fair & some_hidden

@@ -25,7 +25,6 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.queries import collect
-from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.families import Adjustment
 from polars_wroc.steps import FloatType
 from polars_wroc.thresholds.rules import Rule
@@ -170,7 +169,9 @@ def _described(file: str, *, contents: bool) -> AuditedFile:
     return AuditedFile(path.name, path.stat().st_size, digest, rows)
 
 
-ReferenceKind: TypeAlias = Literal["rest", "overall", "best"]
+ReferenceKind: TypeAlias = Literal["rest", "overall"]
+# Audits name groups, which a controlled rate of false findings does not justify.
+AuditAdjustment: TypeAlias = Literal["holm", "none"]
 AuditReference: TypeAlias = ReferenceKind | Mapping[str, Any]
 
 
@@ -197,7 +198,6 @@ class AuditSettings:
     reference: CategoryReference
     level: ConfidenceLevel
     adjust: Adjustment
-    method: AucMethod
     min_rows: int
     margin: float
     favorable: Favorable | None
@@ -205,7 +205,6 @@ class AuditSettings:
     min_cell: int | None
     bins: int | None
     unknown: Unknown
-    min_share: float
     # Whether rows have a label, and not decisions alone.
     labeled: bool = True
     polars_wroc: str = field(default_factory=partial(_version, "polars-wroc"))
@@ -265,22 +264,19 @@ class AuditPlan:
 
     Decisions were ``recorded``, or are made by a ``choice``: a threshold or a rule that chooses one
     for each score on all rows. Missing scores are counted under the names of ``scores``.
-    ``unknown`` says whether a missing value is a category of impact ratios, and ``min_share`` which
-    ones are too small for these.
+    ``unknown`` says whether a missing value is a category of impact ratios.
     """
 
     groupings: Sequence[Grouping]
     references: CategoryReference
     choice: float | Rule | None
     recorded: bool
-    method: AucMethod
     adjust: Adjustment
     margin: float
     min_rows: int
     favorable: Favorable | None
     scores: Sequence[str]
     unknown: Unknown
-    min_share: float
     labeled: bool
     # The types that scores came in, in their order.
     score_types: Sequence[FloatType] = ()

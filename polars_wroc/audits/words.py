@@ -96,7 +96,7 @@ def listed(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
-REFERENCES = {"rest": "the rest", "overall": "all rows", "best": "the best segment"}
+REFERENCES = {"rest": "the rest", "overall": "all rows"}
 # Names of labels that say what people are, as far as an ending tells.
 _PARTICIPLE = re.compile(r"(?:^|_|\b)([a-z]+(?:[^\W_e]ed|paid|sold|won|lost|taken|given))$")
 _YES = ("1", "true", "yes", "y", "t")
@@ -143,7 +143,7 @@ class Words:
     def reference(self, finding: Mapping[str, Any]) -> str:
         """Name what a segment is compared with."""
         attribute, reference = finding["attribute"], finding["reference"]
-        if attribute in self.named or self.kind == "best":
+        if attribute in self.named:
             return segment_in_words(attribute, reference)
         return REFERENCES[reference]
 

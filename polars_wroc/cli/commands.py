@@ -91,7 +91,7 @@ def run_audit(options: argparse.Namespace) -> None:
     labeled = options.counts or options.label is not None
     of = of_audit(decides=decides, ratios=options.favorable != "neither", labeled=labeled)
     gates = _gates(options, of)
-    names = "threshold intersections min_rows adjust margin favorable min_cell min_share"
+    names = "threshold intersections min_rows adjust margin favorable min_cell"
     given = _given(options, names)
     given["reference"] = arguments.reference_of(options, "rest")
     given["text"] = arguments.text_of(options)

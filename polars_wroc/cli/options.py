@@ -76,8 +76,8 @@ _OUTPUT = "output format columns rows"
 COMMANDS = {
     "audit": Command(
         audit,
-        f"{_ROWS} counts bins attribute selected threshold intersections reference unknown"
-        " min_share min_rows margin favorable title note positive negative selected_word"
+        f"{_ROWS} counts attribute selected threshold intersections reference unknown"
+        " min_rows margin favorable title note positive negative selected_word"
         f" rejected_word min_cell adjust fail_if level {_DESIGN} {_OUTPUT}",
         "AUCs, decisions and gaps of segments, or decisions without a label, as a report",
         f"FILE... ({_COLUMNS} | --selected D) --attribute A",

@@ -107,7 +107,8 @@ def test_counts_tell_it_exactly_and_bins_not_at_all(data: pl.DataFrame) -> None:
     assert expected is not None
     assert found is not None
     assert_frame_equal(found, expected, abs_tol=1e-12)
-    assert calibration_of(wroc.audit(rounded, "y", "p", attributes="g", bins=64)).is_empty()
+    binned = wroc.score_counts(rounded, "y", "p", by="g", bins=64)
+    assert calibration_of(wroc.from_counts(binned).audit(attributes="g")).is_empty()
 
 
 @pytest.mark.slow
@@ -187,7 +188,8 @@ def test_they_are_named_wherever_the_rows_are(points: pl.DataFrame) -> None:
     ]
     for result in audits:
         assert f"Calibration {NOT_PROBABILITIES}" in not_audited(result)
-    said = not_audited(wroc.audit(points, "y", "s", attributes="g", bins=50))
+    binned = wroc.score_counts(points, "y", "s", by="g", bins=50)
+    said = not_audited(wroc.from_counts(binned).audit(attributes="g"))
     assert "Calibration was not audited: scores were counted in bins." in said
     # The least and the greatest score may be those of one person.
     said = not_audited(wroc.audit(points, "y", "s", attributes="g", min_cell=5))

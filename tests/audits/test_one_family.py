@@ -89,35 +89,3 @@ def test_impact_ratios_are_not_counted() -> None:
     order = impact["p_value"].sort().to_list()
     holm = np.maximum.accumulate([(3 - rank) * p for rank, p in enumerate(order)])
     assert impact["p_adjusted"].sort().to_list() == pytest.approx(np.minimum(holm, 1), rel=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("weight", [None, "w"])
-def test_all_comparisons_with_the_best_allow_for_the_choice(weight: str | None) -> None:
-    """Of four groups; the intervals are wider, and of two groups nothing changes."""
-    frame, names = people(5, 0.1), ["p_value", "gap_low", "gap_high"]
-    best, options = {}, {"weight": weight, "attributes": ["g", "h"], **OPTIONS}
-    picked = wroc.audit(frame, "y", "s", reference="best", **options)
-    for attribute in ("g", "h"):
-        rows = picked.table.filter(attribute=attribute, reason="the reference", metric="auc")
-        best[attribute] = rows["segment"].item()
-    named = wroc.audit(frame, "y", "s", reference=best, **options)
-    assert_one_family(picked)
-    wider = plain_picked.multiplier(0.95, 4) / stats.norm.ppf(0.975)
-    family = pl.col("metric").is_in([*GAPS, *CALIBRATION]), pl.col("attribute") != "overall"
-    tables = [each.table.filter(*family) for each in (picked, named)]
-    for own, other in zip(*(table.rows(named=True) for table in tables), strict=True):
-        assert (own["gap"] is None) == (other["gap"] is None)
-        if own["gap"] is None:
-            continue
-        # Sums differ in the last digits from run to run.
-        assert own["gap"] == pytest.approx(other["gap"], abs=1e-11)
-        if own["attribute"] == "h":
-            same = [other[name] for name in names]
-            assert [own[name] for name in names] == pytest.approx(same, rel=1e-7)
-            continue
-        p_value = plain_picked.p_value(other["p_value"], 4)
-        assert own["p_value"] == pytest.approx(p_value, rel=1e-7)
-        widths = [row["gap_high"] - row["gap_low"] for row in (own, other)]
-        exact = own["metric"] in CALIBRATION
-        assert widths[0] == pytest.approx(wider * widths[1], rel=1e-8 if exact else 0.05)

@@ -316,28 +316,6 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
             call()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("threshold", sweep([0.3, 0.5, 0.25]))
-def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
-    scored: pl.DataFrame, threshold: float
-) -> None:
-    ways: list[tuple[int | None, dict[str, Any]]] = [
-        (None, {"threshold": threshold, "favorable": "selected"}),
-        (16, {"threshold": threshold, "favorable": "selected"}),
-        (16, {}),
-    ]
-    exact, binned, without = (
-        wroc.audit(scored, "y", "s", attributes="g", bins=bins, **decided) for bins, decided in ways
-    )
-    cells = ["segment", "threshold", "tp", "fp", "fn", "tn"]
-    assert_frame_equal(binned.segments.select(cells), exact.segments.select(cells), **EQUAL)
-    # The threshold divides one bin, and leaves the others as they are.
-    errors = [audit.run.auc_error or 0.0 for audit in (binned, without)]
-    known, found = (audit.table.filter(metric="auc")["value"] for audit in (exact, binned))
-    away = max(abs(difference) for difference in found - known)
-    assert 0 < away <= errors[0] + 1e-12 <= errors[1] + 2e-12
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -413,16 +391,6 @@ def test_what_is_no_state_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         call(scored)
-
-
-@pytest.mark.slow
-def test_the_report_says_how_sure_binned_aucs_are(scored: pl.DataFrame, tmp_path: Any) -> None:
-    for bins, said in ((None, None), (64, "± 0."), (2**60, "exact")):
-        page = tmp_path / "report.html"
-        wroc.audit(scored, "y", "s", attributes="g", bins=bins).save(page)
-        fact = "scores were counted in bins"
-        assert (fact in page.read_text()) == (bins is not None)
-        assert said is None or said in page.read_text()
 
 
 @pytest.mark.parametrize("weight", sweep([None, "w"]))

@@ -58,7 +58,6 @@ TABLES: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
         f, "y", "s", **SELECTED | {"attributes": ["g", "h"]}
     ),
     "trend": lambda f: wroc.trend(f, "y", "s", over="h", threshold=THRESHOLD),
-    "audit in bins": lambda f: wroc.audit(f, "y", "s", bins=64, **SELECTED).segments,
     "audit in ranges": lambda f: (
         audit_in_ranges(f, "y", "s", rows_per_range=100, **SELECTED).segments
     ),
@@ -154,15 +153,6 @@ def test_counts_of_32_bits_select_the_same_rows_as_the_rows() -> None:
     assert counts.threshold_metrics(threshold=0.08)["tpr"].item() == 1.0
     assert wroc.threshold_metrics(frame, "y", "s", threshold=0.08)["tpr"].item() == 1.0
     assert expected["value"].item() == 1.0
-
-
-def test_bins_keep_the_type_of_each_of_two_models(people: pl.DataFrame) -> None:
-    both = people.with_columns(n=pl.col("s").cast(pl.Float32))
-    audit = wroc.audit(both, "y", ["s", "n"], bins=4096, **SELECTED).segments
-    alone = wroc.audit(both, "y", "s", bins=4096, **SELECTED).segments
-    for name in ("s", "n"):
-        rows = audit.filter(model=name).select("segment", "tp", "fp", "n_selected")
-        assert_frame_equal(rows, alone.select(rows.columns))
 
 
 @pytest.mark.parametrize("threshold", [1e300, -1e300, float("inf"), float("-inf")])

@@ -16,7 +16,6 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.designs import ReplicateKind
 from polars_wroc.inputs.metric import MINUS, Metric
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
-from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.families import INCONCLUSIVE
 from polars_wroc.thresholds.registry import AUDIT_RATES
 from polars_wroc.thresholds.rules import Rule, expected_optimism
@@ -112,11 +111,7 @@ _RULES = {
     "min_tpr": "the lowest false positive rate with a true positive rate of at least {:g}",
     "max_selection_rate": "the highest selection rate that is at most {:g}",
 }
-_INTERVALS: dict[AucMethod, str] = {
-    "score": "a score-type method, whose variance changes with the AUC",
-    "logit": "the normal approximation on the logit",
-    "delong": "DeLong's normal approximation",
-}
+_INTERVALS = "a score-type method, whose variance changes with the AUC"
 _REPLICATES: dict[ReplicateKind, str] = {
     "brr": "replicate weights of balanced repeated replication",
     "fay": "replicate weights by Fay's method",
@@ -264,10 +259,9 @@ def glossary(audit: AuditTables) -> list[Metric]:
 
 def intervals(audit: AuditTables) -> str:
     """Name the method of the confidence intervals of AUCs; empty without intervals."""
-    method = audit.settings.method
     if not audit.table.filter(metric="auc")["value_low"].count():
         return ""
-    return _INTERVALS[method]
+    return _INTERVALS
 
 
 def design(audit: AuditTables) -> str:

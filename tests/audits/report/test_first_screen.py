@@ -68,9 +68,8 @@ def test_the_verdict_a_chart_of_values_and_a_count_come_first(
     )
 
 
-@pytest.mark.parametrize("method", get_args(AucMethod))
-def test_each_method_of_intervals_has_a_description(audit: wroc.Audit, method: AucMethod) -> None:
-    assert intervals(replace(audit, settings=replace(audit.settings, method=method)))
+def test_the_method_of_intervals_has_a_description(audit: wroc.Audit) -> None:
+    assert intervals(audit)
 
 
 def test_values_are_those_of_the_table_with_verdicts_of_the_audit(audit: wroc.Audit) -> None:
