@@ -243,9 +243,10 @@ def audit(
         Which decision is good for a person, which must be said where there are decisions:
         ``"selected"``, such as a loan or a job; ``"rejected"``, where being selected is bad, such
         as a denial or a suspicion; ``"neither"``, such as a diagnosis. It says who is worse off:
-        always by a lower AUC; where being selected is good, by a lower selection rate or tpr; where
-        being rejected is, by a higher selection rate or fpr, or a lower ppv. Impact ratios are of
-        the good decision; where neither is good there are none.
+            where being selected is good, by a lower selection rate or tpr; where being rejected is, by
+        a higher selection rate or fpr, if the gap is significant and at least the ``margin``, or
+        by an impact ratio below four fifths. Precision, AUC and calibration name nobody. Impact
+        ratios are of the good decision; where neither is good there are none.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. AUCs have the intervals of
         `summary`; rates, gaps and fairness metrics those of `threshold_metrics`, `group_gaps` and

@@ -91,8 +91,9 @@ class Audit(AuditTables):
         * ``reason`` (String): why there is no verdict or no test, such as ``"the reference"``,
           ``"undefined"`` or ``"fewer than 30 rows"``; ``"repeats x"`` where two segments are each
           the other's reference and ``x`` is the one that counts.
-        * ``direction`` (String): ``"worse"`` or ``"better"`` for the segment, or ``"either"``; null
-          without a verdict.
+        * ``direction`` (String): ``"worse"`` or ``"better"`` for the segment: fewer or more good
+          decisions, among all or among those who deserve them; else ``"either"``, also of what
+          is different by less than the margin; null without a verdict.
         * ``rank`` (Int64): place among the findings; null without a verdict, and for a repeat.
         * ``sentence`` (String): the row in words; null where nothing is compared.
     segments

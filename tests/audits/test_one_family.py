@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import plain_picked
 import polars as pl
 import pytest
 from families import CALIBRATION, GAPS, assert_one_family
 from polars.testing import assert_frame_equal
-from scipy import stats
 from sweeps import sweep
 
 import polars_wroc as wroc

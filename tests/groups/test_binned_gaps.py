@@ -109,7 +109,8 @@ def test_periods_that_are_put_together_may_each_have_another_score_in_a_bin() ->
 
 def audit_in_bins(frame: pl.DataFrame, bins: int) -> wroc.Audit:
     counts = wroc.score_counts(frame, "y", "s", by="g", bins=bins)
-    return wroc.from_counts(counts).audit(attributes="g")
+    audit: wroc.Audit = wroc.from_counts(counts).audit(attributes="g")
+    return audit
 
 
 def test_a_verdict_from_few_bins_finds_nothing_that_is_not_there(crowded: pl.DataFrame) -> None:

@@ -6,9 +6,8 @@ import io
 import itertools
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,7 +20,6 @@ import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.report.facts import better_scores, intervals
 from polars_wroc.audits.report.figures import calibration_figures, values_figure
-from polars_wroc.typing import AucMethod
 
 CSS = Path(wroc.__file__).parent / "audits" / "report" / "templates" / "report.css"
 OPTIONS: dict[str, Any] = {"threshold": 0.85, "favorable": "selected"}

@@ -194,9 +194,7 @@ def test_page_says_what_a_weight_means(
         threshold=0,
         favorable="selected",
     )
-    assert result.settings.as_dict()["frequency"] == (
-        weight_type == "frequency"
-    )
+    assert result.settings.as_dict()["frequency"] == (weight_type == "frequency")
     result.save(path)
     text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
     assert said in text
