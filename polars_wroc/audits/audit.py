@@ -243,9 +243,9 @@ def audit(
         Which decision is good for a person, which must be said where there are decisions:
         ``"selected"``, such as a loan or a job; ``"rejected"``, where being selected is bad, such
         as a denial or a suspicion; ``"neither"``, such as a diagnosis. It says who is worse off:
-            where being selected is good, by a lower selection rate or tpr; where being rejected is, by
-        a higher selection rate or fpr, if the gap is significant and at least the ``margin``, or
-        by an impact ratio below four fifths. Precision, AUC and calibration name nobody. Impact
+        where being selected is good, by a lower selection rate or tpr; where being rejected is, by
+        a higher selection rate or fpr, if the gap is significant and at least the ``margin``, or by
+        an impact ratio below four fifths. Precision, AUC and calibration name nobody. Impact
         ratios are of the good decision; where neither is good there are none.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. AUCs have the intervals of
