@@ -241,8 +241,9 @@ def main() -> None:
         print(section(body))
         return
     fewer = (
-        f"; of AUCs {options.replicates * SHARE_OF_RUNS['aucs']:.0f}, and of the comparison of "
-        f"groups {options.replicates * SHARE_OF_RUNS['groups']:.0f}, where the error is larger"
+        f"; {options.replicates * SHARE_OF_RUNS['aucs']:.0f} for AUCs and "
+        f"{options.replicates * SHARE_OF_RUNS['groups']:.0f} for the comparison of groups, where "
+        "the error is larger"
     )
     write_page(
         "looks",
