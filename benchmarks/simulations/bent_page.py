@@ -123,7 +123,7 @@ def told_of_rate(setting: Mapping[str, str], _: str) -> str:
     if setting["weights"].startswith("clusters"):
         return NO_DESIGN
     if float(setting["rarer rows"]) < ENOUGH:
-        return "with fewer than five rows of the rarer outcome 77% to 92% (few effective events)"
+        return "with fewer than five rows of the rarer outcome 85% to 92% (few effective events)"
     return "92% or more"
 
 

@@ -19,7 +19,7 @@ from smaller import areas, compared_pairs, mean_differences
 from tables import Section, command_of, parse_options, write_page
 
 # How many times fewer replicates there are where each is a call of its own.
-FEWER = {"picked": 4, "means": 4}
+FEWER = {"picked": 3, "means": 3}
 PARTS: dict[str, Callable[[Simulation], Section]] = {
     "calibration": calibration_designs,
     "picked": picked_references,
@@ -31,7 +31,7 @@ PARTS: dict[str, Callable[[Simulation], Section]] = {
 
 def main() -> None:
     """Simulate and write the page, or print parts of it."""
-    options = parse_options("Simulate smaller intervals.", 2_000, 2026112911, only=PARTS)
+    options = parse_options("Simulate smaller intervals.", 1_500, 2026112911, only=PARTS)
     sections = []
     for number, (name, part) in enumerate(PARTS.items()):
         if not options.only or name in options.only:
