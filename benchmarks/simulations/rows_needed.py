@@ -65,9 +65,9 @@ def main() -> None:
     write_page(
         "rows_needed",
         "Rows needed",
-        "Data are drawn with the number of rows that `rows_needed` gives for a target, and the "
-        "target is looked for: a gap, an equivalence, a release that is no worse, or an interval "
-        "of some width. Power is about 0.8 and widths are those asked for.",
+        "Data are drawn with the number of rows that `rows_needed` returns for a target: a gap, an "
+        "equivalence, a release that is no worse, or an interval of some width. The target is then "
+        "found with a power of about 0.8, and intervals have the width asked for.",
         command_of("rows_needed", options, f" of AUCs, and {REPLICATES:,} of rates"),
         sections,
     )
