@@ -159,7 +159,7 @@ def told(setting: Mapping[str, str], column: str) -> str:
     """Return what users are told of a failing setting."""
     if setting.get("clusters") == "ignored":
         return "pass `design=`; without it rows are taken as independent"
-    return f"at most 5.8% ({column})" if column == "error" else "95% or more"
+    return "94% or more" if column.startswith("coverage") else "at most 6%"
 
 
 def families(random: np.random.Generator, replicates: int) -> Section:
