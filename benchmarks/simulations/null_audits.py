@@ -38,7 +38,7 @@ RATES = "selection_rate|tpr|fpr|ppv|npv"
 
 def main() -> None:
     """Simulate and write the page."""
-    options = parse_options("Simulate audits that have nothing to find.", 300, 2026112908)
+    options = parse_options("Simulate audits that have nothing to find.", 250, 2026112908)
     check_agreement()
     simulation = Simulation(options.replicates, np.random.default_rng(options.seed))
     write_page(

@@ -31,7 +31,7 @@ PARTS: dict[str, Callable[[Simulation], Section]] = {
 
 def main() -> None:
     """Simulate and write the page, or print parts of it."""
-    options = parse_options("Simulate smaller intervals.", 1_500, 2026112911, only=PARTS)
+    options = parse_options("Simulate smaller intervals.", 1_200, 2026112911, only=PARTS)
     sections = []
     for number, (name, part) in enumerate(PARTS.items()):
         if not options.only or name in options.only:

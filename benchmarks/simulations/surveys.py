@@ -64,7 +64,7 @@ UNITS = 300
 
 def main() -> None:
     """Simulate and write the page."""
-    options = parse_options("Simulate surveys and clusters.", 500, 2026112904)
+    options = parse_options("Simulate surveys and clusters.", 400, 2026112904)
     random = np.random.default_rng(options.seed)
     frames = max(options.replicates // COLUMNS, 1)
     draws = (
