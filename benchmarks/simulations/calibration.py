@@ -152,8 +152,8 @@ def calibration_designs(simulation: Simulation) -> Section:
             [*map(_shown, failing), *_summary(every)],
         ),
         settings=3,
-        told="93% or more from 30 rows on, but for curved models with related weights, and 30 rows "
-        "with uneven weights",
+        told="slopes 94% or more; O:E 93% or more, but 91% to 93% with 30 or 60 rows, uneven weights "
+        "and a model that is curved or too low",
         unlisted=[_shown(each) for each in every if not each.fails],
     )
 
