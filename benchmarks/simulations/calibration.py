@@ -144,8 +144,8 @@ def calibration_designs(simulation: Simulation) -> Section:
         "1 or 2, or the model is *curved* (0.6 x + 0.25 (x² - 1)) or the scores are *too low* "
         "(x + 1), at logits x with a mean and standard deviation of 0 ± 1, -2.5 ± 1 and 0 ± 2.5. "
         "Weights are 1, lognormal (sigma 0.8) or related to the score, "
-        f"exp({RELATED:g} z + {NOISE:g} e). Of {len(every)} settings {len(failing)} fail and {low} "
-        "are borderline. Those that fail come first; then the least coverage of the settings of "
+        f"exp({RELATED:g} z + {NOISE:g} e). Settings that fail: {len(failing)} of "
+        f"{len(every)}; borderline: {low}. Those that fail come first; then the least coverage of the settings of "
         "each kind, with their largest width and share.",
         Table(
             ("n", "weights", "design", "slope", "width", "no slope", "O:E", "width"),

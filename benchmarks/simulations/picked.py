@@ -93,7 +93,7 @@ def _told(_: Mapping[str, str], column: str) -> str:
     """Return what users are told of comparisons with a picked reference."""
     if column.endswith("plain"):
         return "for comparison only: the library allows for the choice"
-    return "errs in at most 5.7%"
+    return "errs in at most 5.5%"
 
 
 def _span(sizes: tuple[int, ...] | list[int]) -> str:

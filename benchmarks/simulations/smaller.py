@@ -222,7 +222,7 @@ def areas(simulation: Simulation) -> Section:
             ("scores", "weights", "size", "fpr", "coverage", "without interval"), body
         ).failing_first(),
         settings=4,
-        told="93% or more, with heavy tails and weights that go with the score down to 91%",
+        told="93% or more, with heavy tails and uneven weights down to 91%",
     )
 
 

@@ -45,9 +45,9 @@ def main() -> None:
         "smaller_intervals",
         "Calibration, picked references, comparisons, mean differences, partial areas",
         "Five parts that have no page of their own, with scores and weights for which they may "
-        "fail: wrong models, skewed scores, heavy tails, and weights that depend on the score. "
-        "`compare` and picked references keep their level; what fails is mostly in small groups "
-        "with such weights.",
+        "fail: wrong models, skewed scores, heavy tails, and weights that depend on the score. One "
+        "setting fails, the ratio of observed to expected with 30 rows and a curved model; the "
+        "others that fail are methods shown for comparison.",
         command_of(
             "smaller_intervals",
             options,
