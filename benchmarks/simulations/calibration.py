@@ -145,15 +145,15 @@ def calibration_designs(simulation: Simulation) -> Section:
         "(x + 1), at logits x with a mean and standard deviation of 0 ± 1, -2.5 ± 1 and 0 ± 2.5. "
         "Weights are 1, lognormal (sigma 0.8) or related to the score, "
         f"exp({RELATED:g} z + {NOISE:g} e). Settings that fail: {len(failing)} of "
-        f"{len(every)}; borderline: {low}. Those that fail come first; then the least coverage of the settings of "
-        "each kind, with their largest width and share.",
+        f"{len(every)}; borderline: {low}. Those that fail come first; then the least coverage of "
+        "the settings of each kind, with their largest width and share.",
         Table(
             ("n", "weights", "design", "slope", "width", "no slope", "O:E", "width"),
             [*map(_shown, failing), *_summary(every)],
         ),
         settings=3,
-        told="slopes 94% or more; O:E 93% or more, but 91% to 93% with 30 or 60 rows, uneven weights "
-        "and a model that is curved or too low",
+        told="slopes 94% or more; O:E 93% or more, but 91% to 93% with 30 or 60 rows, uneven "
+        "weights and a model that is curved or too low",
         unlisted=[_shown(each) for each in every if not each.fails],
     )
 
