@@ -20,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
+from agreement import check_rate_tests
 from bent_audits import audit_cells
 from bent_cells import Cell, auc_cells, auc_test_cells, rate_cells, rate_test_cells
 from bent_page import COLUMNS, make_page
@@ -40,6 +41,7 @@ def main() -> None:
         versions = " and ".join(f"{name} {version(name)}" for name in ("polars-wroc", "polars"))
         make_page(options.file, options.seed, versions)
         return
+    check_rate_tests()
     start = time.perf_counter()
     for name in options.only or PARTS:
         for cell in PARTS[name]():
