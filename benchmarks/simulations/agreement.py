@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from bent_designs import TILTS, EventGroups, Events
 from designs import Groups
 from polars.testing import assert_frame_equal
-from simulation import REPLICATE, SEGMENT, gaps, largest_gaps
+from simulation import REPLICATE, SEGMENT, gaps, largest_gaps, rate_tests
+from simulation import THRESHOLD as THRESHOLD_OF_RATES
 
 import polars_wroc as wroc
 
@@ -39,6 +41,26 @@ def check_agreement() -> None:
             )
 
 
+def check_rate_tests() -> None:
+    """Compare the p-values of `rate_tests` with those of `group_gaps`.
+
+    Raises
+    ------
+    AssertionError
+        If they differ.
+    """
+    for count, reference in ((2, "1"), (4, "rest"), (4, "2")):
+        for tilt in ("none", "lognormal", "rising"):
+            setting = EventGroups([Events(60, TILTS[tilt])] * count, (0.1,) * count)
+            frame = setting.draw(np.random.default_rng(count), 5 * REPLICATES)
+            found = rate_tests(frame, reference)
+            wanted = gaps(frame, reference, threshold=THRESHOLD_OF_RATES, metrics=["tpr"])
+            wanted = wanted.filter(pl.col(SEGMENT) != reference)
+            keys = [pl.col(REPLICATE).cast(pl.Int64), pl.col(SEGMENT).cast(pl.Int64), "p_value"]
+            tables = (each.select(keys).sort(REPLICATE, SEGMENT) for each in (found, wanted))
+            assert_frame_equal(*tables)
+
+
 def _check_replicate(
     frame: pl.DataFrame, reference: object, of_gaps: pl.DataFrame, of_fairness: pl.DataFrame
 ) -> None:
@@ -51,6 +73,7 @@ def _check_replicate(
         weight=weight,
         reference=reference,
         threshold=THRESHOLD,
+        adjust="none",
     )
     metric = pl.col("metric").cast(pl.Enum(expected["metric"].unique(maintain_order=True)))
     found = of_gaps.sort(SEGMENT, metric).with_columns(model=pl.lit("score"))
@@ -60,10 +83,11 @@ def _check_replicate(
     )
     wanted = whole.filter(pl.col("metric").is_in(of_fairness["metric"].to_list())).sort("metric")
     held = [name for name in wanted.columns if name in of_fairness.columns]
-    found = of_fairness.sort("metric").select(held)
+    found = of_fairness.sort("metric").with_columns(model=pl.lit("score")).select(held)
     assert_frame_equal(found, wanted.select(held), check_dtypes=False)
 
 
 if __name__ == "__main__":
     check_agreement()
+    check_rate_tests()
     print("The simulations agree with the library.")

@@ -1,26 +1,35 @@
 """Errors of tests of calibration without bins and at equal scores, and coverage of their limits.
 
-    python benchmarks/simulations/calibration_ranges.py > benchmarks/calibration_ranges.md
+    python benchmarks/simulations/calibration_ranges.py
 
 The true probability of each row is known, and with it the mean difference in the interval that a
-test picks.
+test picks. The tables go into ``calibration_ranges.md``.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
-from tables import SIGNIFICANCE, Measure, Table, share
+from tables import (
+    SIGNIFICANCE,
+    Cell,
+    Measure,
+    Section,
+    Table,
+    command_of,
+    parse_options,
+    share,
+    write_page,
+)
 
 import polars_wroc as wroc
 
 Floats: TypeAlias = Any
 Change: TypeAlias = Callable[[Floats], Floats]
-SEED, REPLICATES = 35, 1000
+DECLARED = "declared as a design"
 
 
 def logit(p: Floats) -> Floats:
@@ -110,9 +119,9 @@ def covered(table: pl.DataFrame, truth: str = "true") -> Measure:
     return share(held)
 
 
-def calibration(random: np.random.Generator, replicates: int) -> Table:
+def calibration(random: np.random.Generator, replicates: int) -> Section:
     """Errors and coverage where scores are right."""
-    body = []
+    body: list[tuple[Cell, ...]] = []
     for rows, shape, options in (
         (200, (2, 3), {}),
         (200, (2, 3), {"weighted": True}),
@@ -127,32 +136,53 @@ def calibration(random: np.random.Generator, replicates: int) -> Table:
         table = off_most(rows_of(random, replicates, rows, shape, **options))
         words = f"Beta{shape}, {options.get('scores', 'distinct')} scores"
         weights = "lognormal" if options.get("weighted") else "unit"
-        body.append((str(rows), words, weights, error(table).family_error, covered(table).coverage))
+        checks = error(table).family_error, covered(table).coverage
+        body.append((str(rows), words, weights, "", *checks))
     for clusters in (20, 60):
         frame = rows_of(random, replicates, 600, (2, 3), clusters=clusters)
         for design in (None, "c"):
             found = error(off_most(frame, design))
             words = f"Beta(2, 3), slopes differ between {clusters} clusters"
-            given = "design" if design else "as if independent"
-            body.append(("600", f"{words}, {given}", "unit", found.family_error, ""))
-    return Table(("n", "scores", "weights", "error", "coverage of limits"), body)
+            given = DECLARED if design else "ignored"
+            body.append(("600", words, "unit", given, found.family_error, ""))
+    return Section(
+        "Calibrated scores",
+        "`calibration_test` where the scores are the true probabilities: the share of tests that "
+        "find something, and the coverage of the limits of the range that each test picks.",
+        Table(("n", "scores", "weights", "clusters", "error", "coverage of limits"), body),
+        settings=4,
+        told=told,
+    )
 
 
-def families(random: np.random.Generator, replicates: int) -> Table:
+def told(setting: Mapping[str, str], column: str) -> str:
+    """Return what users are told of a failing setting."""
+    if setting.get("clusters") == "ignored":
+        return "pass `design=`; without it rows are taken as independent"
+    return "94% or more" if column.startswith("coverage") else "at most 6%"
+
+
+def families(random: np.random.Generator, replicates: int) -> Section:
     """Errors of five groups together."""
-    body = []
+    body: list[tuple[Cell, ...]] = []
     for weighted in (False, True):
         frame = rows_of(random, replicates, 1000, (2, 3), weighted=weighted)
         frame = frame.with_columns(g=pl.Series(random.integers(0, 5, frame.height)))
         table = off_most(frame).group_by("replicate").agg(pl.col("p_value").min())
         found = share(table["p_value"] * 5 <= SIGNIFICANCE)
         body.append(("lognormal" if weighted else "unit", found.family_error))
-    return Table(("weights", "family error of 5 groups of 200"), body)
+    return Section(
+        "Five groups at once",
+        "Share of samples of five calibrated groups of 200 rows in which any of them is found, "
+        "after Holm's method; twice as many replicates.",
+        Table(("weights", "family error"), body),
+        told=told,
+    )
 
 
-def power(random: np.random.Generator, replicates: int) -> Table:
+def power(random: np.random.Generator, replicates: int) -> Section:
     """What is found where scores are off."""
-    body = []
+    body: list[tuple[Cell, ...]] = []
     for name, truth in TRUTHS.items():
         for rows in (300, 2000):
             frame = rows_of(random, replicates, rows, (2, 3), truth=truth)
@@ -160,13 +190,23 @@ def power(random: np.random.Generator, replicates: int) -> Table:
             summary = wroc.calibration_summary(frame, "y", "s", by="replicate")
             low, high = (summary[f"mean_calibration_error_{end}"] for end in ("low", "high"))
             large = share((low > 0) | (high < 0))
-            body.append((name, str(rows), str(error(table)), str(large), covered(table).coverage))
-    return Table(("miscalibration", "n", "found", "in the large", "coverage of limits"), body)
+            shown = [measure.family_error for measure in (error(table), large)]
+            found = shown if truth is RIGHT else [str(error(table)), str(large)]
+            body.append((name, str(rows), *found, covered(table).coverage))
+    return Section(
+        "Scores that are off",
+        "Share of samples in which `calibration_test`, and calibration in the large, find that the "
+        "scores are off, and the coverage of the limits of the range that was picked; half as many "
+        "replicates.",
+        Table(("miscalibration", "n", "found", "in the large", "coverage of limits"), body),
+        settings=2,
+        told=told,
+    )
 
 
-def equal(random: np.random.Generator, replicates: int) -> Table:
+def equal(random: np.random.Generator, replicates: int) -> Section:
     """Errors where equally scored rows are alike."""
-    body = []
+    body: list[tuple[Cell, ...]] = []
     for part in (0.05, 0.3):
         for rows in (200, 1000):
             for apart in (0.0, 1.0, 2.0):
@@ -176,7 +216,15 @@ def equal(random: np.random.Generator, replicates: int) -> Table:
                     cells = (f"{part:g}", str(rows), f"{apart:g}", name, found.family_error)
                     body.append(cells)
     header = ("share of the group", "n", "logits lower by", "miscalibration of all", "error")
-    return Table(header, body)
+    return Section(
+        "At equal scores",
+        '`calibration_test(reference="rest")` of a group whose rows have the same outcomes as '
+        "others with the same score: the share of tests that find a difference. Scores of the "
+        "group may be lower, and all scores may be off alike; half as many replicates.",
+        Table(header, body),
+        settings=4,
+        told=told,
+    )
 
 
 def groups_of(
@@ -198,31 +246,24 @@ def groups_of(
 
 
 def main() -> None:
-    """Print the report."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--replicates", type=int, default=REPLICATES)
-    replicates = parser.parse_args().replicates
-    random = np.random.default_rng(SEED)
-    most = 0.5 / replicates**0.5
-    near = (0.05 * 0.95 / replicates) ** 0.5
-    print(
-        "# Calibration without bins and at equal scores, simulated\n\n"
-        f"`python benchmarks/simulations/calibration_ranges.py --replicates {replicates}` with "
-        f"polars-wroc {wroc.__version__} prints these tables: {replicates:,} replicates of each "
-        f"setting. Monte Carlo errors are at most {most:.3f}, and {near:.3f} near 0.05 or 0.95. "
-        "Errors are those of tests at 5%, where nothing is wrong; above 0.06, and coverage below "
-        "0.93, they are shown as failing: bold, and with the word.\n"
+    """Simulate and write the page."""
+    options = parse_options("Simulate tests of calibration.", 1_000, 2026112909)
+    random, replicates = np.random.default_rng(options.seed), options.replicates
+    write_page(
+        "calibration_ranges",
+        "Calibration without bins and at equal scores, simulated",
+        "The true probability of each row is known, so that both the errors of `calibration_test` "
+        "and the coverage of its limits can be counted. Scores follow a beta distribution, with "
+        "and without ties, weights and clusters, and are right or off. The test keeps its level "
+        "if clusters are declared; its limits are wide, because they hold for every range.",
+        command_of("calibration_ranges", options),
+        [
+            calibration(random, replicates),
+            families(random, 2 * replicates),
+            power(random, replicates // 2),
+            equal(random, replicates // 2),
+        ],
     )
-    for title, table in (
-        ("`calibration_test`: calibrated scores", calibration(random, replicates)),
-        (
-            "`calibration_test`: several groups by Holm's method, five times as many replicates",
-            families(random, 5 * replicates),
-        ),
-        ("`calibration_test`: scores that are off", power(random, replicates // 2)),
-        ("At equal scores: equally scored rows are alike", equal(random, replicates // 2)),
-    ):
-        print(f"## {title}\n\n{table}\n")
 
 
 if __name__ == "__main__":

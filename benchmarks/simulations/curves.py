@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import NormalDist
 
-import numpy as np
 import polars as pl
 from designs import Spread, TwoClasses, Weights, shift
 from simulation import LEVEL, REPLICATE, Simulation
-from tables import Found, Measure, Section, Table, coverage, mean, share
+from tables import Cell, Section, Table, coverage, mean, share
 
 import polars_wroc as wroc
 from polars_wroc.stats.aucs import AucMethod
@@ -16,8 +16,6 @@ from polars_wroc.stats.aucs import AucMethod
 AUC = 0.85
 RATES = (0.1, 0.02, 0.005, 0.003, 0.001, 0.0)
 SIZES = ((15, 45), (50, 150), (50, 500), (200, 2000))
-# Coverages of the former limits, measured earlier; these limits are no option any more.
-BEFORE = {0.02: "0.95", 0.005: "0.90", 0.003: "0.83", 0.001: "0.56", 0.0: "0.02"}
 BAND_SIZE = (200, 2000)
 AREA_FROM = 0.8
 AREA_SIZES = ((15, 45), (50, 150), (200, 600))
@@ -32,7 +30,7 @@ def curves(simulation: Simulation) -> list[Section]:
 
 def points(simulation: Simulation) -> Section:
     """Coverage of `roc_point`."""
-    body, found = [], []
+    body: list[tuple[Cell, ...]] = []
     for size in SIZES:
         for spread in ("equal", "unequal"):
             setting = TwoClasses(*size, AUC, "unit", spread)
@@ -48,28 +46,19 @@ def points(simulation: Simulation) -> Section:
             ]
             shown = [measure.coverage for measure in covered.values()]
             body.append((setting.size, spread, *shown, f"{max(one_sided):g} and below"))
-            if size == SIZES[-1] and spread == "equal":
-                found = [
-                    Found(
-                        "`roc_point`: coverage",
-                        f"fpr {rate:g}, {setting.size} (before: an earlier measurement)",
-                        before,
-                        covered[rate].coverage,
-                    )
-                    for rate, before in BEFORE.items()
-                ]
     return Section(
         "True positive rates near a false positive rate of 0",
         f"Coverage of `roc_point` by rate, AUC {AUC:g}, no weights. Where the negatives are too "
-        "few the lower limit is 0 and the interval one-sided, which covers nearly always.",
+        "few, the lower limit is 0; the interval is then one-sided and nearly always right.",
         Table(("size", "spread", *(f"fpr {rate:g}" for rate in RATES), "one-sided at"), body),
-        found,
+        settings=2,
+        told="95% to 100%, one-sided where there are too few negatives",
     )
 
 
 def band(simulation: Simulation) -> Section:
     """Coverage of the pointwise band at points of the curve."""
-    body = []
+    body: list[tuple[Cell, ...]] = []
     for spread in ("equal", "unequal"):
         setting = TwoClasses(*BAND_SIZE, AUC, "unit", spread)
         table = simulation.fewer(2).run(setting, highest_points)
@@ -83,40 +72,32 @@ def band(simulation: Simulation) -> Section:
         f'Coverage of `roc_curve(band="pointwise")` at the highest points with these false '
         f"positive rates, {BAND_SIZE[0]}/{BAND_SIZE[1]}, AUC {AUC:g}; half of the replicates.",
         Table(("spread", *(f"fpr {rate:g}" for rate in RATES)), body),
+        told="95% to 100%",
     )
 
 
 def areas(simulation: Simulation) -> Section:
     """Coverage of partial areas over a range of true positive rates."""
     truth = true_area()
-    body, found = [], []
+    body: list[tuple[Cell, ...]] = []
     for size in AREA_SIZES:
         for weights in AREA_WEIGHTS:
             setting = TwoClasses(*size, AUC, weights)
             table = simulation.run(setting, partial_areas)
-            cells = []
+            cells: list[Cell] = []
             for method in AREA_METHODS:
                 known = table.filter(way=method).drop_nulls("partial_auc_low")
                 covered = coverage(known, truth, "partial_auc_low", "partial_auc_high")
-                width = (
-                    mean((known["partial_auc_high"] - known["partial_auc_low"]).to_numpy())
-                    if len(known)
-                    else None
-                )
-                cells.append((covered, "-" if width is None else f"{width.value:.3f}"))
+                widths = (known["partial_auc_high"] - known["partial_auc_low"]).to_numpy()
+                width = f"{mean(widths).value:.3f}" if len(known) else "-"
+                cells += [covered.coverage, width]
             missing = share(table.filter(way=AREA_METHODS[0])["partial_auc_low"].is_null())
-            shown = [cell for covered, width in cells for cell in (_covered(covered), width)]
-            body.append((setting.size, weights, *shown, f"{missing.value:.3f}"))
-            design = f"tpr {AREA_FROM:g} to 1, {setting.size}, {weights} weights"
-            if size == AREA_SIZES[0] or weights == "related":
-                old = _covered(cells[1][0])
-                new = f"{_covered(cells[0][0])}, without interval {missing.value:.2f}"
-                found.append(Found("partial areas: coverage", design, old, new))
+            body.append((setting.size, weights, *cells, f"{missing.value:.3f}"))
     return Section(
         "Partial areas over true positive rates",
         f"Coverage and mean width of partial areas over tpr from {AREA_FROM:g} to 1, AUC {AUC:g}, "
-        "equal spread, among the intervals that there are: there is none by `score` where fewer "
-        "than three effective positives are in the range.",
+        "equal spread. *Without interval* is the share of samples in which fewer than three "
+        "effective positives are in the range, for which `score` gives no limits.",
         Table(
             (
                 "size",
@@ -126,12 +107,16 @@ def areas(simulation: Simulation) -> Section:
             ),
             body,
         ),
-        found,
+        settings=2,
+        told=_told,
     )
 
 
-def _covered(measure: Measure) -> str:
-    return "-" if np.isnan(measure.value) else measure.coverage
+def _told(_: Mapping[str, str], column: str) -> str:
+    """Return what users are told of partial areas by a method."""
+    if column == "logit":
+        return "only to reproduce other software"
+    return "95% to 99%; none where fewer than three effective rows decide"
 
 
 def tpr_at_rates(frame: pl.DataFrame) -> pl.DataFrame:

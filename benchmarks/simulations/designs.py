@@ -219,7 +219,7 @@ class Clustered:
         return pl.DataFrame(
             {
                 "replicate": replicate,
-                "design": cluster_in_replicate,
+                "cluster": cluster_in_replicate,
                 "label": label,
                 "score": score,
                 "weight": draw_weights(random, self.weights, score),

@@ -15,7 +15,7 @@ from polars_wroc.charts.options import COLOURS, DASHES, GREY, SHAPES
 
 NAMES = {
     "score": "score, the default",
-    "logit-t": "logit-t, the default before",
+    "logit": "normal on the logit",
 }
 NOMINAL = 0.95
 WIDTH, HEIGHT = 150, 95
@@ -90,7 +90,7 @@ COVERAGE = Panels(
     scale=alt.Scale(domain=[0.5, 1.0], zero=False, clamp=True),
     ticks=[0.5, 0.7, 0.9],
     lines=(NOMINAL, COVERAGE_LEAST),
-    heading="How often nominal 95 % intervals hold the true AUC",
+    heading="How often nominal 95 % intervals contain the true AUC",
     explanation=(
         f"Grey lines: {NOMINAL:g}, the nominal level; {COVERAGE_LEAST:g}, below which one fails.",
         "Columns: true AUCs. Rows: kinds of data. Below them: numbers of positives/negatives.",
@@ -99,13 +99,13 @@ COVERAGE = Panels(
 )
 WIDTHS = Panels(
     column="width",
-    title="times logit-t",
+    title="times logit",
     scale=alt.Scale(type="log", domain=[0.8, 12.0], nice=False, clamp=True),
     ticks=[1.0, 2.0, 4.0, 8.0],
     lines=(1.0,),
-    heading="Mean width of the intervals, as a multiple of the width of logit-t",
+    heading="Mean width of the intervals, as a multiple of the width of logit",
     explanation=(
-        "Grey line: as wide as logit-t. Logarithmic scale.",
+        "Grey line: as wide as logit. Logarithmic scale.",
         "An interval that is narrower is better only if it does not fail above.",
     ),
 )
@@ -120,11 +120,11 @@ def save_grid(cells: pl.DataFrame, path: Path) -> None:
             auc=pl.format("AUC {}", "auc"),
             interval=pl.lit(name),
             coverage=pl.col(method),
-            width=pl.col(f"width {method}") / pl.col("width logit-t"),
+            width=pl.col(f"width {method}") / pl.col("width logit"),
         )
         for method, name in NAMES.items()
     )
-    others = table.filter(pl.col("interval") != NAMES["logit-t"])
+    others = table.filter(pl.col("interval") != NAMES["logit"])
     legend = alt.LegendConfig(orient="top", labelFontSize=13, labelLimit=300, symbolStrokeWidth=1)
     chart = alt.vconcat(
         COVERAGE.draw(table), WIDTHS.draw(others), spacing=40, config=alt.Config(legend=legend)

@@ -1,13 +1,16 @@
 """Coverage of limits at a horizon, where times are censored: weights are taken as known.
 
-    python benchmarks/simulations/horizon.py > benchmarks/horizon.md
+    python benchmarks/simulations/horizon.py
 
 Times to the event are exponential with rate exp(x) / 10 of a normal x, and the horizon is 6. The
-score is the true probability of the event by then, so that the true O:E is 1.
+score is the true probability of the event by then, so that the true O:E is 1. The tables go into
+``horizon.md``.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -18,14 +21,14 @@ import numpy as np
 import polars as pl
 from designs import Floats
 from simulation import LEVEL, REPLICATE, Simulation
-from tables import RULE, Measure, Table, coverage
+from tables import Cell, Section, Table, command_of, coverage, parse_options, write_page
 
 import polars_wroc as wroc
 
 Censoring: TypeAlias = Literal["alike", "by score", "by group"]
 
+# The seed of the search for a censoring rate, which is the same in all runs.
 SEED = 20261127
-REPLICATES = 1000
 HORIZON, RATE, COMPETING_RATE = 6.0, 0.1, 0.05
 # A row is selected where x is at least this; in one of two groups x is higher.
 CUT, SHIFT = 0.5, 1.0
@@ -34,7 +37,7 @@ SIGMA = 0.6
 FEW_ROWS, LARGE_FACTOR = 10, 20
 CENSORED = (0.3, 0.6)
 GROUP = "group"
-_POINTS, _ROWS, _HALVINGS = 4000, 200_000, 30
+_POINTS, _ROWS, _HALVINGS = 4000, 100_000, 20
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,11 @@ class Followed:
 def at_horizon(frame: pl.DataFrame, setting: Followed) -> pl.DataFrame:
     """Estimate each replicate."""
     by = [REPLICATE, GROUP] if setting.own_weights else [REPLICATE]
-    table = wroc.at_horizon(
-        frame, "time", "code", HORIZON, weight="weight", by=by, competing_code=2
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = wroc.at_horizon(
+            frame, "time", "code", HORIZON, weight="weight", by=by, competing_code=2
+        )
     rows = ("horizon_label", "score")
     options: dict[str, Any] = {"weight": "horizon_weight", "by": REPLICATE, "level": LEVEL}
     cut = float(setting.probability(np.array([CUT]))[0])
@@ -132,12 +137,12 @@ def at_horizon(frame: pl.DataFrame, setting: Followed) -> pl.DataFrame:
     )
 
 
-def row(simulation: Simulation, setting: Followed, design: str) -> tuple[str, ...]:
+def row(simulation: Simulation, setting: Followed, design: str) -> tuple[Cell, ...]:
     """Show the coverage of a setting, and how far its estimates are off on average."""
     found = simulation.run(setting, lambda frame: at_horizon(frame, setting))
     auc, tpr = setting.truth
     limits = {"auc": auc, "tpr": tpr, "oe_ratio": 1.0}
-    covered: list[Measure] = [
+    covered = [
         coverage(found, truth, f"{name}_low", f"{name}_high") for name, truth in limits.items()
     ]
     off = (found.select(pl.col(name).mean()).item() - truth for name, truth in limits.items())
@@ -149,6 +154,10 @@ def row(simulation: Simulation, setting: Followed, design: str) -> tuple[str, ..
     )
 
 
+BY_SCORE = "the higher the risk, the sooner censored"
+NO_BY = "one group riskier, censored 2.5 times as soon, no `by`"
+
+
 def designs() -> list[tuple[Followed, str]]:
     """All settings, and what they are called."""
     alike = [Followed(rows, censored) for rows, censored in product((150, 500), CENSORED)]
@@ -156,8 +165,8 @@ def designs() -> list[tuple[Followed, str]]:
     kinds: dict[str, dict[str, Any]] = {
         f"lognormal weights (sigma {SIGMA:g})": {"weighted": True},
         "competing events": {"competing": True},
-        "**the higher the risk, the sooner censored**": {"censoring": "by score"},
-        "**one group riskier, censored 2.5 times as soon, no `by`**": {"censoring": "by group"},
+        BY_SCORE: {"censoring": "by score"},
+        NO_BY: {"censoring": "by group"},
         "the same, `by` group": {"censoring": "by group", "own_weights": True},
     }
     others = product(kinds.items(), plain)
@@ -170,23 +179,44 @@ def designs() -> list[tuple[Followed, str]]:
     ]
 
 
-if __name__ == "__main__":
-    simulation = Simulation(REPLICATES, np.random.default_rng(SEED))
-    header = ("design", "n", "censored", "no label", "note", "AUC", "tpr", "O:E")
-    print(
-        "# Outcomes at a horizon, simulated\n\n"
-        "`python benchmarks/simulations/horizon.py` with polars-wroc "
-        f"{wroc.__version__} prints this table: {REPLICATES:,} replicates of each setting, Monte "
-        f"Carlo error {(0.0475 / REPLICATES) ** 0.5:.3f} near 0.95. Times to the event have rate "
-        f"exp(x) / 10 of a normal x, and the horizon is {HORIZON:g}; the score is the true "
-        "probability of the event by then. *Censored* is the share of all times, *no label* that "
-        "of rows censored by the horizon, and *note* that of replicates in which `horizon_counts` "
-        "has a note. Coverage is of the limits of `summary`, of "
-        f"`threshold_metrics` at x = {CUT:g} and of `calibration_summary`, with the label and the "
-        f"weight of `at_horizon`; the last columns are mean errors of the estimates. {RULE}\n\n"
-        "In the two designs in bold `at_horizon` is wrong, as its page says: nothing in the data "
-        "corrects the first, and `by` corrects the second, as long as enough rows of each group "
-        "are observed beyond the horizon. Where they are not, `horizon_counts` says so.\n"
-    )
+def told(setting: Mapping[str, str], _: str) -> str:
+    """Return what users are told of a design."""
+    if setting["design"] == BY_SCORE:
+        return "censoring that depends on the score is not corrected, and the data do not show it"
+    if setting["design"] == NO_BY:
+        return "name the groups in `by`"
+    return "`at_horizon` warns that limits may be too narrow"
+
+
+def main() -> None:
+    """Simulate and write the page."""
+    options = parse_options("Simulate outcomes at a horizon.", 2_000, 2026112910)
+    simulation = Simulation(options.replicates, np.random.default_rng(options.seed))
     body = [row(simulation, setting, design) for setting, design in designs()]
-    print(Table((*header, "AUC off", "tpr off", "O:E off"), body))
+    header = ("design", "n", "censored", "no label", "warned", "AUC", "tpr", "O:E")
+    section = Section(
+        "All settings",
+        "Coverage of the limits of the AUC, of the true positive rate at x = "
+        f"{CUT:g} and of O:E, then the mean error of each estimate. *Censored* is the share of all "
+        "times, *no label* the share of rows censored before the horizon, and *warned* the share "
+        "of replicates in which `at_horizon` warns.",
+        Table((*header, "AUC off", "tpr off", "O:E off"), body),
+        settings=3,
+        told=told,
+    )
+    write_page(
+        "horizon",
+        "Outcomes at a horizon, simulated",
+        "Rows are followed until an event or until they are censored, and `at_horizon` turns their "
+        "times into a label and a weight, which `summary`, `threshold_metrics` and "
+        "`calibration_summary` then use. Times to the event have rate exp(x) / 10 with a normal x; "
+        f"the horizon is {HORIZON:g}, and the score is the true probability of the event by then. "
+        "The limits hold where censoring does not depend on the risk, also with weights and "
+        "competing events; where it does, they cannot.",
+        command_of("horizon", options),
+        [section],
+    )
+
+
+if __name__ == "__main__":
+    main()

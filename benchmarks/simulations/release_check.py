@@ -8,35 +8,31 @@ What comes out goes into ``release_check.md``.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from itertools import product
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import polars as pl
 from designs import Floats
-from interval_coverage import two_or_more
-from tables import Measure, Section, Table, mean, share
+from tables import Cell, Section, Table, command_of, mean, parse_options, share, write_page
 
 import polars_wroc as wroc
 
-OUTPUT = Path(__file__).parents[1] / "release_check.md"
 REPLICATE = "replicate"
 ROWS_AT_ONCE = 1_000_000
 # A flattering miss, a false pass and a one-sided test are due in so many cases.
 DUE, MOST = 0.025, 0.06
-RULE = (
-    f'*False pass*: the new score is worse by the margin, and the verdict is "no worse" or '
+# Of fewer tables that are judged, no share is shown.
+FEWEST_JUDGED = 50
+KINDS = (
+    '*False pass*: the new score is worse by the margin, and the verdict is "no worse" or '
     f'"better"; {DUE:g} is due at most. *Worse*, *better*: nothing changed, and that is the '
     f'verdict of a single test (`adjust="none"`); {DUE:g} is due. *Coverage*: of the limits of '
-    "the change, the smaller of both cases; 0.95 is due. A false pass or error above "
-    f"{MOST:g} is shown as failing."
+    "the change, the smaller of both cases."
 )
 
 
@@ -131,26 +127,21 @@ def check(
     return pl.concat(tables)
 
 
-def measured(none: pl.DataFrame, lost: pl.DataFrame, truth: float, good: int = 1) -> list[str]:
+def measured(none: pl.DataFrame, lost: pl.DataFrame, truth: float) -> list[Cell]:
     """Measure errors where nothing changed, and where the margin is lost."""
     false_pass = share(lost["verdict"].is_in(["no worse", "better"]))
     worse, better = (share(none["verdict_at_once"] == verdict) for verdict in ("worse", "better"))
     covered = min(
-        share((table["gap_low"] <= change) & (table["gap_high"] >= change)).value
-        for table, change in ((none, 0.0), (lost, -good * truth))
+        share((table["gap_low"] <= change) & (table["gap_high"] >= change))
+        for table, change in ((none, 0.0), (lost, -truth))
     )
-    return [*map(shown, (false_pass, worse, better)), f"{covered:.3f}"]
+    errors = (measure.at_most(MOST) for measure in (false_pass, worse, better))
+    return [*errors, covered.coverage]
 
 
-def shown(measure: Measure) -> str:
-    """Mark what fails."""
-    text = f"{measure.value:.3f}" if measure.value == measure.value else "-"
-    return f"**{text} fails**" if measure.value > MOST else text
-
-
-def with_test(table: pl.DataFrame, good: int = 1) -> pl.DataFrame:
-    """Say what the test alone says, which "no worse" may precede."""
-    change = pl.col("gap") * good
+def with_test(table: pl.DataFrame) -> pl.DataFrame:
+    """Add the verdict of the test alone, which "no worse" may precede."""
+    change = pl.col("gap")
     sure = pl.col("p_value") <= 2 * DUE
     verdict = pl.when(sure & (change < 0)).then(pl.lit("worse"))
     return table.with_columns(
@@ -163,7 +154,7 @@ HEADER = ("false pass", "worse", "better", "coverage")
 
 def of_rates(random: np.random.Generator, replicates: int) -> Section:
     """Accuracies, with clusters too."""
-    body = []
+    body: list[tuple[Cell, ...]] = []
     for n, changed, weights, units in [
         *product((30, 100, 300, 3000), (0.04, 0.1, 0.3), ("unit", "lognormal"), (1,)),
         *product((300, 3000), (0.04, 0.1), ("unit",), (10,)),
@@ -181,12 +172,13 @@ def of_rates(random: np.random.Generator, replicates: int) -> Section:
         body.append((*cells, *measured(none, lost, 0.02)))
     header = ("rows", "changed", "weights", "rows of a cluster", *HEADER)
     text = "Accuracy 0.8, margin 0.02. Half of the rows of a cluster change with it."
-    return Section("Rates", text, Table(header, body))
+    told = "a rate in few clusters may pass in about 7%"
+    return Section("Rates", f"{text} {KINDS}", Table(header, body), 4, told)
 
 
 def of_aucs(random: np.random.Generator, replicates: int) -> Section:
     """AUCs of correlated scores, and of scores that few rows change."""
-    body = []
+    body: list[tuple[Cell, ...]] = []
     kinds: tuple[float | str, ...] = (0.0, 0.5, 0.9, 0.95, "rare")
     for n, kind, weights in product((80, 400, 2400), kinds, ("unit", "lognormal")):
         none, lost = (
@@ -203,18 +195,19 @@ def of_aucs(random: np.random.Generator, replicates: int) -> Section:
         "AUC 0.8, margin 0.02. *rare*: a tenth of the rows has a score of its own, the others the "
         "same one twice."
     )
-    return Section("AUCs", text, Table(header, body))
+    told = "passes a score that is worse by the margin in at most 6% of samples"
+    return Section("AUCs", f"{text} {KINDS}", Table(header, body), 3, told)
 
 
 def _at_margin(lost: pl.DataFrame, truth: float) -> pl.DataFrame:
     """Judge by a margin that is the true change."""
     passed = pl.when(pl.col("gap_low") > -truth).then(pl.lit("no worse"))
-    return lost.with_columns(verdict=passed.otherwise(pl.lit("too little data")))
+    return lost.with_columns(verdict=passed.otherwise(pl.lit("inconclusive")))
 
 
 def of_losses(random: np.random.Generator, replicates: int) -> Section:
     """Mean losses and predictive values: how often each limit lies on the wrong side."""
-    body = []
+    body: list[tuple[Cell, ...]] = []
     names = ["ppv", "npv", "brier_score", "log_loss", "net_benefit"]
     for n, kind, weights in product((100, 400, 2000), ("noise", "rare"), ("unit", "lognormal")):
         draw = partial(probabilities, kind=kind)
@@ -224,23 +217,26 @@ def of_losses(random: np.random.Generator, replicates: int) -> Section:
         for name in names:
             # Log losses that few rows decide are not judged.
             found = table.filter(pl.col("reason").is_null(), metric=name)
-            truth = mean(exact.filter(metric=name)["gap"].to_numpy()).value
-            above, below = (share(found["gap_low"] > truth), share(found["gap_high"] < truth))
             judged = found.height / replicates
+            truth = mean(exact.filter(metric=name)["gap"].to_numpy()).value
+            if found.height < FEWEST_JUDGED:
+                found = found.clear()
+            above, below = (share(found["gap_low"] > truth), share(found["gap_high"] < truth))
             cells = (f"{n:,}", kind, weights, name, f"{judged:.2f}")
-            body.append((*cells, shown(above), shown(below)))
+            body.append((*cells, above.at_most(MOST), below.at_most(MOST)))
     header = ("rows", "scores", "weights", "metric", "judged", "too high", "too low")
     text = (
         "Share of limits that lie above the true change, and below it; 0.025 each is due. *Noise*: "
         "both scores are a probability with noise; *rare*: a tenth of the rows has other noise. "
         "The truth is simulated: about 0.001 off."
     )
-    return Section("Predictive values and losses", text, Table(header, body))
+    told = "log losses that few rows decide are not judged"
+    return Section("Predictive values and losses", text, Table(header, body), 4, told)
 
 
 def of_segments(random: np.random.Generator, replicates: int) -> Section:
     """Gates on several segments at once."""
-    body = []
+    body: list[tuple[Cell, ...]] = []
     for count, n, changed in (
         (1, 1000, 0.02),
         (4, 1000, 0.02),
@@ -272,44 +268,43 @@ def of_segments(random: np.random.Generator, replicates: int) -> Section:
             share(none["p"] * count <= 2 * DUE),
             share(lost["passed"]),
         )
-        body.append((str(count), f"{n:,}", f"{changed:g}", *(f"{c.value:.3f}" for c in cells)))
+        shown = [f"{each.value:.3f}" for each in cells[:2]]
+        checks = [each.at_most(MOST) for each in cells[2:]]
+        body.append((str(count), f"{n:,}", f"{changed:g}", *shown, *checks))
     header = ("segments", "rows of each", "changed", "passes", "worse", "worse by Holm")
     text = (
         "Accuracy 0.8, margin 0.02. Nothing changed: how often all segments are shown to be no "
         "worse, and how often one is found worse by single tests and by tests that are adjusted. "
         "*False pass*: one segment is worse by the margin, and all pass."
     )
-    return Section("Many segments", text, Table((*header, "false pass"), body))
+    told = 'all pass only if each does: "no worse" needs no adjustment'
+    return Section("Many segments", text, Table((*header, "false pass"), body), 3, told)
 
 
 SECTIONS = {"rates": of_rates, "aucs": of_aucs, "losses": of_losses, "segments": of_segments}
 
 
 def main() -> None:
-    """Simulate, print and write."""
-    parser = argparse.ArgumentParser(description="Simulate release checks.")
-    parser.add_argument("--replicates", type=two_or_more, default=4_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", nargs="+", choices=[*SECTIONS], help="not written")
-    options = parser.parse_args()
-    versions = ", ".join(f"{name} {version(name)}" for name in ("polars-wroc", "polars"))
-    error = (DUE * (1 - DUE) / options.replicates) ** 0.5
-    about = (
-        f"`python benchmarks/simulations/release_check.py --replicates {options.replicates} --seed "
-        f"{options.seed}` with {versions}: {options.replicates:,} checks for each line, a fifth of "
-        "that of many segments. The Monte Carlo standard error is "
-        f"{error:.4f} at a share of {DUE:g}."
-    )
-    parts = ["# What release checks find at the margin, and where nothing changed", about, RULE]
-    for name, section in SECTIONS.items():
+    """Simulate and write the page, or print parts of it."""
+    options = parse_options("Simulate release checks.", 1_000, 2026112903, only=SECTIONS)
+    parts = []
+    for number, (name, section) in enumerate(SECTIONS.items()):
         if not options.only or name in options.only:
             print(name, file=sys.stderr, flush=True)
-            random = np.random.default_rng([options.seed, [*SECTIONS].index(name)])
-            parts.append(str(section(random, options.replicates)))
-    report = "\n\n".join(parts)
-    print(report)
-    if not options.only:
-        OUTPUT.write_text(report + "\n", encoding="utf-8")
+            random = np.random.default_rng([options.seed, number])
+            parts.append(section(random, options.replicates))
+    if options.only:
+        print(*parts, sep="\n\n")
+        return
+    write_page(
+        "release_check",
+        "What release checks find at the margin, and where nothing changed",
+        "A new score is compared with an old one on the same rows: it is either worse by exactly "
+        "the margin or no different. `release_check` passes a score that is worse by the margin in "
+        "at most 6% of samples, but for rates in 30 clusters of which few change (about 7%).",
+        command_of("release_check", options, ", a fifth of that for many segments"),
+        parts,
+    )
 
 
 if __name__ == "__main__":

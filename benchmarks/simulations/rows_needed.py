@@ -1,6 +1,8 @@
 """Whether the numbers of rows that `rows_needed` gives have the power and the width asked for.
 
-python benchmarks/simulations/rows_needed.py > benchmarks/rows_needed.md
+    python benchmarks/simulations/rows_needed.py
+
+The tables go into ``rows_needed.md``.
 """
 
 from __future__ import annotations
@@ -15,47 +17,66 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from simulation import REPLICATE, SEGMENT, gaps, intervals
-from tables import Measure, Section, Table, share
+from tables import Cell, Measure, Section, Table, command_of, parse_options, share, write_page
 
 import polars_wroc as wroc
 from polars_wroc.stats.contrasts import Contrast
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.rates import Count, Rate, compare_tables
 
-SEED, REPLICATES, OF_AUCS = 34, 20_000, 1_000
+# Replicates of rates, which are drawn as counts; those of AUCs are drawn row by row.
+REPLICATES = 20_000
+# Powers and ratios of widths that count as those asked for.
+POWER, WIDTH = (0.75, 0.85), (0.95, 1.05)
 NORMAL = NormalDist()
 
 
 def main() -> None:
-    """Simulate all settings and print the report."""
-    random = np.random.default_rng(SEED)
+    """Simulate all settings and write the page."""
+    options = parse_options("Simulate the numbers of `rows_needed`.", 1_000, 2026112907)
+    random = np.random.default_rng(options.seed)
+    told = "targets are shown in 78 to 82 of 100 samples, and widths are within 1%"
     sections = [
         Section(
             "Power",
             "The share of replicates in which the target is shown, at the number of rows that "
             "`rows_needed` gives for a power of 0.8: gaps of rates by the test of two proportions, "
-            "equivalent rates by their limits, a release by the shares of changed rows, gaps "
-            "of AUCs (of normal scores) by `group_gaps`.",
-            Table(("target", "assumed", "needed", "power"), list(powers(random))),
+            "equivalent rates by their limits, a release by the shares of changed rows, and gaps "
+            f"of AUCs of normal scores by `group_gaps`. A power outside of {POWER[0]:g} to "
+            f"{POWER[1]:g} fails.",
+            Table(
+                ("target", "assumed", "needed", "power"), list(powers(random, options.replicates))
+            ),
+            settings=3,
+            told=told,
         ),
         Section(
             "Width",
-            "The mean half width of intervals divided by the one asked for.",
-            Table(("metric", "assumed", "needed", "found / asked"), list(widths(random))),
+            "The mean half width of intervals divided by the one asked for. A ratio outside of "
+            f"{WIDTH[0]:g} to {WIDTH[1]:g} fails.",
+            Table(
+                ("metric", "assumed", "needed", "found / asked"),
+                list(widths(random, options.replicates)),
+            ),
+            settings=3,
+            told=told,
         ),
     ]
-    print(
-        f"# Rows needed\n\n`python benchmarks/simulations/rows_needed.py`, seed {SEED}: "
-        f"{REPLICATES:,} replicates of rates and {OF_AUCS:,} of AUCs. ± is one Monte Carlo error."
+    write_page(
+        "rows_needed",
+        "Rows needed",
+        "Data are drawn with the number of rows that `rows_needed` returns for a target: a gap, an "
+        "equivalence, a release that is no worse, or an interval of some width. The target is then "
+        "found with a power of about 0.8, and intervals have the width asked for.",
+        command_of("rows_needed", options, f" of AUCs, and {REPLICATES:,} of rates"),
+        sections,
     )
-    for section in sections:
-        print(f"\n{section}")
 
 
-Cells = list[tuple[str, ...]]
+Cells = list[tuple[Cell, ...]]
 
 
-def powers(random: np.random.Generator) -> Cells:
+def powers(random: np.random.Generator, replicates: int) -> Cells:
     """Simulate each target."""
     settings: list[tuple[dict[str, Any], Callable[..., Measure]]] = [
         *(
@@ -85,11 +106,16 @@ def powers(random: np.random.Generator) -> Cells:
     for given, simulate in settings:
         needed = wroc.rows_needed(**given).row(0, named=True)
         print(given, needed["needed"], file=sys.stderr, flush=True)
-        power = simulate(random, needed, **given)
+        power = simulate(random, needed, replicates=replicates, **given)
         target = needed["target"]
         said = [f"{name} {each:g}" for name, each in given.items() if name != "metric"]
         cells.append(
-            (f"{given['metric']} {target}", ", ".join(said), f"{needed['needed']:,}", f"{power}")
+            (
+                f"{given['metric']} {target}",
+                ", ".join(said),
+                f"{needed['needed']:,}",
+                power.between(*POWER),
+            )
         )
     return cells
 
@@ -187,19 +213,20 @@ def an_auc(
     value: float,
     gap: float,
     prevalence: float,
+    replicates: int,
     **_: Any,
 ) -> Measure:
     """Find a gap of AUCs."""
     parts = [
-        scores(random, auc, pos, round(pos * (1 / prevalence - 1)), segment, OF_AUCS)
+        scores(random, auc, pos, round(pos * (1 / prevalence - 1)), segment, replicates)
         for auc, pos, segment in zip((value - gap, value), sizes(needed), "ab", strict=True)
     ]
-    found = gaps(pl.concat(parts), {SEGMENT: "b"})
+    found = gaps(pl.concat(parts), {SEGMENT: "b"}, metrics=["auc"])
     own = found.filter(pl.col("metric") == "auc", pl.col("segment") == "a")
     return share(own["p_value"] <= 0.05)
 
 
-def widths(random: np.random.Generator) -> Cells:
+def widths(random: np.random.Generator, replicates: int) -> Cells:
     """Simulate half widths of 0.05."""
     cells: Cells = []
     for metric, value, prevalence in (
@@ -221,12 +248,13 @@ def widths(random: np.random.Generator) -> Cells:
         else:
             n = rows["needed_total"]
             pos = round(n * prevalence)
-            found = intervals(scores(random, value, pos, n - pos, "a", OF_AUCS), ["score"])
+            rows_of_all = scores(random, value, pos, n - pos, "a", replicates)
+            found = intervals(rows_of_all, ["score"])
             width = ((found["auc_high"] - found["auc_low"]) / 2).to_numpy()
         ratio = width / 0.05
         mean = Measure(float(ratio.mean()), float(ratio.std()) / math.sqrt(len(ratio)))
         said = ", ".join(f"{name} {each:g}" for name, each in given.items() if name != "metric")
-        cells.append((metric, said, f"{n:,}", str(mean)))
+        cells.append((metric, said, f"{n:,}", mean.between(*WIDTH)))
     return cells
 
 

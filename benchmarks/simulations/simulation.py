@@ -15,14 +15,20 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 from designs import Setting
+from numpy.typing import NDArray
 from tables import SIGNIFICANCE, Measure, share
 
 import polars_wroc as wroc
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.rates import Count, Rate, equal_rates
 
 Method: TypeAlias = Literal["score", "logit", "delong"]
 
 LEVEL = 1 - SIGNIFICANCE
 ROWS_AT_ONCE = 2_000_000
+SCORES_AT_ONCE = 25
+# Rows with at least this score are predicted positive.
+THRESHOLD = 0.5
 REPLICATE, SEGMENT = "replicate", "segment"
 # Marks a test that another one is the same as.
 REPEATED = "repeated"
@@ -65,17 +71,69 @@ def intervals(frame: pl.DataFrame, methods: Sequence[Method]) -> pl.DataFrame:
     )
 
 
-def gaps(frame: pl.DataFrame, reference: object, threshold: float | None = None) -> pl.DataFrame:
+def gaps(
+    frame: pl.DataFrame,
+    reference: object,
+    threshold: float | None = None,
+    metrics: Sequence[str] | None = None,
+) -> pl.DataFrame:
     """`group_gaps` of the segments within each replicate, with the number of tests."""
-    compare = partial(
-        wroc.group_gaps, label="label", score="score", reference=reference, threshold=threshold
-    )
+    options: dict[str, Any] = {"reference": reference, "threshold": threshold, "metrics": metrics}
+    compare = partial(wroc.group_gaps, label="label", adjust="none", **options)
     table = within_replicates(frame, compare).with_columns(
         # Of two segments each is the other's reference: one test, shown twice.
         pl.col("reason").str.starts_with("repeats").fill_null(value=False).alias(REPEATED)
     )
     tests = pl.when(~pl.col(REPEATED)).then("p_value").count().over(REPLICATE)
     return table.with_columns(number=tests.clip(lower_bound=1))
+
+
+def rate_tests(frame: pl.DataFrame, reference: str) -> pl.DataFrame:
+    """p-values of `group_gaps` for the true positive rate at 0.5, of all replicates at once.
+
+    The reference is the rest or a segment's name. `agreement` compares them with `group_gaps`.
+    """
+    positives = frame.filter("label")
+    shape = (positives[REPLICATE].n_unique(), positives[SEGMENT].n_unique())
+    place = (positives[REPLICATE] * shape[1] + positives[SEGMENT]).to_numpy()
+    weight = positives["weight"].to_numpy()
+    is_event = positives["score"].to_numpy() >= THRESHOLD
+
+    def counts(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        sums = (
+            np.bincount(place[rows], weight[rows] ** power, minlength=shape[0] * shape[1])
+            for power in (1, 2, 0)
+        )
+        return np.array([each.reshape(shape) for each in sums])
+
+    sums = np.array([counts(is_event), counts(~is_event)])
+    if reference == "rest":
+        others = sums.sum(axis=-1, keepdims=True) - sums
+        segments = list(range(shape[1]))
+    else:
+        segments = [each for each in range(shape[1]) if str(each) != reference]
+        others = np.broadcast_to(sums[..., [int(reference)]], sums.shape)[..., segments]
+        sums = sums[..., segments]
+    own, other = (Rate(_count(sides[0]), _count(sides[1])) for sides in (sums, others))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        test = equal_rates(own, other, Level.of(LEVEL))
+    return pl.DataFrame(
+        {
+            REPLICATE: np.repeat(np.arange(shape[0]), len(segments)),
+            SEGMENT: np.tile(segments, shape[0]),
+            "p_value": test.p_value,
+        }
+    ).with_columns(
+        pl.col("p_value").fill_nan(None),
+        pl.lit("tpr").alias("metric"),
+        pl.lit(False).alias(REPEATED),  # noqa: FBT003
+    )
+
+
+def _count(sums: NDArray[np.float64]) -> Count:
+    """Return the sums of weights, of their squares, and the numbers of rows."""
+    weight, squares, rows = (each.ravel() for each in sums)
+    return Count(weight, squares, rows)
 
 
 def with_holm(table: pl.DataFrame) -> pl.DataFrame:
@@ -105,7 +163,7 @@ def family_error(found: pl.DataFrame, metrics: str = "auc") -> Measure:
 
 def largest_gaps(frame: pl.DataFrame, threshold: float) -> pl.DataFrame:
     """`fairness` of the segments within each replicate."""
-    compare = partial(wroc.fairness, label="label", score="score", threshold=threshold)
+    compare = partial(wroc.fairness, label="label", threshold=threshold)
     return within_replicates(frame, compare)
 
 
@@ -115,15 +173,29 @@ def highest(frame: pl.DataFrame) -> pl.DataFrame:
     Rows with a score of 0.5 or more are selected.
     """
     options: dict[str, Any] = {"favorable": "selected", "min_share": 0.0, "adjust": "none"}
-    compare = partial(wroc.impact_ratios, score="score", threshold=0.5, **options)
+    compare = partial(wroc.impact_ratios, threshold=0.5, **options)
     return within_replicates(frame, compare)
 
 
 def within_replicates(frame: pl.DataFrame, compare: Callable[..., pl.DataFrame]) -> pl.DataFrame:
-    """Return the tables of the segments of each replicate, one after another."""
+    """Return the tables of the segments of each replicate, one after another.
+
+    Several replicates share a call: each is a score of its own, which rows of the others lack.
+    p-values must not be adjusted, since the library would adjust those of all replicates together.
+    """
     named = frame.with_columns(pl.col(SEGMENT).cast(pl.String))
+    number = int(named[REPLICATE].max()) + 1  # type: ignore[arg-type]
     tables = []
-    for (replicate,), rows in named.group_by(REPLICATE, maintain_order=True):
-        table = compare(rows, attributes=SEGMENT, weight="weight", level=LEVEL)
-        tables.append(table.with_columns(pl.lit(replicate).alias(REPLICATE)))
+    for start in range(0, number, SCORES_AT_ONCE):
+        replicates = range(start, min(start + SCORES_AT_ONCE, number))
+        rows = named.filter(pl.col(REPLICATE).is_between(replicates[0], replicates[-1]))
+        own = {f"{each}": pl.when(pl.col(REPLICATE) == each).then("score") for each in replicates}
+        table = compare(
+            rows.with_columns(**own),
+            score=list(own),
+            attributes=SEGMENT,
+            weight="weight",
+            level=LEVEL,
+        )
+        tables.append(table.with_columns(pl.col("model").cast(pl.Int64).alias(REPLICATE)))
     return pl.concat(tables)

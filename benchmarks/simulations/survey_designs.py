@@ -15,7 +15,7 @@ import polars as pl
 from designs import Floats, Labels, Spread, mixed, shift
 
 # Each frame has a column for each of these.
-COLUMNS = 50
+COLUMNS = 10
 
 
 class Sample(NamedTuple):

@@ -8,20 +8,16 @@ What comes out goes into ``worst_segments.md``.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from importlib.metadata import version
-from math import sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from tables import Cell, Section, Table, command_of, parse_options, share, write_page
 
 import polars_wroc as wroc
 from polars_wroc.groups.categories import CROSSED
 
-OUTPUT = Path(__file__).parents[1] / "worst_segments.md"
 LEVELS = (3, 4, 5, 3, 4)
 ATTRIBUTES = [f"a{number}" for number in range(len(LEVELS))]
 Draw = Callable[[np.random.Generator], pl.DataFrame]
@@ -120,32 +116,20 @@ PLANTED = {
 
 
 def main() -> None:
-    """Simulate, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=27112026)
-    options = parser.parse_args()
+    """Simulate and write the page."""
+    options = parse_options("Simulate searches for the worst segments.", 400, 2026112906)
     random = np.random.default_rng(options.seed)
-    report = "\n\n".join(
-        [
-            preamble(options),
-            *(part(random, options.replicates) for part in (nothing, power, limits)),
-        ]
-    )
-    print(report)
-    OUTPUT.write_text(report + "\n", encoding="utf-8")
-
-
-def preamble(options: argparse.Namespace) -> str:
-    """Say what was simulated."""
-    error = sqrt(0.05 * 0.95 / options.replicates)
-    return (
-        "# Searches for the worst segments\n\n"
-        f"`python benchmarks/simulations/worst_segments.py --replicates {options.replicates} "
-        f"--seed {options.seed}` with polars-wroc {wroc.__version__}, polars {version('polars')}. "
-        f"Five attributes of {', '.join(map(str, LEVELS))} values with uneven shares, up to three "
-        f"conditions. The Monte Carlo standard error is {error:.3f} at a share of 0.05. *Weights* "
-        "are lognormal(0.8)."
+    parts = [part(random, options.replicates) for part in (nothing, power, limits)]
+    fewer = f", {options.replicates // 4} of the last two tables"
+    write_page(
+        "worst_segments",
+        "Searches for the worst segments",
+        f"Rows have five attributes of {', '.join(map(str, LEVELS))} values with uneven shares; "
+        "`worst_segments` examines all combinations of up to three of them. Where all segments are "
+        "alike, a search finds something less often than its level allows, with rare events, "
+        "weights, losses and clusters; a segment that is truly worse is found and comes first.",
+        command_of("worst_segments", options, fewer),
+        parts,
     )
 
 
@@ -154,26 +138,29 @@ def searched(table: pl.DataFrame, **options: Any) -> pl.DataFrame:
     return wroc.worst_segments(table, attributes=ATTRIBUTES, weight="w", **options)
 
 
-def nothing(random: np.random.Generator, replicates: int) -> str:
+def nothing(random: np.random.Generator, replicates: int) -> Section:
     """Search where all segments are alike."""
-    rows = []
+    body: list[tuple[Cell, ...]] = []
     for name, (draw, options) in NULLS.items():
         tables = [searched(draw(random), **options) for _ in range(replicates)]
-        found = np.mean([table.height > 1 for table in tables])
+        found = share(pl.Series([table.height > 1 for table in tables]))
         examined = np.mean([table["n_examined"][0] for table in tables])
-        rows.append([name, f"{examined:.0f}", f"{found:.3f}"])
-    text = (
-        "## Nothing to find\n\nThe share of searches at 95% that find any segment, higher or "
-        "lower; of losses higher ones alone are tested. It should be at most 0.05. Probabilities "
-        "are calibrated, from Beta(1, 3), of the log loss Beta(0.5, 9.5). Clusters differ by a "
-        "standard deviation of 0.8 on the logit, and two attributes are theirs."
+        body.append((name, f"{examined:.0f}", found.family_error))
+    return Section(
+        "Nothing to find",
+        "The share of searches at 95% that find any segment: with a higher or a lower rate, and of "
+        "losses with a higher one. It should be at most 0.05. *Weights* are lognormal with sigma "
+        "0.8. Probabilities are calibrated, from Beta(1, 3), and for the log loss from "
+        "Beta(0.5, 9.5). Clusters differ by a standard deviation of 0.8 on the logit, and two of "
+        "the attributes belong to the cluster.",
+        Table(("setting", "segments examined", "searches that find any"), body),
+        told="at most 5% of searches find any segment where all are alike",
     )
-    return f"{text}\n\n{table_of(['setting', 'segments examined', 'searches that find any'], rows)}"
 
 
-def power(random: np.random.Generator, replicates: int) -> str:
+def power(random: np.random.Generator, replicates: int) -> Section:
     """Search where one segment has a lower rate than the others."""
-    rows = []
+    body: list[tuple[Cell, ...]] = []
     for name, (points, conditions) in PLANTED.items():
         draw, found = planted(20_000, 0.3, points, conditions), []
         for _ in range(replicates // 4):
@@ -183,20 +170,21 @@ def power(random: np.random.Generator, replicates: int) -> str:
             at = [place == row for row in shown.select("attribute", "segment").rows()]
             found.append((table.height, shown.height, any(at), at[:1] == [True]))
         means = np.mean(found, axis=0)
-        numbers = [f"{mean:.{digits}f}" for mean, digits in zip(means, (1, 1, 2, 2), strict=True)]
-        rows.append([name, *numbers])
-    text = (
-        f"## One segment is worse\n\n{replicates // 4} searches of 20,000 rows each, with a rate "
-        "of 0.3 elsewhere. *Shown* are those that none above explains."
+        numbers = (f"{each:.{digits}f}" for each, digits in zip(means, (1, 1, 2, 2), strict=True))
+        body.append((name, *numbers))
+    return Section(
+        "One segment is worse",
+        "Searches of 20,000 rows with a rate of 0.3 outside the planted segment: how many segments "
+        "are found, and how many are shown, because no segment above them explains them; then the "
+        "shares of searches that show the planted segment, and show it first.",
+        Table(("planted", "found", "shown", "planted is shown", "and comes first"), body),
     )
-    head = ["planted", "found", "shown", "the planted one is shown", "and is the first"]
-    return f"{text}\n\n{table_of(head, rows)}"
 
 
-def limits(random: np.random.Generator, replicates: int) -> str:
+def limits(random: np.random.Generator, replicates: int) -> Section:
     """Compare the limits of all segments that are found with the truth."""
-    missed, first, number = 0, 0, 0
-    for _ in range(replicates // 3):
+    every, first = [], []
+    for _ in range(replicates // 4):
         table = attributes(random, 20_000)
         cell = pl.struct(ATTRIBUTES).rank("dense").cast(pl.Int64) - 1
         logit = np.log(3 / 7) + random.normal(0, 0.3, 720)[table.select(cell).to_series()]
@@ -204,27 +192,27 @@ def limits(random: np.random.Generator, replicates: int) -> str:
         drawn = random.random(table.height) < true
         table = table.with_columns(d=pl.Series(drawn), w=pl.lit(1.0), true=pl.Series(true))
         found = searched(table, **EITHER, redundant=True, top=1000)[1:]
-        outside = []
+        inside_limits = []
         for row in found.iter_rows(named=True):
             values = zip(row["attribute"].split(CROSSED), row["segment"].split(", "), strict=True)
             inside = pl.all_horizontal(pl.col(name) == int(value) for name, value in values)
             gap = table.select(
                 pl.col("true").filter(inside).mean() - pl.col("true").filter(~inside).mean()
             ).item()
-            outside.append(not row["gap_low"] <= gap <= row["gap_high"])
-        missed, first, number = missed + any(outside), first + any(outside[:1]), number + 1
-    return (
-        f"## Limits\n\n{number} searches of 20,000 rows in cells whose rates differ by a standard "
-        "deviation of 0.3 on the logit. The limits of any of the segments that are found leave "
-        f"out the true gap in {missed / number:.3f} of the searches, those of the first in "
-        f"{first / number:.3f}."
+            inside_limits.append(row["gap_low"] <= gap <= row["gap_high"])
+        every.append(all(inside_limits))
+        first.append(all(inside_limits[:1]))
+    body = [
+        (name, share(pl.Series(covered)).coverage)
+        for name, covered in (("all segments found", every), ("the first", first))
+    ]
+    return Section(
+        "Limits",
+        "Searches of 20,000 rows in cells whose rates differ by a standard deviation of 0.3 on the "
+        "logit: the share in which the limits of every segment that is found contain the true gap.",
+        Table(("segments", "coverage"), body),
+        told="limits hold for all examined segments together",
     )
-
-
-def table_of(head: list[str], rows: list[list[str]]) -> str:
-    """Write a table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":

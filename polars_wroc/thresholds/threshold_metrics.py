@@ -140,7 +140,7 @@ def threshold_metrics(
     and the others are, shrunk where there are few of them, and the quantile is Student's t with
     ``1 / (1 / n_eff - 1 / n)`` degrees of freedom, where ``n_eff`` is Kish's effective sample size.
     In simulations such intervals of 95 % covered 92 % or more where at least five rows of the rarer
-    outcome were expected; with fewer, and weights that depend on the outcome, 77 to 92 %.
+    outcome were expected; with fewer, and weights that depend on the outcome, 85 to 92 %.
 
     The other metrics have intervals by the delta method: the influence of a row is the derivative
     of the metric by the weight in its cell, and variances add up squares of influences, or of their
@@ -156,8 +156,8 @@ def threshold_metrics(
     rate on the data), both at the threshold of the resample, from tpr, fpr, ppv and npv, and clips
     the result to 0 and 1. In simulations with 20 to 200 positives this removed 60 to 80 % of the
     bias of tpr, and 95 % intervals, Wilson's around these rates with the effective sample sizes of
-    the data, held the true tpr and fpr in 92 to 97 % of the samples (without ``honest`` tpr in 90
-    to 96 %). It corrects the rates, not the choice: with ``max_fpr`` the true fpr still exceeds the
+    the data, held the true tpr and fpr in 93 to 97 % of the samples (without ``honest`` tpr in 89
+    to 95 %). It corrects the rates, not the choice: with ``max_fpr`` the true fpr still exceeds the
     limit as often, and the corrected fpr may be above it.
 
     In a resample a Poisson variable of mean 1 multiplies the weight of each row, as in `bootstrap`
