@@ -112,7 +112,7 @@ def error(table: pl.DataFrame) -> Measure:
 
 def covered(table: pl.DataFrame, truth: str = "true") -> Measure:
     """Share of limits that hold the true mean difference in the interval that was picked."""
-    low, high = pl.col("miscalibration_low"), pl.col("miscalibration_high")
+    low, high = pl.col("mean_calibration_error_low"), pl.col("mean_calibration_error_high")
     known = table.filter(low.is_not_null())
     near = 1e-12
     held = known.select(pl.col(truth).is_between(low - near, high + near)).to_series()

@@ -240,7 +240,7 @@ def tests(frame: pl.DataFrame) -> pl.DataFrame:
             method=method,
             adjust="none",
         )
-        ends = {f"{way}_{end}": pl.col(f"difference_{end}") for end in ("low", "high")}
+        ends = {f"{way}_{end}": pl.col(f"gap_{end}") for end in ("low", "high")}
         ways.append(table.select(**ends))
     return pl.concat(ways, how="horizontal")
 
