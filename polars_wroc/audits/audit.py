@@ -335,6 +335,9 @@ def audit(
         raise ValueError(msg)
     margin = checks.margin(margin)
     min_cell, text = _read_output(min_cell, text)
+    if min_cell is not None and intersections:
+        rule = "be False with `min_cell`: too many crossed segments would have to be left out"
+        checks.reject("intersections", rule, repr(intersections))
     require_groups(attributes, "name the attributes to audit", "attributes")
     min_rows = checks.whole_number("min_rows", min_rows, low=0)
     refuse_design_in_bins(survey, Binning(None))

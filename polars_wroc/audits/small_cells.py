@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
-import numpy as np
 import polars as pl
 
 from polars_wroc.audits.tables import COMPARED, AuditSettings, AuditTables, name_of
@@ -29,13 +28,6 @@ _SEGMENT = pl.col(AUDIT_KEYS[1]).fill_null(MISSING)
 _OF_REFERENCE = ("reference", "n_reference", *COMPARED)
 # Limits for all pairs, and a test of all segments, depend on each of them.
 _OF_ALL = ("gap_low", "gap_high", "ratio_low", "ratio_high", "p_value")
-
-
-class _Sum(NamedTuple):
-    """Segments that add up to another one."""
-
-    total: Segment
-    parts: Sequence[Segment]
 
 
 def published(
@@ -73,7 +65,7 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
     ValueError
         If nothing is left: all rows together have too few of a class or of a decision.
     """
-    hidden = hidden_segments(audit.segments, audit.settings.attributes, min_cell)
+    hidden = hidden_segments(audit.segments, min_cell)
     if (OVERALL, OVERALL) in hidden:
         kind = "class or of a decision" if audit.settings.labeled else "decision"
         rule = "`min_cell` must leave something to show"
@@ -177,20 +169,30 @@ def attributes_to_complete(
     return [one for one in attributes if small[one] == [None] and sizes[one] > 1]
 
 
-def hidden_segments(
-    segments: pl.DataFrame, attributes: Sequence[str], min_cell: int
-) -> list[Segment]:
-    """List the segments that are left out, in their order."""
+def hidden_segments(segments: pl.DataFrame, min_cell: int) -> list[Segment]:
+    """List the segments that are left out, in their order.
+
+    The segments of an attribute add up to all rows. So the smallest of the others are left out
+    too, until those that are left out are several, and large enough together.
+    """
     counts = _counts(segments)
-    sums = _sums([*counts], attributes)
-    hidden = {one for one, numbers in counts.items() if min(numbers) < min_cell}
-    # Each round leaves out other segments, or is the last.
-    while more := (
-        {one for each in sums if (one := _next(each, hidden, counts, min_cell))}
-        or _partners(sums, hidden, counts)
-    ):
-        hidden |= more
+    by_attribute: dict[str, list[Segment]] = {}
+    for segment in counts:
+        by_attribute.setdefault(segment[0], []).append(segment)
+    hidden: set[Segment] = set()
+    for parts in by_attribute.values():
+        out = [one for one in parts if min(counts[one]) < min_cell]
+        shown = sorted((one for one in parts if one not in out), key=lambda one: sum(counts[one]))
+        while out and shown and not _are_protected([counts[one] for one in out], min_cell):
+            out.append(shown.pop(0))
+        hidden.update(out)
     return [one for one in counts if one in hidden]
+
+
+def _are_protected(counts: Sequence[Sequence[int]], min_cell: int) -> bool:
+    """Whether the totals tell nothing of segments with these counts that are left out."""
+    together = [sum(numbers) for numbers in zip(*counts, strict=True)]
+    return len(counts) > 1 and min(together) >= min_cell
 
 
 def _counts(segments: pl.DataFrame) -> dict[Segment, list[int]]:
@@ -203,82 +205,3 @@ def _counts(segments: pl.DataFrame) -> dict[Segment, list[int]]:
     least = {name: value.min() for name, value in numbers.items()}
     table = segments.group_by(AUDIT_KEYS, maintain_order=True).agg(**least)
     return {(row[0], row[1]): list(row[2:]) for row in table.rows()}
-
-
-def _sums(segments: Sequence[Segment], attributes: Sequence[str]) -> list[_Sum]:
-    """List which segments add up to all rows, and which crossed ones to one of an attribute."""
-    by_attribute: dict[str, list[Segment]] = {}
-    for segment in segments:
-        by_attribute.setdefault(segment[0], []).append(segment)
-    whole = by_attribute.pop(OVERALL)[0]
-    sums = [_Sum(whole, parts) for parts in by_attribute.values()]
-    named = [{name_of(one[1]): one for one in by_attribute[each]} for each in attributes]
-    totals: dict[Segment, list[Segment]] = {}
-    for attribute, crossed in by_attribute.items():
-        if attribute in attributes:
-            continue
-        for segment in crossed:
-            for own, name in zip(named, _parts_of(name_of(segment[1]), named), strict=False):
-                totals.setdefault(own[name], []).append(segment)
-    return sums + [_Sum(total, parts) for total, parts in totals.items()]
-
-
-def _parts_of(name: str, names: Sequence[Collection[str]]) -> list[str]:
-    """Split the name of a crossed segment into one name of each attribute."""
-    first, *others = names
-    if not others:
-        return [name] if name in first else []
-    for one in first:
-        rest = name.removeprefix(f"{one}, ")
-        if rest != name and (found := _parts_of(rest, others)):
-            return [one, *found]
-    return []
-
-
-def _next(
-    each: _Sum, hidden: Collection[Segment], counts: Mapping[Segment, list[int]], min_cell: int
-) -> Segment | None:
-    """Return the segment to leave out of a sum too, if what is left out could be computed."""
-    out = [one for one in each.parts if one in hidden]
-    shown = [one for one in each.parts if one not in hidden]
-    if each.total in hidden:
-        enough = bool(out) or not shown
-    else:
-        together = [sum(numbers) for numbers in zip(*(counts[one] for one in out), strict=True)]
-        enough = not out or (len(out) > 1 and min(together) >= min_cell)
-    if enough:
-        return None
-    # What adds up to the total alone is the total.
-    return min(shown, key=lambda one: sum(counts[one])) if shown else each.total
-
-
-def _partners(
-    sums: Sequence[_Sum], hidden: Collection[Segment], counts: Mapping[Segment, list[int]]
-) -> set[Segment]:
-    """Return segments to leave out with those that several sums together would give away.
-
-    The smallest of those that are in a sum with them.
-    """
-    # All rows are always shown.
-    shown = [one for one in counts if one not in hidden and one[0] != OVERALL]
-    found = set()
-    for given_away in _given_away(sums, hidden) if shown else []:
-        together = [(each.total, *each.parts) for each in sums]
-        near = {one for each in together if given_away in each for one in each}
-        found.add(min(shown, key=lambda one: (one not in near, sum(counts[one]))))
-    return found
-
-
-def _given_away(sums: Sequence[_Sum], hidden: Collection[Segment]) -> list[Segment]:
-    """List the segments that can be computed by adding and subtracting sums."""
-    places = {one: place for place, one in enumerate(hidden)}
-    # The sums as equations in what is left out.
-    equations = np.zeros((len(sums), len(places)))
-    for equation, each in zip(equations, sums, strict=True):
-        for one in (each.total, *each.parts):
-            if one in places:
-                equation[places[one]] = -1.0 if one == each.total else 1.0
-    # A segment alone is a combination of equations if its projection on their span has length 1.
-    inverse = np.linalg.pinv(equations @ equations.T, rcond=_ROUNDING, hermitian=True)
-    lengths = (inverse @ equations * equations).sum(axis=0)
-    return [one for one, place in places.items() if lengths[place] > 1 - _ROUNDING]

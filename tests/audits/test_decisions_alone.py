@@ -227,12 +227,6 @@ def test_mean_scores_tell_no_few_rows(unknown: str) -> None:
             r"`threshold` must be a number, 'median' or rules.max_selection_rate.* found youden",
         ),
         ({"selected": RECORDED, "pos_label": 1}, "`pos_label` must be None without a `label`"),
-        ({"selected": RECORDED, "bins": 64}, "`bins` must be None without a `label`; found 64"),
-        (
-            {"selected": RECORDED, "reference": "best"},
-            "`reference` must not be 'best', the segment",
-        ),
-        ({"selected": RECORDED, "min_share": 2}, "`min_share` must lie between 0 and 1"),
         ({"selected": RECORDED, "unknown": [1.5]}, "`unknown` must hold possible values of 'sex'"),
         ({"selected": "hired"}, "`selected` must be Boolean"),
     ],
@@ -297,7 +291,7 @@ def test_the_command_line_audits_decisions_alone(
     ROWS.write_csv(source)
     command = ["audit", str(source), "--selected", "hired=yes", "--favorable", "selected"]
     command += ["--attribute", "sex", "--attribute", "race", "--unknown", "not stated"]
-    assert main([*command, "-o", str(page), "--min-share", "0.1"]) == 0
+    assert main([*command, "-o", str(page)]) == 0
     assert "No outcome was looked at" in capsys.readouterr().out
     assert page.exists()
     assert main([*command, "--fail-if", "impact_ratio.ratio<0.9"]) == 1
