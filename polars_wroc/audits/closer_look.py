@@ -355,7 +355,7 @@ def exploration_sentences(audit: AuditTables) -> list[str]:
     first += f"{verb(examined, 'was', 'were')} compared."
     shown = table.filter(pl.col("depth") > 0, pl.col("explained_by").is_null()).to_dicts()
     if not shown:
-        return [first, f"Of {many(examined, 'segment')} none is surely worse."]
+        return [first, f"Of {many(examined, 'segment')} none is significantly worse."]
     explained = dict(table["explained_by"].value_counts().rows())
     told = [_of_segment(row, explained, examined) for row in shown[:_TOLD]]
     if more := len(shown) - len(told):

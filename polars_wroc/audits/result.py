@@ -130,10 +130,10 @@ class Audit(AuditTables):
         `calibration_test`, without and with a reference, and of `worst_segments`: for scores that
         are probabilities the test of each segment, and its outcomes against those of the others,
         adjusted over all segments of the score; and, with two or more attributes, combinations of
-        up to three values that are surely worse, where ``named`` marks segments of the audit. Until
-        then the audit keeps the rows in memory; a pickled copy has none. Rows that exceed the
-        memory, bins, repeated looks and ``min_cell`` leave some of the tables empty: ``left_out``
-        says so.
+        up to three values that are significantly worse, where ``named`` marks segments of the
+        audit. Until then the audit keeps the rows in memory; a pickled copy has none. Rows that
+        exceed the memory, bins, repeated looks and ``min_cell`` leave some of the tables empty:
+        ``left_out`` says so.
     run
         When and how the audit was made: ``date, command, files, versions``, of which only the
         command line knows command and files; ``design_df``, the degrees of freedom of a survey;

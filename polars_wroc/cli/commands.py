@@ -424,7 +424,7 @@ def run_size(options: argparse.Namespace) -> None:
 
 
 def run_search(options: argparse.Namespace) -> None:
-    """Search for the segments that are surely worse."""
+    """Search for the segments that are significantly worse."""
     arguments.check_favorable(options, ("threshold", "selected"))
     source = sources.source_of(options)
     given = _given(options, "threshold metric favorable depth min_rows top redundant")

@@ -88,8 +88,8 @@ COMMANDS = {
             "label": "L: column of the labels; without it decisions alone are audited",
             "fail_if": "LIMIT: in any segment with enough rows: a metric and a column of the "
             "table, such as auc.gap>0.05 (in either direction), auc.gap<-0.05 (below the "
-            "reference), auc.gap_high<-0.05 (surely below it) or auc.value<0.7; of decisions also "
-            "tpr.gap>0.1, impact_ratio.ratio_high<0.8 (surely) or "
+            "reference), auc.gap_high<-0.05 (significantly below it) or auc.value<0.7; of "
+            "decisions also tpr.gap>0.1, impact_ratio.ratio_high<0.8 (the whole interval is) or "
             "demographic_parity_ratio.ratio<0.8. Begin with race: or race=black: for a place, and "
             "write tpr.verdict=different for a verdict",
         },
@@ -105,7 +105,7 @@ COMMANDS = {
         "fail if a gap in AUC has grown by more than two points",
         "polars-wroc diff march.json april.json --fail-if 'auc.gap.growth>0.02'",
         {
-            "metric": ": metric in the chart; default the one that changed most surely",
+            "metric": ": metric in the chart; default the one that changed most significantly",
             "fail_if": "LIMIT: in any segment with enough rows: auc.gap.growth>0.02 (by how much "
             "the size of the gap has grown), auc.change<-0.02 (by how much the value has changed), "
             "or their limits, auc.change_high<0 or auc.gap.change_high<0 (of after less before, "
@@ -120,7 +120,7 @@ COMMANDS = {
         f" level {_DESIGN} {_OUTPUT}",
         "selection rates of categories divided by the highest, without a label",
         "FILE... --attribute A (--selected D | --score S --threshold T) --favorable F",
-        "fail if the selection rate of a category is surely below four fifths",
+        "fail if the whole interval of an impact ratio is below four fifths",
         "polars-wroc impact hires.csv --selected hired --favorable selected \\\n"
         "    --attribute sex --attribute race --fail-if 'impact_ratio.ratio_high<0.8'",
         {
@@ -131,7 +131,7 @@ COMMANDS = {
             "rate; or such as sex=m, the reference category of an attribute, repeatable; default "
             "highest",
             "fail_if": "LIMIT: in any category that is not left out: impact_ratio.ratio<0.8, "
-            "impact_ratio.ratio_high<0.8 (surely), or another number of the table",
+            "impact_ratio.ratio_high<0.8 (the whole interval is), or another number of the table",
         },
         required=("groups",),
     ),
@@ -168,8 +168,8 @@ COMMANDS = {
         "compare a new score with the old one",
         "polars-wroc compare loans.parquet --label repaid --score old --score new",
         {
-            "fail_if": "LIMIT: for any pair of scores: auc.gap_high<0 (the first is surely "
-            "worse), auc.difference<-0.02, or another number of the table",
+            "fail_if": "LIMIT: for any pair of scores: auc.gap_high<0 (the first is significantly "
+            "worse), auc.gap<-0.02, or another number of the table",
         },
     ),
     "release": Command(
@@ -179,12 +179,12 @@ COMMANDS = {
         f" adjust first_run_ok fail_if level {_DESIGN} {_OUTPUT}",
         "whether a new score is no worse than the old one on the same rows, in every segment",
         "FILE... --label L --old S --new S",
-        "fail if the new score is surely worse, in all rows or for a sex",
+        "fail if the new score is significantly worse, in all rows or for a sex",
         "polars-wroc release validation.parquet --label repaid --old s1 --new s2 \\\n"
         "    --threshold 0.5 --attribute sex --fail-if 'any.verdict=worse' -o release.html",
         {
             "min_rows": "N: rows that a metric rests on, to be tested",
-            "fail_if": "LIMIT: in all rows or any segment: auc.gap_high<0 (surely lower), "
+            "fail_if": "LIMIT: in all rows or any segment: auc.gap_high<0 (significantly lower), "
             "auc.gap_low<-0.02, tpr.verdict=worse, any.verdict=worse (of any metric), or "
             "'any.verdict!=no worse' (unless each metric that has a good side is shown to be no "
             "worse)",
@@ -219,7 +219,7 @@ COMMANDS = {
         worst_segments,
         f"{_ROWS} counts attribute searched threshold selected favorable depth min_rows top"
         " redundant level cluster strata fpc lonely output format columns rows",
-        "searches all combinations of attributes for segments that are surely worse",
+        "searches all combinations of attributes for segments that are significantly worse",
         f"FILE... {_COLUMNS} --attribute A --attribute B...",
         "find the combinations in which fewest of those who repaid are selected",
         "polars-wroc search loans.parquet --label repaid --score s --attribute site \\\n"
@@ -381,7 +381,7 @@ TEXTS = {
     "depth": "N: most attributes that are combined",
     "top": "N: most segments that are shown",
     "redundant": ": also show segments that one above them explains",
-    "show": ": changes of values or of gaps, in the chart; default what changed most surely",
+    "show": ": changes of values or of gaps, in the chart; default what changed most significantly",
     "different_rows": ": the audits are of different rows, although all segments have the same "
     "numbers of rows and positives and the same weights",
     "different_settings": ": compare audits with another label, threshold, favorable decision, "

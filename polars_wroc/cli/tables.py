@@ -358,7 +358,7 @@ def gaps_shown(
 
 
 def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
-    """Show the segments that are surely worse, after how many were examined."""
+    """Show the segments that are significantly worse, after how many were examined."""
     keys, found = [*AUDIT_KEYS], table.filter(pl.col("depth") > 0)
     columns: _Columns = [
         "n",
@@ -372,7 +372,8 @@ def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
     n_worse = table["n_worse"][0]
     verdict = (
         f"Exploration: of {many(table['n_examined'][0], 'segment')} "
-        f"{f'{n_worse:,}' if n_worse else 'none'} {verb(max(n_worse, 1), 'is', 'are')} surely worse"
+        f"{f'{n_worse:,}' if n_worse else 'none'} {verb(max(n_worse, 1), 'is', 'are')} "
+        "significantly worse"
     )
     if found.height < n_worse:
         verdict += f"; {found.height:,} of them {verb(found.height, 'is', 'are')} shown"

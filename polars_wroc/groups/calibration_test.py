@@ -139,8 +139,8 @@ def calibration_test(
         an interval of scores, as a share of all weight; that interval: ``direction`` (String, the
         scores are ``"too high"`` or ``"too low"``), and the Float64 columns
         ``from_score, to_score``, the lowest and highest score in it, ``weight_share``,
-        ``mean_score``, ``observed_rate`` and ``miscalibration``, the mean score less the observed
-        rate, with the limits ``miscalibration_low, miscalibration_high``; and
+        ``mean_score``, ``observed_rate`` and ``mean_calibration_error``, the mean score less the
+        observed rate, with ``mean_calibration_error_low, mean_calibration_error_high``; and
         ``p_value, p_adjusted``. Of equal sums the interval is the shortest, then that of the lowest
         scores; null where the sum is 0. P-values and limits are null where less than 5 effective
         rows of a class are expected by the mean score, with fewer than 2 effective steps, where
@@ -175,8 +175,8 @@ def calibration_test(
     it is the test of Arrieta-Ibarra et al. [3]_. In simulations 3% to 6% of calibrated samples
     had a p-value of at most 0.05, from 3 distinct scores on, with weights or not.
 
-    The interval is the one that looks worst, so that its ``miscalibration`` is farther from 0 than
-    the truth. The limits allow for that: they hold for every interval at once. They are wide, and
+    The interval is the one that looks worst, so that its ``mean_calibration_error`` is farther from
+    0 than the truth. The limits allow for that: they hold for every interval at once. They are wide, and
     where they exclude 0 the p-value is below 1 less the level, but not the other way round.
     ``largest_miscalibration`` grows with the share of rows that it covers: do not rank groups by
     it, but by the limit that is nearer to 0.

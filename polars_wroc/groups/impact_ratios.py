@@ -243,15 +243,15 @@ def impact_ratios(
     >>> rounded = pl.col("value", "ratio", "p_value").round(4)
     >>> table.select("segment", "n", rounded, "verdict", "reason")
     shape: (3, 7)
-    ┌─────────┬─────┬───────┬────────┬─────────┬─────────────────┬─────────────────────┐
-    │ segment ┆ n   ┆ value ┆ ratio  ┆ p_value ┆ verdict         ┆ reason              │
-    │ ---     ┆ --- ┆ ---   ┆ ---    ┆ ---     ┆ ---             ┆ ---                 │
-    │ str     ┆ i64 ┆ f64   ┆ f64    ┆ f64     ┆ str             ┆ str                 │
-    ╞═════════╪═════╪═══════╪════════╪═════════╪═════════════════╪═════════════════════╡
-    │ f       ┆ 8   ┆ 0.25  ┆ 0.3125 ┆ 0.0392  ┆ inconclusive    ┆ null                │
+    ┌─────────┬─────┬───────┬────────┬─────────┬──────────────┬─────────────────────┐
+    │ segment ┆ n   ┆ value ┆ ratio  ┆ p_value ┆ verdict      ┆ reason              │
+    │ ---     ┆ --- ┆ ---   ┆ ---    ┆ ---     ┆ ---          ┆ ---                 │
+    │ str     ┆ i64 ┆ f64   ┆ f64    ┆ f64     ┆ str          ┆ str                 │
+    ╞═════════╪═════╪═══════╪════════╪═════════╪══════════════╪═════════════════════╡
+    │ f       ┆ 8   ┆ 0.25  ┆ 0.3125 ┆ 0.0392  ┆ inconclusive ┆ null                │
     │ m       ┆ 10  ┆ 0.8   ┆ 1.0    ┆ null    ┆ null            ┆ the reference       │
     │ null    ┆ 2   ┆ 0.5   ┆ null   ┆ null    ┆ null            ┆ an unknown category │
-    └─────────┴─────┴───────┴────────┴─────────┴─────────────────┴─────────────────────┘
+    └─────────┴─────┴───────┴────────┴─────────┴──────────────┴─────────────────────┘
     """
     limit = check_decision(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)

@@ -224,14 +224,14 @@ def release_check(
     >>> table = wroc.release_check(rows, "y", "old", "new", threshold=0.45, metrics=["auc", "tpr"])
     >>> table.select("metric", pl.col("value", "gap", "gap_low").round(3), "verdict")
     shape: (2, 5)
-    ┌────────┬───────┬───────┬─────────┬─────────────────┐
-    │ metric ┆ value ┆ gap   ┆ gap_low ┆ verdict         │
-    │ ---    ┆ ---   ┆ ---   ┆ ---     ┆ ---             │
-    │ str    ┆ f64   ┆ f64   ┆ f64     ┆ str             │
-    ╞════════╪═══════╪═══════╪═════════╪═════════════════╡
-    │ auc    ┆ 0.875 ┆ 0.167 ┆ -0.438  ┆ inconclusive    │
-    │ tpr    ┆ 1.0   ┆ 0.5   ┆ -0.102  ┆ inconclusive    │
-    └────────┴───────┴───────┴─────────┴─────────────────┘
+    ┌────────┬───────┬───────┬─────────┬──────────────┐
+    │ metric ┆ value ┆ gap   ┆ gap_low ┆ verdict      │
+    │ ---    ┆ ---   ┆ ---   ┆ ---     ┆ ---          │
+    │ str    ┆ f64   ┆ f64   ┆ f64     ┆ str          │
+    ╞════════╪═══════╪═══════╪═════════╪══════════════╡
+    │ auc    ┆ 0.875 ┆ 0.167 ┆ -0.438  ┆ inconclusive │
+    │ tpr    ┆ 1.0   ┆ 0.5   ┆ -0.102  ┆ inconclusive │
+    └────────┴───────┴───────┴─────────┴──────────────┘
     """
     least = checks.whole_number("min_rows", min_rows, low=0)
     source = polars_frame(frame).lazy()

@@ -56,7 +56,7 @@ def worst_segments(
     level: float = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Search all combinations of attributes for segments that are surely worse than the rest.
+    """Search all combinations of attributes for segments significantly worse than the rest.
 
     Exploration: segments that nobody named before. Each combination of up to ``depth`` values of
     different attributes is compared with all other rows, and what is found allows for the search.
@@ -97,9 +97,9 @@ def worst_segments(
     -------
     pl.DataFrame or pl.LazyFrame
         The comparison table of `group_gaps`: first a row of all rows, whose ``attribute`` and
-        ``segment`` are ``"overall"``, then a row for each segment that is surely worse, the one
-        with the largest limit of the gap nearest 0 first; none if none is. Segments are named as
-        those of crossed attributes are.
+        ``segment`` are ``"overall"``, then a row for each segment that is significantly worse,
+        the one with the largest limit of the gap nearest 0 first; none if none is. Segments are
+        named as those of crossed attributes are.
 
         - ``value_low, value_high, gap_low, gap_high, ratio_low, ratio_high`` hold for all examined
           segments at once, and so for those that were picked. Null: value limits of losses, and
@@ -109,10 +109,10 @@ def worst_segments(
           were examined; ``verdict`` is ``"different"``.
         - ``depth`` (Int64): number of conditions.
         - ``n_examined`` (Int64): how many segments were examined.
-        - ``n_worse`` (Int64): how many of these are surely worse, whatever ``top`` is, and with
-          those that others explain.
+        - ``n_worse`` (Int64): how many of these are significantly worse, whatever ``top`` is, and
+          with those that others explain.
         - ``explained_by`` (String): with ``redundant``, the attribute and segment of a higher rank
-          without whose rows this one is not surely worse, or within which it is not; null of
+          without whose rows this one is not significantly worse, or within which it is not; null of
           others.
 
     Raises

@@ -476,16 +476,15 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% were approv
         (
             finding(LARGE, **OFF | LITTLE | {"gap_low": -0.01}, model="s"),
             (
-                f"Model s: {PREDICTS}11 points too high, in the rest 1.2 points too low. Too "
-                "little "
-                "data to tell: from 1 point lower to 18 higher."
+                f"Model s: {PREDICTS}11 points too high, in the rest 1.2 points too low. "
+                "Inconclusive: from 1 point lower to 18 higher."
             ),
         ),
         (
             finding(LARGE, **OFF | LITTLE),
             (
-                f"{PREDICTS}11 points too high, in the rest 1.2 points too low. Too little data to "
-                "tell, as it is one of many comparisons: 6 to 18 points higher."
+                f"{PREDICTS}11 points too high, in the rest 1.2 points too low. Inconclusive, "
+                "as it is one of many comparisons: 6 to 18 points higher."
             ),
         ),
         (
@@ -512,9 +511,8 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% were approv
             finding(SLOPE, **FLAT | LITTLE | {"gap_low": None, "gap_high": None})
             | {"reason": "no variance"},
             (
-                "race = black: the slope of the score is 0.65, 0.90 in the rest. Too little "
-                "data to "
-                "tell, with no variance."
+                "race = black: the slope of the score is 0.65, 0.90 in the rest. "
+                "Inconclusive, with no variance."
             ),
         ),
         (
@@ -556,9 +554,8 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% were approv
         (
             finding(SLOPE, value=0.9, gap=-0.1, gap_low=-0.3, gap_high=0.1) | LITTLE | WHOLE,
             (
-                "Overall, the slope of the score is 0.90 (0.70 to 1.10), where 1 is right. Too "
-                "little "
-                "data to tell."
+                "Overall, the slope of the score is 0.90 (0.70 to 1.10), where 1 is right. "
+                "Inconclusive."
             ),
         ),
         (
@@ -576,9 +573,8 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% were approv
         (
             finding(LARGE, value=0.108, gap=0.108, gap_low=-0.01, gap_high=0.17) | LITTLE | WHOLE,
             (
-                "Overall, the score predicts 78% on average, and 68% were approved. Too little "
-                "data to "
-                "tell if that is right: from 1 point too low to 17 too high."
+                "Overall, the score predicts 78% on average, and 68% were approved. "
+                "Inconclusive if that is right: from 1 point too low to 17 too high."
             ),
         ),
         (

@@ -126,8 +126,8 @@ def test_of_two_segments_the_worse_off_is_told_whatever_its_name(reference: Any)
         # Where nobody is worse off, the one ranked less well is told, or else the first.
         told = dict(one.filter(direction="either").select("metric", "segment").rows())
         assert told == {"auc": names[0]} | dict.fromkeys(("fpr", "ppv", "npv"), "x")
-        ratio = audit.table.filter(metric="impact_ratio", verdict="different")["segment"].to_list()
-        assert ratio == [names[1]]
+        ratio = audit.table.filter(metric="impact_ratio", verdict="below four fifths")
+        assert ratio["segment"].to_list() == [names[1]]
         # Fewer of one are selected, though more of those who deserve it.
         assert audit.verdict.startswith(f"g = {names[1]} is worse off: ")
         assert (
@@ -150,7 +150,8 @@ def rank_of(row: dict[str, Any]) -> int:
     ]
     is_ratio = row["metric"] == "impact_ratio"
     material = row["ratio"] < 0.8 if is_ratio else abs(row["gap"]) >= 0.05
-    own = (row["verdict"], row["direction"], material)
+    same = {"below four fifths": "different", "at least four fifths": "equivalent"}
+    own = (same.get(row["verdict"], row["verdict"]), row["direction"], material)
     return next(n for n, kind in enumerate(kinds) if own[: len(kind)] == kind)
 
 
@@ -213,9 +214,9 @@ def assert_impact_ratios(audit: wroc.Audit, table: pl.DataFrame) -> None:
         if row["ratio_high"] is None:
             verdict = None
         elif row["ratio_high"] < 0.8:
-            verdict = "different"
+            verdict = "below four fifths"
         elif row["ratio_low"] >= 0.8:
-            verdict = "equivalent"
+            verdict = "at least four fifths"
         if (row["reason"] or "").startswith("fewer than "):
             verdict = "inconclusive"
         assert row["verdict"] == verdict
@@ -257,25 +258,35 @@ def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
     ("row", "expected"),
     [
         (
-            {"ratio": 0.689, "ratio_low": 0.585, "ratio_high": 0.791, "verdict": "different"},
+            {
+                "ratio": 0.689,
+                "ratio_low": 0.585,
+                "ratio_high": 0.791,
+                "verdict": "below four fifths",
+            },
             (
                 "56% are selected in race = black, 81% in race = white, the most: a ratio of 0.69 "
-                "(0.58 to 0.79), surely below four fifths. At the rate of race = white, 50 more of "
-                "197 would be selected."
+                "(0.58 to 0.79), with its whole interval below four fifths. At the rate of race = "
+                "white, 50 more of 197 would be selected."
             ),
         ),
         (
-            {"ratio": 0.9, "ratio_low": 0.85, "ratio_high": 0.96, "verdict": "equivalent"},
+            {
+                "ratio": 0.9,
+                "ratio_low": 0.85,
+                "ratio_high": 0.96,
+                "verdict": "at least four fifths",
+            },
             (
                 "56% are selected in race = black, 81% in race = white, the most: a ratio of 0.90 "
-                "(0.85 to 0.96), surely at least four fifths."
+                "(0.85 to 0.96), with its whole interval at least four fifths."
             ),
         ),
         (
             {"ratio": 0.79, "ratio_low": 0.7, "ratio_high": 0.9, "verdict": "inconclusive"},
             (
                 "56% are selected in race = black, 81% in race = white, the most: a ratio of 0.79 "
-                "(0.70 to 0.90). Inconclusive whether that is below four fifths."
+                "(0.70 to 0.90). Whether that is below four fifths is inconclusive."
             ),
         ),
         (
@@ -294,7 +305,7 @@ def test_sentences_of_impact_ratios(row: dict[str, Any], expected: str) -> None:
     assert sentence_of(finding("impact_ratio", **(own | row)), WORDS) == expected
 
 
-def test_reasons_for_too_little_data(rows: pl.DataFrame) -> None:
+def test_reasons_for_inconclusive_verdicts(rows: pl.DataFrame) -> None:
     few = rows.head(8).with_columns(g=pl.lit("few"))
     audit = wroc.audit(
         pl.concat([rows, few]), "y", "s", attributes="g", threshold=0.5, favorable="selected"
@@ -458,7 +469,6 @@ def test_rounded_rates_add_up(value: float, other: float, shown: str) -> None:
 
 def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wroc.Audit) -> None:
     little = audit.findings.filter(verdict="inconclusive").height
-    # Those that are alike are impact ratios.
     assert audit.verdict.endswith(
         f"2 impact ratios are at least four fifths and {little} comparisons are inconclusive."
     )
@@ -466,10 +476,9 @@ def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wro
     wide = wroc.audit(
         same, "y", "s", attributes="g", threshold=0.5, favorable="selected", margin=0.2
     )
-    # A ratio is alike if it is surely four fifths or more.
     assert wide.verdict.startswith(
-        "No segment is shown to be worse off: 6 comparisons are alike within 20 points and 1 "
-        "impact ratio is at least four fifths."
+        "No segment is shown to be worse off: 6 comparisons are equivalent within 20 points and "
+        "1 impact ratio is at least four fifths."
     )
 
 

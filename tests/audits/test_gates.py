@@ -116,8 +116,7 @@ def test_finding_where_nothing_is_significant() -> None:
     )
     audit = wroc.audit(rows, "y", "s", attributes="g")
     assert audit.verdict == (
-        "Decisions were not audited. No segment is shown to differ: 1 comparison has too little "
-        "data."
+        "Decisions were not audited. No segment is shown to differ: 1 comparison is inconclusive."
     )
 
 

@@ -86,14 +86,20 @@ def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
             assert row.attribute == "h"
             continue
         if cell.outcome in ("worse", "better", "either"):
-            assert (found["verdict"], found["direction"]) == ("different", cell.outcome)
+            is_ratio = column.metric == "impact_ratio"
+            assert (found["verdict"], found["direction"]) == (
+                "below four fifths" if is_ratio else "different",
+                cell.outcome,
+            )
             gap = abs(found["gap"] or 0.0)
-            if column.metric != "impact_ratio":
+            if not is_ratio:
                 assert cell.size == min(max(int(np.ceil(gap / 0.05)), 1), 4)
         else:
             assert cell.size == 0
             assert found["verdict"] == {
-                "equivalent": "equivalent",
+                "alike": "at least four fifths"
+                if column.metric == "impact_ratio"
+                else "equivalent",
                 "little": "inconclusive",
                 "none": None,
             }.get(cell.outcome)

@@ -172,7 +172,7 @@ def test_there_are_no_more_comparisons_than_none(segments: int, said: str) -> No
     rows = rows.with_columns(y=pl.col("s") * 31 % 97 > 40, s=pl.col("s") / 97)
     gaps = wroc.audit(rows, "y", "s", attributes="g").findings.filter(metric="auc")
     assert gaps["verdict"].unique().to_list() == ["equivalent"]
-    assert first_sentences(gaps, 8, "see there") == [f"{said} alike: see there."]
+    assert first_sentences(gaps, 8, "see there") == [f"{said} equivalent: see there."]
     one, *more = first_sentences(gaps.with_columns(verdict=pl.lit("different")), 1, "see there")
     assert one == gaps["sentence"][0]
     assert more == ([] if segments == 2 else [f"{segments - 1} more comparisons: see there."])

@@ -419,8 +419,8 @@ def test_the_table_fits_the_terminal(
     )
     lines = printed.splitlines()
     assert max(map(len, [*verdict.splitlines(), *lines])) <= width
-    surely = table.filter(verdict="different")["ratio"].sort()
-    assert verdict.startswith("Surely below four fifths: ")
+    surely = table.filter(verdict="below four fifths")["ratio"].sort()
+    assert verdict.startswith("The whole interval is below four fifths: ")
     assert all(f"({ratio:.2f})" in verdict for ratio in surely.head(5))
     assert lines.pop() == f"all {table.width} columns: --columns all"
     assert len(lines) == table.height + 1

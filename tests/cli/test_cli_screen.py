@@ -145,7 +145,7 @@ def test_verdicts_have_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.delenv(name, raising=False)
     colored = shown(monkeypatch, 50, "gaps", *DECIDED)
     assert "  \x1b[33mdifferent\x1b[0m" in colored
-    assert "  \x1b[2mtoo little data\x1b[0m" in colored
+    assert "  \x1b[2minconclusive\x1b[0m" in colored
     assert "\n\x1b[1mattribute  segment" in colored
     plain = "\n".join(printed(monkeypatch, 50, "gaps", *DECIDED))
     assert _STYLE.sub("", colored).rstrip() == plain

@@ -283,7 +283,7 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
         assert (f"Different from the rest in {name}, in points" in said) == bool(different.height)
         assert said.count("(") == different.height
         unclear = of_metric.filter(verdict="inconclusive").height
-        assert (f"oo little data to tell: {unclear} group" in said) == bool(unclear)
+        assert (f"nconclusive: {unclear} group" in said) == bool(unclear)
     slopes = wroc.calibration_summary(rows, **GIVEN, by="g")
     said = told("calibrate --by g", capsys)
     steep = slopes.filter(pl.col("calibration_slope_high") < 1)["g"].to_list()

@@ -23,6 +23,7 @@ summary_of = partial(wroc.summary, diagnostics=True)
 Engine: TypeAlias = Any
 Place: TypeAlias = tuple[Any, ...]
 
+GAP = ["xauc_gap", "xauc_gap_low", "xauc_gap_high"]
 COLUMNS = [
     "xauc",
     "xauc_low",
@@ -167,7 +168,7 @@ def test_gaps_are_antisymmetric(people: pl.DataFrame) -> None:
     for one, two in (("low", "high"), ("high", "low")):
         total = found[f"xauc_gap_{one}"] + back[f"xauc_gap_{two}"]
         assert total.abs().max() == pytest.approx(0, abs=1e-15)
-    assert table.filter(~apart).select(COLUMNS[-3:]).null_count().row(0) == (4,) * 3
+    assert table.filter(~apart).select(GAP).null_count().row(0) == (4,) * 3
 
 
 def test_interval_of_the_gap_by_hand(people: pl.DataFrame) -> None:
@@ -181,7 +182,7 @@ def test_interval_of_the_gap_by_hand(people: pl.DataFrame) -> None:
             for place in ((one, other), (other, one))
         )
         below, above = np.hypot(x - low, high2 - x2), np.hypot(high - x, x2 - low2)
-        gap = [found[one, other][name] for name in COLUMNS[-3:]]
+        gap = [found[one, other][name] for name in GAP]
         assert gap == pytest.approx([x - x2, x - x2 - below, x - x2 + above])
 
 

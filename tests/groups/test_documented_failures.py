@@ -33,7 +33,7 @@ def test_without_labels_a_wrong_score_is_taken_at_its_word() -> None:
 
 
 def test_few_rows_can_hide_a_worse_segment() -> None:
-    """That nothing is surely worse does not say that nothing is."""
+    """That nothing is significantly worse does not say that nothing is."""
     draw = np.random.default_rng(5)
     rows = pl.DataFrame({"a": draw.choice(list("xyz"), 3_000), "d": draw.random(3_000) < 0.6})
     options: dict[str, Any] = {

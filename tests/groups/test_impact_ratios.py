@@ -157,8 +157,9 @@ def test_exactly_four_fifths_is_not_below() -> None:
     )
     assert of(table, "b")["ratio"] == pytest.approx(0.8)
     many = counts({"a": (60_000, 100_000), "b": (48_000, 100_000), "c": (47_000, 100_000)})
-    assert ratios(many)["verdict"].to_list() == [None, "inconclusive", "different"]
-    assert of(ratios(counts({"a": (600, 1000), "b": (590, 1000)})), "b")["verdict"] == "equivalent"
+    assert ratios(many)["verdict"].to_list() == [None, "inconclusive", "below four fifths"]
+    close = of(ratios(counts({"a": (600, 1000), "b": (590, 1000)})), "b")
+    assert close["verdict"] == "at least four fifths"
 
 
 def test_near_the_limits_of_koopman() -> None:
@@ -538,7 +539,7 @@ def test_nobody_selected_in_a_category() -> None:
         "a",
     )
     assert a["ratio"] == a["ratio_low"] == 0
-    assert a["verdict"] == "different"
+    assert a["verdict"] == "below four fifths"
 
 
 def test_lazy_stays_lazy(engine: Engine) -> None:

@@ -75,10 +75,11 @@ def test_decisions_of_a_threshold(loans: pl.DataFrame) -> None:
     assert row(table, "white, male", RATIO) == pytest.approx([0.913], abs=CLOSE)
     verdicts = dict(table.drop_nulls("segment").select("segment", "verdict").iter_rows())
     assert verdicts == {
-        "black": "different", "hispanic": "inconclusive", "white": None, "female": None,
-        "male": "equivalent",
-        "black, female": "inconclusive", "black, male": "different", "hispanic, female": None,
-        "hispanic, male": "inconclusive", "white, female": None, "white, male": "equivalent",
+        "black": "below four fifths", "hispanic": "inconclusive", "white": None, "female": None,
+        "male": "at least four fifths",
+        "black, female": "inconclusive", "black, male": "below four fifths",
+        "hispanic, female": None, "hispanic, male": "inconclusive",
+        "white, female": None, "white, male": "at least four fifths",
     }  # fmt: skip
     assert set(table.filter(reason="share below 2%")["segment"]) == {"hispanic, female"}
     crossed = table.filter(segment="black, male")
@@ -95,11 +96,15 @@ def test_scores_above_the_median(loans: pl.DataFrame) -> None:
         favorable="selected",
     )
     expected = {
-        "black": (0.198, 0.365, "different"), "hispanic": (0.396, 0.731, "inconclusive"),
-        "white": (0.542, 1, None), "female": (0.510, 1, None),
-        "male": (0.497, 0.975, "equivalent"),
-        "black, female": (0.216, 0.375, "different"), "black, male": (0.188, 0.327, "different"),
-        "white, female": (0.574, 1, None), "white, male": (0.535, 0.931, "equivalent"),
+        "black": (0.198, 0.365, "below four fifths"),
+        "hispanic": (0.396, 0.731, "inconclusive"),
+        "white": (0.542, 1, None),
+        "female": (0.510, 1, None),
+        "male": (0.497, 0.975, "at least four fifths"),
+        "black, female": (0.216, 0.375, "below four fifths"),
+        "black, male": (0.188, 0.327, "below four fifths"),
+        "white, female": (0.574, 1, None),
+        "white, male": (0.535, 0.931, "at least four fifths"),
     }  # fmt: skip
     for segment, (rate, ratio, verdict) in expected.items():
         found = row(table, segment, ("value", "ratio"))
