@@ -186,7 +186,7 @@ def test_a_segment_is_named_by_its_value_or_its_name(
         ({"sex": ("m",)}, r"^`reference` must give 'sex' .*; found \('m',\)$"),
         (
             "m",
-            ("^`reference` must be 'rest', 'overall', 'best' or map attributes to"),
+            ("^`reference` must be 'rest', 'overall' or map attributes to"),
         ),
     ],
 )
@@ -229,7 +229,7 @@ def test_command_line_names_segments(
         (["--reference", "sex=x"], "--reference must name a segment by 'sex'"),
         (
             ["--reference", "male"],
-            "--reference must be 'rest', 'overall', 'best' or map",
+            "--reference must be 'rest', 'overall' or map",
         ),
         (
             [*named, "--reference", "rest"],

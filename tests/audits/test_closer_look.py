@@ -171,7 +171,6 @@ def test_scores_are_told_apart(people: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"bins": 1_000}, "scores were counted in bins"),
         ({"min_cell": 5}, "numbers of few rows could be computed from segments that overlap"),
         ({"level": wroc.Looks(9_000)}, "its limits would hold at one look only"),
     ],

@@ -91,21 +91,6 @@ def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
         assert_frame_equal(found, alone.select(names), rel_tol=1e-9, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"design": wroc.Survey(strata="h"), "method": "wald"},
-            "`method` must be one of 'score', .*; found 'wald'",
-        ),
-        ({"design": "c", "bins": 64}, "`design` must be None with `bins`, .*; found clusters"),
-    ],
-)
-def test_wrong_options(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        wroc.audit(survey, "y", "s", attributes="g", **options)
-
-
 def test_the_design_is_saved(survey: pl.DataFrame) -> None:
     share = pl.lit(0.5).alias("share")
     design = wroc.Survey("c", strata="h", fpc=share, lonely="adjust")
