@@ -442,7 +442,11 @@ def _expressions() -> dict[str, str]:
     for name, further in arguments.items():
         for weighing, weight in WEIGHTS.items():
             inside = ", ".join(filter(None, ('"y", "s"', further, weight)))
-            more[f"{name} {weighing}"] = f"wroc.{name}({inside})"
+            call = f"wroc.{name}({inside})"
+            if name in ("equal_error_rate", "roc_hull_auc", "h_measure"):
+                given = ", ".join(filter(None, (f'"y", "s", "{name}"', weight)))
+                call = f'wroc.curve_metrics({given}).struct.field("{name}")'
+            more[f"{name} {weighing}"] = call
     for name, expression in more.items():
         # The losses are refused for NaN scores; null ones are missing.
         function, what = name.split(" ", 1)

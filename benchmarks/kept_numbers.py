@@ -43,6 +43,7 @@ from pathlib import Path
 
 import polars as pl
 from kept_calls import CALL, CALLS, DECISIONS, EAGER, GONE_ROWS, Decision, tables_of
+from kept_names import translate
 
 import polars_wroc as wroc
 
@@ -168,6 +169,7 @@ def check_call(name: str, folder: Path, kinds: list[bool]) -> list[Result]:
 
 def compared(expected: pl.DataFrame, found: pl.DataFrame, result: Result) -> Result:
     """Add the differences of two tables to a result."""
+    expected = translate(expected, result.name)
     expected, found = _without_gone_rows(expected, found, result)
     if expected.height != found.height:
         number = abs(expected.height - found.height)

@@ -1,0 +1,68 @@
+"""Names that changed since tables were kept: columns, metrics and verdicts."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import polars as pl
+
+_COMPARE = {
+    "model_a": "model",
+    "model_b": "reference",
+    "auc_a": "value",
+    "auc_b": "reference_value",
+    "difference": "gap",
+    "difference_se": "gap_se",
+    "difference_low": "gap_low",
+    "difference_high": "gap_high",
+}
+_ENDS = ("", "_low", "_high")
+_ERROR = "mean_calibration_error"
+# By patterns of calls.
+_COLUMNS: dict[str, dict[str, str]] = {
+    "compare *": _COMPARE,
+    "calibration_curve *": {f"difference{end}": f"{_ERROR}{end}" for end in _ENDS},
+    "calibration_test *": {f"miscalibration{end}": f"{_ERROR}{end}" for end in _ENDS},
+    "brier_score *": {"brier_score.brier_score": "brier_score"},
+    "*": {f"calibration_in_the_large{end}": f"{_ERROR}{end}" for end in _ENDS},
+}
+# The parts of the Brier score are columns of `calibration_summary`; z is gap / gap_se.
+_MOVED: dict[str, list[str]] = {
+    "brier_score *": [
+        f"brier_score.{part}"
+        for part in (
+            "reliability",
+            "resolution",
+            "uncertainty",
+            "miscalibration",
+            "discrimination",
+        )
+    ],
+    "compare *": ["z"],
+}
+_WORDS: dict[str, dict[str, str]] = {
+    "verdict": {"alike": "equivalent", "too little data": "inconclusive"},
+    "metric": {"calibration_in_the_large": _ERROR},
+    "measure": {"calibration_in_the_large": _ERROR},
+}
+_IMPACT = {"different": "below four fifths", "equivalent": "at least four fifths"}
+
+
+def translate(kept: pl.DataFrame, call: str) -> pl.DataFrame:
+    """Return a table that was kept with the names of now."""
+    for pattern, columns in _COLUMNS.items():
+        if fnmatchcase(call, pattern):
+            kept = kept.rename(columns, strict=False)
+    for pattern, names in _MOVED.items():
+        if fnmatchcase(call, pattern):
+            kept = kept.drop(names, strict=False)
+    for column, words in _WORDS.items():
+        if column in kept.columns and kept.schema[column] == pl.String:
+            kept = kept.with_columns(pl.col(column).replace(words))
+    if {"metric", "verdict"} <= set(kept.columns):
+        is_ratio = pl.col("metric") == "impact_ratio"
+        verdict = pl.col("verdict")
+        kept = kept.with_columns(
+            pl.when(is_ratio).then(verdict.replace(_IMPACT)).otherwise(verdict)
+        )
+    return kept
