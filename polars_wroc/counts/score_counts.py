@@ -277,12 +277,12 @@ def score_counts(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; or a frame of another engine that `Narwhals
-        <https://narwhals-dev.github.io/narwhals>`_ supports: a relation of DuckDB, a table of Ibis
-        (and so BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a table of
-        PyArrow. That engine adds up its rows itself, in one query per score, and only the sums are
-        transferred. Or a list of frames that are parts of one; workers of a client of `Config`
-        count LazyFrames.
+        DataFrame or LazyFrame; or a frame of another engine that
+        `Narwhals <https://narwhals-dev.github.io/narwhals>`_ supports: a relation of DuckDB, a
+        table of Ibis (and so BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a
+        table of PyArrow. That engine adds up its rows itself, in one query per score, and only the
+        sums are transferred. Or a list of frames that are parts of one; workers of a client of
+        `Config` count LazyFrames.
     label, score, weight, by, pos_label
         As for `summary`; only names of columns if the frame is not a Polars frame. With
         ``label=None`` all rows count as negative.
@@ -294,7 +294,7 @@ def score_counts(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        Of the same kind as the frame; a DataFrame if that is not a Polars frame. One row per group
+        The same kind of frame as the argument, or a DataFrame for other engines. One row per group
         (and model) and distinct score or bin, sorted by the ``by`` columns, then by descending
         score; missing rows of a group come last, with a null score. Scores keep their type, or get
         the common one of several. Counts are Int64, sums Float64. Without a label the last column
