@@ -21,43 +21,35 @@ MEMORY, CLUSTER_ADDRESS = "POLARS_WROC_MEMORY", "POLARS_WROC_DASK"
 
 
 class Config(ContextDecorator):
-    """Choose the memory that tables may take, and a cluster.
+    """Memory that tables may take, and a cluster, for the calls inside a ``with`` block.
+
+    Use it for more rows than fit into memory. `summary` and `audit` are then computed in ranges of
+    scores, one after another, with the same results up to rounding; other functions take the memory
+    that they need.
 
     Parameters
     ----------
     memory
-        How much memory the exact `summary` or `audit` of a LazyFrame may take, such as ``"4GB"``
-        or ``"500MB"``; ``"60%"`` of what the process may use; or ``"none"``, as much as it takes.
-        What would take more is computed in ranges of scores, one after another, which each read
-        the rows again. So that is also what each range takes, besides some 0.3 GB for Python and
-        its libraries.
+        Memory for the exact `summary` or `audit` of a LazyFrame, and for each of its ranges:
+        ``"4GB"``, ``"500MB"``, ``"60%"`` of what the process may use, or ``"none"`` for no limit.
+        Python and its libraries take about 0.3 GB more.
     client
         A `distributed.Client`, whose workers read the tables of a list, or the ranges of scores, in
-        a task each; without ``memory`` these take 2 GB.
+        a task each. Without ``memory`` each takes 2 GB.
 
     Raises
     ------
     TypeError, ValueError
-        For what is no amount of memory, and for another client.
+        For anything that is not an amount of memory, and for another client.
 
     Notes
     -----
-    The choices hold within the block, for calls in its thread or asynchronous task; other threads
-    have their own. None keeps what an enclosing block says. Outside of any block the environment
-    variables ``POLARS_WROC_MEMORY`` and ``POLARS_WROC_DASK``, the address of a scheduler, choose.
-    Without them there is no cluster, and the memory is ``"60%"`` for `audit` and the command line,
-    ``"none"`` for `summary`. What a process may use is the limit of its container, and without one
-    all memory of the machine.
-
-    What `summary` and `audit` compute in ranges are the same numbers but for rounding; calibration
-    slopes beyond 28 are null. Other functions take the memory that they need. The first pass counts
-    the rows in bins of scores, whose counts say where ranges begin and what weighs above and below
-    each. Rows with few distinct scores need no other. A task is given a range and the tables that
-    have scores in it, and returns sums. If a worker dies, its task runs again on another. The rows
-    that all tasks found are compared with those that were counted, and a source that has changed
-    raises. A DataFrame, which is in memory already, is never divided; nor are rows with a
-    ``design``, recorded decisions or ``bins``. The plan of a `summary` that may be divided counts
-    the rows once it is collected.
+    The choices hold for calls in the thread or asynchronous task of the block; None keeps the
+    choice of an enclosing block. Outside any block the environment variables ``POLARS_WROC_MEMORY``
+    and ``POLARS_WROC_DASK`` (the address of a scheduler) apply. The default is no cluster, and
+    ``"60%"`` for `audit` and the command line but ``"none"`` for `summary`. A DataFrame is never
+    divided, nor are rows with a ``design``, recorded decisions or ``bins``. Calibration slopes
+    beyond 28 are null. How ranges are made: [formulas](../explanation/formulas.md#config).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A level at which limits hold at all looks at growing data."""
+"""Confidence levels for repeated looks at growing data."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from typing import Any, Literal, TypeAlias
 
 @dataclass(frozen=True)
 class Looks:
-    """A confidence level at which limits hold at all looks at growing data.
+    """Confidence level for repeated looks at growing data.
 
-    Valid for data that only grow from a fixed start, such as `merge_counts` of all days so far; not
-    for the last month, nor for counts that start anew after an alarm. Passed as the ``level`` of
-    the functions that have one, it makes limits that all contain the true value at all looks
-    together with the probability ``level``, however many there are and whenever you stop, and
-    p-values that fall below ``1 - level`` at any look with at most that probability.
+    Pass it as the ``level`` of a function. Limits then contain the true value at all looks together
+    with the probability ``level``, however often you look and whenever you stop, and p-values fall
+    below ``1 - level`` at any look with at most that probability. It holds for data that only grow
+    from a fixed start, for example `merge_counts` of all days so far; not for the last month, nor
+    for counts that restart after an alarm.
 
     Parameters
     ----------
     planned
-        The number of rows, above 0, at which limits are to be tightest: a third to the whole of
-        what you expect. Choose it before the first look, and use the same at each look.
+        The number of rows, above 0, at which limits are tightest: a third to the whole of what you
+        expect. Choose it before the first look and use the same at each look.
     level
         The confidence level of all looks together, from 0.001 to 0.9999.
     seen
-        The rows used of the whole table, whatever their group or class; with `frequency` weights
-        the sum of the weights. They are counted from a DataFrame, from counts and by `audit`. For a
-        LazyFrame give their number, or ``"count"``, which runs its plan once to count them; in
-        expressions the number.
+        Rows used of the whole table, or the sum of `frequency` weights. Counted by default for a
+        DataFrame, counts and `audit`; for a LazyFrame give the number, or ``"count"`` to run its
+        plan once; in expressions, the number.
 
     Raises
     ------
@@ -38,27 +37,16 @@ class Looks:
 
     Notes
     -----
-    Normal quantiles are replaced by those of an asymptotic confidence sequence [1]_, from a mixture
-    of normal laws [2]_: with ``t = seen / planned``, ``a = 1 - level`` and ``x = t * r``, where
-    ``r = -2 * log(a) + log(1 - 2 * log(a))``,
-
-        ``c = sqrt((1 + 1 / x) * log((1 + x) / a**2))``
-
-    At 95 % it is 3.04 where 1.96 stands else, 3.86 at a tenth of the planned rows and 3.24 at ten
-    times as many. A p-value is the smallest ``a``, for this ``r``, whose limits exclude 0. Limits
-    of several groups at once share ``a`` among all pairs. One-sided tests use ``2 * a``.
-
-    With a level of this kind, rates are compared by their intervals and never by an exact test;
-    limits that rest on a variance alone, as by DeLong's method, are null with fewer than 100 rows
-    of a class, those of means with fewer than 100 rows; and there is no p-value of all groups at
-    once, of permutations, or by a bootstrap.
+    Normal quantiles are replaced by an asymptotic confidence sequence [1]_: at 95 %, 3.04 instead
+    of 1.96 at the planned rows, 3.86 at a tenth and 3.24 at ten times as many. Limits that use a
+    variance alone are null with fewer than 100 rows of a class, limits of means with fewer than 100
+    rows. There are no exact tests, permutation tests, bootstrap p-values or tests of all groups at
+    once. Formulas: [formulas](../explanation/formulas.md#looks).
 
     References
     ----------
     .. [1] I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy and A. Ramdas (2024). Time-uniform
        central limit theory and asymptotic confidence sequences. Annals of Statistics 52, 2613-2640.
-    .. [2] H. Robbins (1970). Statistical methods related to the law of the iterated logarithm.
-       Annals of Mathematical Statistics 41, 1397-1409.
 
     Examples
     --------

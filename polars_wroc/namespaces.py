@@ -186,8 +186,8 @@ class Counts:
     """Counts by score, with the functions that can be computed from them as methods.
 
     Each method is the function of the same name for counts instead of rows. It takes the same
-    options except for columns; ``by`` names some or all group columns of the counts. The tables
-    are DataFrames or LazyFrames like the counts.
+    options except for columns; ``by`` names some or all group columns of the counts. The tables are
+    DataFrames or LazyFrames like the counts.
     """
 
     def __init__(self, state: CountTable, *, eager: bool) -> None:
@@ -217,7 +217,10 @@ class Counts:
 
 @hint_keywords
 def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
-    """Compute curves, metrics and audits from counts by score instead of rows.
+    """Tables, curves and audits from counts by score instead of rows.
+
+    Use it for data in a database, in parts, or too large for memory: count with `score_counts`, add
+    up with `merge_counts`, compute here.
 
     Parameters
     ----------
@@ -227,46 +230,38 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     Returns
     -------
     Counts
-        Methods with the names, options and result columns of the functions for rows: ``summary``,
-        ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and the others that need no
-        single row. They take no label, score or weight columns. ``by`` names group columns of the
-        counts, or is a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or a
-        mean would be taken over the rows of the counts. Models are in alphabetical order. Counts by
-        score give the same results as the rows. From bins the points of curves are exact but few,
-        and rows in one bin are ties: ``summary``, ``roc_curve``, ``roc_point`` and ``audit`` give
-        bounds of the exact value, which hold but for rounding. Confidence intervals of AUC gaps
-        are widened by the possible error of the bins, and a gap is tested only where its sign is
-        certain. Other tables are those of the binned scores; calibration needs counts by score.
-        ``score_distribution`` has a histogram for each class.
-        ``impact_ratios`` needs a ``threshold``; ``"median"`` needs counts by score. From counts of
-        rows without a label only ``impact_ratios`` and the shifts of ``trend`` can be computed.
+        Methods with the names, options and columns of the functions for rows: ``summary``,
+        ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and others that need no
+        single row. They take no label, score or weight. ``by`` names group columns of the counts,
+        or row-wise expressions of them, for example ``pl.col("age") // 10``. Models are in
+        alphabetical order.
+
+        From counts by score, results equal those from the rows. From bins, rows in a bin are ties:
+        curves have exact but fewer points; ``summary``, ``roc_curve``, ``roc_point`` and ``audit``
+        give bounds of the exact value; intervals of AUC gaps are widened by the possible error, and
+        a gap is tested only if its sign is certain. Calibration, and ``threshold="median"``, need
+        counts by score. Counts without a label have only ``impact_ratios`` and the shifts of
+        ``trend``.
 
     Raises
     ------
     TypeError, ValueError
         For something that is not a table of counts.
     polars.exceptions.InvalidOperationError
-        For counts that are impossible, at once for a DataFrame and at collect for a LazyFrame: see
-        the notes. The methods raise it for counts without the labels that they need.
+        For impossible counts, at once for a DataFrame and at collect for a LazyFrame; and from
+        methods for counts without the labels that they need.
 
     Notes
     -----
-    The whole table is always checked, and a message names the first row that breaks a rule. Counts
-    are whole numbers that add up to at most 2**53; a class has weight exactly where it has rows.
-    The sums of weights, of their squares and of their cubes bound each other, as sums over n
-    positive weights do: ``w**2 / n <= w2 <= w**2`` and ``w2**2 / w <= w3 <= w2**1.5``, but for the
-    rounding of n terms. The lowest and the highest score of a row are in the same one of
-    the ``bins``, and a group has each score or bin once. Changes that give possible counts of other
-    rows cannot be detected: a row moved to another group or score, a row left out, or other
-    weights.
+    The whole table is checked: counts are whole numbers, a class has weight exactly where it has
+    rows, sums of weights, squares and cubes fit each other, and no score or bin occurs twice.
+    Rules: [formulas](../explanation/formulas.md#from_counts).
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {"g": ["a", "a", "b", "b"], "y": [1, 0, 1, 0], "s": [0.9, 0.7, 0.7, 0.1]}
-    ... )
+    >>> df = pl.DataFrame({"g": list("aabb"), "y": [1, 0, 1, 0], "s": [0.9, 0.7, 0.7, 0.1]})
     >>> counts = wroc.from_counts(wroc.score_counts(df, "y", "s", by="g"))
     >>> counts.summary(by="g").select("g", "n", "auc")
     shape: (2, 3)
@@ -278,15 +273,8 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     │ a   ┆ 2   ┆ 1.0 │
     │ b   ┆ 2   ┆ 1.0 │
     └─────┴─────┴─────┘
-    >>> counts.summary().select("n", "auc")
-    shape: (1, 2)
-    ┌─────┬───────┐
-    │ n   ┆ auc   │
-    │ --- ┆ ---   │
-    │ i64 ┆ f64   │
-    ╞═════╪═══════╡
-    │ 4   ┆ 0.875 │
-    └─────┴───────┘
+    >>> counts.summary()["auc"].item()
+    0.875
     """
     state = read_count_table("counts", counts)
     return Counts(state, eager=isinstance(counts, pl.DataFrame))

@@ -198,108 +198,91 @@ def audit(
     unknown: Unknown = "exclude",
     text: Text | None = None,
 ) -> Audit:
-    """Measure scores and decisions in each segment of each attribute, and test the gaps.
+    """Audit of scores and decisions: metrics of every segment, tested gaps and a verdict in words.
 
-    Without a label decisions are audited alone, those that were ``selected`` or those at a
-    ``threshold`` of the score: selection rates with their gaps and impact ratios, demographic
-    parity, and of a score its mean and its distribution in each segment.
+    Use it for a complete fairness audit of several attributes, with a report. Read `Audit.verdict`
+    and `Audit.findings` first; every row of ``table`` has a ``verdict`` and a ``sentence``. Without
+    a label, decisions are audited alone: selection rates, impact ratios, demographic parity and the
+    distribution of a score.
+
+    The result shows:
+
+    - ``verdict``: the findings in a few sentences;
+    - ``findings``: comparisons with a verdict, the most serious first;
+    - ``table``: one row per attribute, segment, score and metric;
+    - ``chart()``, ``save("report.html")``, ``to_json()``: what to hand on.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame, or a list of such that are parts of one; a lazy one is collected.
-        More rows than fit into 60% of the memory are computed in ranges of scores: see `Config`.
+        DataFrame or LazyFrame, or a list of frames that are parts of one; a lazy one is collected.
+        More rows than fit into 60 % of the memory are computed in ranges of scores: see `Config`.
     label, score, weight, pos_label, level
-        As for `summary`. Without a label the score may be None too, if decisions are ``selected``.
-    attributes
-        The attributes: one or several columns or expressions. Each is audited separately; null
-        is a segment of its own.
+        As for `summary`. Without a label the score may be None too, if there are ``selected``
+        decisions.
+    attributes, intersections
+        As for `group_gaps`. A null value is a segment of its own.
+    adjust
+        How p-values are adjusted for all tests: ``"holm"`` or ``"none"``.
     threshold
-        Threshold at which decisions are measured: rows with at least this score are predicted
-        positive. ``"median"`` or a rule, such as ``wroc.rules.max_fpr(0.1)``, chooses one for each
-        score on all rows: see `polars_wroc.rules`. The prevalence of ``least_cost`` affects this
-        choice only, not the metrics at the threshold. Without a label a number, ``"median"`` or
+        Rows with at least this score are selected: a number, ``"median"`` or a rule of
+        `polars_wroc.rules`, which chooses one threshold for each score on all rows. The prevalence
+        of ``least_cost`` affects this choice only. Without a label: a number, ``"median"`` or
         `rules.max_selection_rate`.
     selected
-        Instead of a threshold: a Boolean column or expression, the decision that was
-        recorded. Rates are then those of these decisions, and their ``threshold`` is null; AUCs and
-        curves come from the score. Rows where it is null are missing.
-    intersections
-        True: also audit the segments of all attributes crossed, as one more attribute;
-        ``"only"``: these alone.
-    reference, adjust
-        What each segment of an attribute is compared with, and how p-values are adjusted: see
-        `group_gaps`. A mapping such as ``{"sex": "m", "age": 30}`` gives the reference segment of
-        an attribute, crossed ones too, by its value or by its name in the result; attributes that
-        are not in it use ``"rest"``.
-    min_rows
-        A segment with fewer rows in a class is measured and marked as ``small``. An estimate
-        based on fewer rows is not tested, and not compared in the fairness metrics: rows of each
-        class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a ppv, the
-        others for an npv, all rows for a selection rate.
-    margin
-        Gaps within this do not matter to the verdicts: see `group_gaps`.
+        Instead of a threshold: a Boolean column or expression with the recorded decisions. AUCs and
+        curves come from the score. Null counts as missing.
     favorable
-        Which decision is good for a person, which must be said where there are decisions:
-        ``"selected"``, such as a loan or a job; ``"rejected"``, where being selected is bad, such
-        as a denial or a suspicion; ``"neither"``, such as a diagnosis. It says who is worse off:
-        where being selected is good, by a lower selection rate or tpr; where being rejected is, by
-        a higher selection rate or fpr, if the gap is significant and at least the ``margin``, or by
-        an impact ratio below four fifths. Precision, AUC and calibration name nobody. Impact
-        ratios are of the good decision; where neither is good there are none.
+        Which decision is good for a person; required where there are decisions. ``"selected"``: a
+        loan or a job. ``"rejected"``: being selected is bad, for example a denial or a suspicion.
+        ``"neither"``: for example a diagnosis, without impact ratios.
+    reference
+        What segments are compared with: ``"rest"`` or ``"overall"``. A mapping, for example
+        ``{"sex": "m", "age": 30}``, names reference segments, also of crossed attributes; others
+        use ``"rest"``.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. AUCs have the intervals of
-        `summary`; rates, gaps and fairness metrics those of `threshold_metrics`, `group_gaps` and
-        `fairness`, with their tests. Intervals of the calibration
-        in the large are linearised too; calibration slopes have none.
-    unknown
-        Which categories are unknown: see `impact_ratios`. Values that are listed are those of the
-        segment without a value.
-    text
-        Title and note of reports, and the words of sentences for classes and decisions: see `Text`.
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Calibration slopes are then not
+        tested.
+    margin
+        Largest gap that does not matter to a verdict: see `group_gaps`.
+    min_rows
+        Fewest rows, or rows of each class for an AUC, for a test. Smaller segments are measured and
+        marked as ``small``, but left out of fairness metrics.
     min_cell
-        For results that are published: segments with fewer rows of a class or of a decision are
-        left out of all tables, and so are others from which their numbers could be computed with
-        the totals, and comparisons with them. Where that is only the segment of those without a
-        value of an attribute, no other is left out with it: its rows are left out of the totals and
-        of all else, as if they were not there. Rows without a label, score, weight or decision are
-        in no class or decision: of these only the number in all is kept. Two audits of the same
-        rows, or other tables, may still give them away.
+        For published results: leave out segments with fewer rows of a class or a decision, others
+        from which they could be computed, and comparisons with them. If only the segment of missing
+        values is that small, its rows are left out of the totals too. Not with ``intersections``.
+        Two audits of the same rows may still reveal them.
+    unknown
+        Categories that are unknown: see `impact_ratios`.
+    text
+        Title and note of reports, and words for classes and decisions: see `Text`.
 
     Returns
     -------
     Audit
-        The result tables, with the methods ``chart``, ``save`` and ``to_json``.
+        The tables, with the methods ``chart``, ``save``, ``metrics`` and ``to_json``.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; without a label also for what needs one; if there is no row to audit, or
-        nothing to show with ``min_cell``; and if two segments would have the same name: ``"a, b"``
-        crossed with ``"c"`` and ``"a"`` with ``"b, c"``, or null and ``"(missing)"``.
+        As for `summary`; also for a missing label or option that the arguments need, if no row or
+        nothing is left to show, or if two segments would have the same name.
 
     Notes
     -----
-    Calibration slopes are fitted as by `calibration_summary`. An audit in ranges of scores fits all
-    of them to bins of the logit, and slopes beyond 28 are null.
+    "Different" and "worse" come from ``p_adjusted`` alone, "equivalent" from one-sided tests. All
+    gaps of AUCs and rates and all tests of calibration are adjusted together, each comparison once.
+    Impact ratios are not counted: their limits hold for all categories of an attribute at once.
 
-    Whether a score is calibrated is tested once, for all rows: its mean error against 0, with the
-    standard error that the mean has if each score is the probability of its row, and its slope
-    against 1. A segment is different only from its reference: in its mean error, of which the
-    reference is that of all its rows, or in its slope, of which the reference is the mean of the
-    slopes of its segments, weighted by their information. Slopes are tested by the larger of the
-    model's and the robust standard error of each segment, as in `calibration_summary`, and by the
-    design of a survey not at all; mean errors by those of the rows or, if larger, by those at the
-    rates that are expected if segment and reference are off alike, by the design of a survey by its
-    variance and Student's t. Five rows of each class must be expected. The verdicts are those of
-    gaps. A slope is equivalent if it is shown to be between 0.8 and 1.25 times the other for a
-    ``margin`` of 0.05: no probability then differs by more than that, if they agree at a half.
+    A segment is worse off where being selected is good and its selection rate or tpr is lower, or
+    where being selected is bad and its selection rate or fpr is higher, if the gap is significant
+    and at least the ``margin``; or if its impact ratio is below four fifths. Precision, AUC and
+    calibration name nobody.
 
-    P-values are adjusted for all gaps of AUCs and rates and all tests of calibration together, each
-    comparison once: of two segments, each the rest of the other, one test counts. "Different" and
-    "worse" come from this ``p_adjusted`` only, and "equivalent" from one-sided tests for as many
-    comparisons. Impact ratios are not counted: they are judged by limits that hold for all
-    categories of an attribute at once, and their ``p_adjusted`` is for themselves.
+    A score is tested for calibration once, on all rows; a segment is different only from its
+    reference, in its mean error or its slope. Formulas:
+    [formulas](../explanation/formulas.md#audit).
 
     Examples
     --------

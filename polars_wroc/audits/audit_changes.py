@@ -269,60 +269,59 @@ def audit_changes(
     different_rows: bool = False,
     different_settings: bool = False,
 ) -> pl.DataFrame:
-    """Compare two audits of different rows: AUCs, rates and gaps of each segment.
+    """Changes between two audits of different rows: AUCs, rates and gaps of each segment.
+
+    Use it to compare this quarter's audit with the last. The rows of both must be independent; for
+    two scores on the same rows use `release_check`, whose paired tests are far more powerful.
+
+    The main columns are:
+
+    - ``attribute, segment, model, metric``: what the row describes;
+    - ``measure``: ``"value"``, ``"gap"`` to the reference or, for an impact ratio, ``"ratio"``;
+    - ``before, after``: the measure in both audits;
+    - ``change, change_low, change_high``: after minus before, with limits;
+    - ``verdict``: what became of a gap or ratio; null for a value.
 
     Parameters
     ----------
     before, after
-        Each an `Audit`, the path of its JSON, or the JSON as a dictionary. Both must have the same
-        level, or `Looks` at as many planned rows, and either one score, under any name, or several.
+        Each an `Audit`, the path of its JSON, or the JSON as a dictionary. Both need the same
+        level, or `Looks` at as many planned rows, and both must have one score, under any name, or
+        both several.
     adjust
-        How p-values are adjusted for the number of changes that are tested: see `group_gaps`.
+        Adjustment of p-values for the number of changes: see `group_gaps`.
     different_rows
         Set this if the audits are of different rows although all their segments have the same
         numbers of rows and positives and the same weights.
     different_settings
         Set this to compare audits with another label, weight, threshold, favorable decision,
-        reference, margin and the like, whose numbers mean different things.
+        reference or margin, whose numbers mean different things.
 
     Returns
     -------
     pl.DataFrame
         A row per attribute, segment, model, metric and measure, in the order of ``after``, then
-        what only ``before`` has: ``attribute, segment, model`` (String); ``metric`` (String: ``auc,
-        selection_rate, tpr, fpr, ppv, npv, impact_ratio``); ``measure`` (String: ``"value"``, or
-        ``"gap"`` to the reference of its audit; of an impact ratio ``"ratio"``); ``before, after``
-        (Float64); ``change`` (Float64: after less before, null where either is null);
-        ``change_low, change_high`` (Float64: confidence limits, from those of both audits);
-        ``growth`` (Float64: how much the size of a gap grew, or the distance of a ratio from 1);
-        ``p_value, p_adjusted`` (Float64: that nothing changed); ``verdict`` (String: what became of
-        a gap or a ratio, see below; null for a value).
+        what only ``before`` has. Names are String, numbers Float64; a change is null if either
+        value is. Also ``growth``, how much the size of a gap grew, or the distance of a ratio from
+        1; and ``p_value, p_adjusted``, that nothing changed.
 
-        If the change of a gap is significant, ``verdict`` is ``"new"`` if the gap is different
-        only after and has grown, ``"gone"`` if it was different only before and has shrunk, else
-        ``"reversed"`` if its sign changed, ``"grown"`` or ``"shrunk"``. If the change is not
-        significant, ``"now shown"`` is a gap that is different only after, and ``"no longer
-        shown"`` one that was different only before: neither says that the gap changed. All changes
-        are adjusted for together, those of values too, but for impact ratios, which are adjusted
-        for themselves.
+        If the change is significant, ``verdict`` is ``"new"`` (different only after, and grown),
+        ``"gone"`` (different only before, and shrunk), ``"reversed"`` (of the opposite sign),
+        ``"grown"`` or ``"shrunk"``. If it is not, ``"now shown"`` is different only after and ``"no
+        longer shown"`` only before: neither says that anything changed.
 
     Raises
     ------
     TypeError, ValueError
-        For something that is not an audit, a version of the JSON that is not read, audits that
-        cannot be compared, or audits of at least 100 rows that seem to be of the same rows: those
-        with the same numbers of rows and positives and the same weights in all segments, unless
+        For something that is not an audit, an unknown version of the JSON, audits that cannot be
+        compared, and audits of at least 100 rows that seem to be of the same rows, unless
         ``different_rows`` is set.
 
     Notes
     -----
-    The rows of both audits must be independent. For two scores on the same rows, such as two
-    releases on one validation set, use `release_check`: its paired tests are far more powerful.
-
-    The limits of a change combine those of both estimates (MOVER [1]_), and the p-value is that of
-    a normal law with the standard error of the limit towards 0: it is below 1 - level exactly
-    where the interval excludes 0. Limits of impact ratios are joint, so that tests of their changes
-    are cautious; each ratio is to the segment with the highest rate in its own audit.
+    Limits combine both intervals [1]_; a p-value is below ``1 - level`` exactly where the interval
+    excludes 0. All changes, including those of values, are adjusted together. Impact ratios are
+    adjusted among themselves, and tested cautiously because their limits are joint.
 
     References
     ----------

@@ -57,15 +57,13 @@ class NewYorkSummary:
     Attributes
     ----------
     table
-        DataFrame with a row per category of each attribute, then of all attributes crossed:
-        ``attribute, segment`` (String; a null ``segment`` are the people in an unknown category);
-        ``n``, how many people were assessed, and ``n_selected``, how many of them were selected or
-        scored above the median (Int64); ``rate`` and ``impact_ratio`` (Float64), the latter null
-        for categories that are unknown or left out; ``share`` (Float64), the part of the people in
-        known categories; ``reason`` (String), why there is no impact ratio.
+        One row per category of each attribute, then of all attributes crossed: ``attribute,
+        segment`` (String; a null segment is the unknown category); ``n, n_selected`` (Int64),
+        people assessed, and selected or scored above the median; ``rate, impact_ratio`` (Float64),
+        the latter null for categories that are unknown or left out; ``share`` (Float64), of the
+        people in known categories; and ``reason`` (String), why there is no impact ratio.
     n, n_missing
-        How many people were assessed, and how many are in no number, since they have no decision
-        or score.
+        People assessed, and people without a decision or score, who are in no other number.
     hints
         Sentences for the auditor about categories that may be unknown.
     source, distribution_date, audit_date, justification, title
@@ -245,40 +243,47 @@ def new_york_summary(
     weight: Frequency | None = None,
     title: str | None = None,
 ) -> NewYorkSummary:
-    """Summary of a bias audit for New York City: rates and impact ratios by sex, race and both.
+    """The summary of a bias audit that New York City's Local Law 144 asks employers to publish.
 
-    Local Law 144 asks employers who use an automated employment decision tool to publish it. The
-    numbers are those of `impact_ratios`.
+    Use it for automated employment decision tools: rates and impact ratios by sex, race and both,
+    as computed by `impact_ratios`. The rule [1]_ sets no limit for ratios and requires an
+    independent auditor: the summary certifies nothing.
+
+    The main columns of its ``table`` are:
+
+    - ``attribute, segment``: the category; a null segment is the unknown category;
+    - ``n, n_selected``: people assessed, and selected or scored above the median;
+    - ``rate, impact_ratio``: their selection rate, and its ratio to the highest;
+    - ``reason``: why there is no impact ratio.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame, one row per person who was assessed; a LazyFrame is collected.
     score
-        Column or expression of the tool's score: who scored above the median of all counts as
-        selected.
+        Column or expression of the tool's score: people above the median of all count as selected.
     attributes
-        Columns or expressions of the categories, such as ``["sex", "race"]``. With two or more,
-        they are crossed as well.
+        Columns or expressions of the categories, for example ``["sex", "race"]``. Two or more are
+        also crossed.
     selected
         Instead of ``score``: a Boolean column or expression, whether the person was selected.
     source
-        Where the data come from, and what they are: a sentence or more, which is published.
+        Where the data come from and what they are, in a sentence or more; this is published.
     distribution_date
-        When use of the tool began, as a date or such as ``"2026-01-15"``.
+        When use of the tool began: a date, or text like ``"2026-01-15"``.
     audit_date
         When the audit was made; today by default.
     unknown
         Which categories are unknown besides null, as in `impact_ratios`: ``["Not stated"]``.
     min_share
-        Categories with a smaller share of the people are left out of the impact ratios; at most
-        0.02, as the rule allows. 0 leaves out none.
+        Categories with a smaller share of the people get no impact ratio; at most 0.02, as the rule
+        allows. 0 leaves out none.
     justification
         Why they are left out; the rule asks the auditor for it.
     weight
-        `frequency` of a column, if a row stands for several people.
+        A `frequency`, if a row stands for several people.
     title
-        Title of the summary, such as the name of the tool.
+        Title of the summary, for example the name of the tool.
 
     Returns
     -------
@@ -288,15 +293,8 @@ def new_york_summary(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        For an empty ``source``, a date that is none, a weight that counts nothing, and as
+        For an empty ``source``, an invalid date, a weight that is not a frequency, and as for
         `impact_ratios`.
-
-    Notes
-    -----
-    The rule [1]_ wants the date of the audit, the source and explanation of the data, the number
-    of people in an unknown category, the number, rate and impact ratio of each category, the
-    auditor's reason for leaving out one, and the distribution date of the tool. It sets no limit
-    for ratios, and wants an independent auditor: the summary certifies nothing.
 
     References
     ----------

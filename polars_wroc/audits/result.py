@@ -55,92 +55,29 @@ _LONGEST = 60
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Audit(AuditTables):
-    """The result of `audit`.
+    """The result of `audit`: its tables, findings and reports.
+
+    Print it for a first look, read ``verdict`` and ``findings``, and ``save`` it as a report.
 
     Attributes
     ----------
     table
-        DataFrame with a row per attribute, segment, score and metric: all rows together first
-        (``attribute`` and ``segment`` are ``"overall"``), then attributes, segments and scores as
-        given.
-
-        * ``attribute, segment, model, metric`` (String): a null ``segment`` is the missing value.
-          The metrics are ``auc`` and the rates ``selection_rate, tpr, fpr, ppv, npv``;
-          ``average_precision`` and ``accuracy``, of which there are values only; ``impact_ratio``;
-          ``mean_calibration_error`` and ``calibration_slope``, of scores from 0 to 1; and the
-          fairness metrics of `fairness`.
-        * ``n`` (Int64): rows that the value rests on: of a rate its denominator, of an AUC or a
-          slope the smaller class.
-        * ``value, value_low, value_high`` (Float64): the number of the segment with its confidence
-          limits. An impact ratio has the rate of the favorable decision, a fairness metric the
-          rate that it compares. Without a label there are ``selection_rate``, ``impact_ratio``,
-          demographic parity and, with a score, ``standardized_mean_difference``.
-        * ``reference`` (String): what the segment is compared with, ``"rest"``, ``"overall"`` or a
-          segment; ``"target"`` in overall rows of calibration, null where nothing is compared.
-        * ``n_reference`` (Int64), ``reference_value`` (Float64): its rows and its number.
-        * ``gap, gap_low, gap_high`` (Float64): ``value - reference_value`` with limits; null for
-          ratios.
-        * ``ratio, ratio_low, ratio_high`` (Float64): ``value / reference_value`` with limits; null
-          for AUCs, calibration and differences. Limits of impact ratios and fairness metrics hold
-          for all pairs of segments together.
-        * ``p_value, p_adjusted`` (Float64): of the comparison, null if it is not tested.
-        * ``detectable`` (Float64): the smallest gap that would be found.
-        * ``verdict`` (String): ``"different"``, ``"equivalent"`` or ``"inconclusive"``, of impact
-          ratios ``"below four fifths"`` or ``"at least four fifths"``; null where
-          nothing is compared.
-        * ``reason`` (String): why there is no verdict or no test, such as ``"the reference"``,
-          ``"undefined"`` or ``"fewer than 30 rows"``; ``"repeats x"`` where two segments are each
-          the other's reference and ``x`` is the one that counts.
-        * ``direction`` (String): ``"worse"`` or ``"better"`` for the segment: fewer or more good
-          decisions, among all or among those who deserve them; else ``"either"``, also of what
-          is different by less than the margin; null without a verdict.
-        * ``rank`` (Int64): place among the findings; null without a verdict, and for a repeat.
-        * ``sentence`` (String): the row in words; null where nothing is compared.
-    segments
-        DataFrame with the rows of each segment: ``attribute, segment, model`` (String); ``n, n_pos,
-        n_neg, n_missing, n_selected`` (Int64); ``w_pos, w_neg``, the weights of the classes,
-        ``threshold, tp, fp, fn, tn`` (Float64). Without decisions what counts them is null, and
-        without a label what counts classes.
-    curves
-        DataFrame with the ROC curve of each segment, thinned to at most 200 points, and
-        ``auc_change``; empty without a label.
-    distributions
-        DataFrame with the distribution of a score in each segment, if there is no label, as
-        `score_distribution` has it; with ``min_cell`` empty.
-    missing
-        DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
-        attribute. A missing attribute is a segment; the other rows are left out. Null for an
-        attribute whose segment of missing values is left out by ``min_cell``, unless there are that
-        many rows of it that are left out of the totals too.
-    findings
-        The rows of ``table`` with a rank, the most serious first.
-    verdict
-        The findings in a few sentences.
-    reading
-        Who is selected, and whether that counts as good for a person: how the verdict is to be
-        read. Empty without decisions.
-    settings
-        The arguments, as attributes.
+        One row per attribute, segment, score and metric, all rows (``"overall"``) first: the
+        columns of `group_gaps`, then ``direction`` (``"worse"``, ``"better"`` or ``"either"``),
+        ``rank`` (place among the findings) and ``sentence``. Metrics: ``auc``, rates,
+        ``impact_ratio``, ``average_precision``, ``accuracy``, those of `fairness`,
+        ``mean_calibration_error`` and ``calibration_slope`` (compared with the ``"target"`` in
+        overall rows). Limits of impact ratios and fairness metrics are joint.
+    segments, curves, distributions, missing
+        Rows, threshold and confusion matrix of each segment; ROC curves of at most 200 points;
+        without a label, the distribution of the score; rows without a label, score, weight or
+        attribute.
+    settings, run
+        The arguments, and how the audit was made, for example ``run.left_out`` for ``min_cell``.
     gates
-        The conditions of the command line's ``--fail-if``, each with ``gate, met, n_judged, where,
-        not_judged`` and a ``sentence``; without conditions empty.
+        Conditions of ``--fail-if``: ``gate, met, n_judged, where, not_judged, sentence``.
     further
-        A function that looks at the rows again when a report, Markdown or JSON is first made, and
-        returns the tables ``calibration, equal_scores, exploration`` with the columns of
-        `calibration_test`, without and with a reference, and of `worst_segments`: for scores that
-        are probabilities the test of each segment, and its outcomes against those of the others,
-        adjusted over all segments of the score; and, with two or more attributes, combinations of
-        up to three values that are significantly worse, where ``named`` marks segments of the
-        audit. Until then the audit keeps the rows in memory; a pickled copy has none. Rows that
-        exceed the memory, bins, repeated looks and ``min_cell`` leave some of the tables empty:
-        ``left_out`` says so.
-    run
-        When and how the audit was made: ``date, command, files, versions``, of which only the
-        command line knows command and files; ``design_df``, the degrees of freedom of a survey;
-        ``auc_error``, how far the AUCs of binned scores may be off; ``left_out``, the segments that
-        are left out by ``min_cell``, each after its attribute; ``left_out_of_totals``, attributes
-        of which only the segment of missing values was to be left out: rows without a value of
-        these are in no table.
+        Function that computes the tables of `calibration_test` and `worst_segments` for reports.
     """
 
     @property
@@ -179,19 +116,11 @@ class Audit(AuditTables):
         return f"<ul>{items}</ul>{rounded._repr_html_()}"
 
     def metrics(self) -> dict[str, float]:
-        """Return the values and gaps as a flat dictionary, such as for a logger of experiments.
+        """Return values and gaps as a flat dictionary, for example for MLflow.
 
-        The keys are metric, attribute and segment, ``auc.race.black``, with several scores after
-        the score, and ``auc.race.black.gap`` for a gap, ``.ratio`` for a ratio; of all rows
-        ``auc``. ``impact_ratio.race.black`` is the ratio, and a fairness metric the difference or
-        ratio that it is named for; the rate behind it ends with ``.value``. In names whatever is
-        not an ASCII letter, a digit, ``_`` or ``-`` becomes ``_``, and 60 characters of it stay.
-        Segments, or scores, that would have the same name get eight digits that follow from their
-        own, whatever the others are. Undefined numbers are left out.
-
-        MLflow takes these keys. Names of Prometheus have no ``.`` and ``-``: make a gauge of each
-        metric of ``table`` instead, whose labels are attribute and segment, which may be any text;
-        or replace both by ``_`` where no two names become the same.
+        Keys are ``auc`` for all rows, ``auc.race.black`` for a segment (after the score, if there
+        are several), and end with ``.gap``, ``.ratio`` or, for the rate behind a ratio, ``.value``.
+        Other characters than ASCII letters, digits, ``_`` and ``-`` become ``_``.
         """
         numbers = dict[str, float]()
         keys = self.table.select("model", "attribute", "segment").rows()
@@ -211,10 +140,8 @@ class Audit(AuditTables):
     def chart(self, attribute: str | None = None) -> Chart | alt.VConcatChart:
         """Draw the ROC curves of an attribute's segments; None draws the overall curve.
 
-        Without a label the rates of decisions are drawn, by None those of all attributes.
-
-        Crossed attributes are drawn by the name that they have in ``segments``. Of more than 50
-        segments those with the most rows are drawn.
+        Without a label, rates of decisions are drawn instead. Crossed attributes go by their name
+        in ``segments``. At most 50 segments are drawn, those with the most rows.
         """
         # Only a chart should cost the import of Altair.
         from polars_wroc.audits.report import figures  # noqa: PLC0415
@@ -231,10 +158,8 @@ class Audit(AuditTables):
     def save(self, path: str | Path) -> None:
         """Write the audit in the format of the path's suffix.
 
-        ``.html`` is one file with tables and charts that opens without a network; ``.md`` is a
-        section of a model card or a comment; ``.json`` is as in `to_json`; ``.xlsx`` has a sheet
-        for each table; ``.parquet`` and ``.csv`` have the ``table``. The file is written whole or
-        not at all.
+        ``.html`` is a report in one file; ``.md`` a section of a model card; ``.json`` as
+        `to_json`; ``.xlsx`` has a sheet for each table; ``.parquet`` and ``.csv`` the ``table``.
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix == outputs.WORKBOOK:
@@ -256,11 +181,10 @@ class Audit(AuditTables):
         outputs.save_text(text, path)
 
     def to_json(self) -> str:
-        """Return all but curves and distributions as JSON: the tables and how they came about.
+        """Return all but curves and distributions as JSON.
 
-        Null is undefined. A threshold that selects no row is ``"inf"``, for which JSON has no
-        number. The schema is `polars_wroc/audits/audit-2.0.schema.json`; later versions 2.x may
-        have more fields.
+        Null is undefined; a threshold that selects no row is ``"inf"``. The schema is
+        `polars_wroc/audits/audit-2.0.schema.json`; later versions 2.x may add fields.
         """
         return outputs.as_json(json_of(self))
 

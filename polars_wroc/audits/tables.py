@@ -39,15 +39,15 @@ class Text:
     title
         What reports are called.
     note
-        What readers of a report should know, such as where the rows come from.
+        What readers of a report should know, for example where the rows come from.
     positive, negative
-        What people of both classes are, as a participle or an adjective: ``"repaid"``,
-        ``"in default"``. By default `positive` is the name of the label where that is a participle,
-        such as ``approved``, and otherwise ``"positive"``, or ``"with status = bad"`` for
-        ``pos_label="bad"``; `negative` is its contrary.
+        What people of both classes are, as a participle or an adjective: ``"repaid"``, ``"in
+        default"``. By default `positive` is the name of the label if that is a participle, for
+        example ``approved``; otherwise ``"positive"``, or ``"with status = bad"`` for
+        ``pos_label="bad"``. `negative` is its contrary.
     selected, rejected
-        What people are by a decision: ``"hired"``, ``"denied"``. By default ``"selected"``, and
-        ``"not"`` before it.
+        What a decision makes of people: ``"hired"``, ``"denied"``. By default ``"selected"`` and
+        ``"not selected"``.
 
     Raises
     ------

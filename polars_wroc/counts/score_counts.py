@@ -45,32 +45,30 @@ if TYPE_CHECKING:
 
 @hint_keywords
 def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT:
-    """Add up counts of parts of the data to the counts of the whole.
+    """Counts of the whole, added up from counts of parts.
 
     Parameters
     ----------
     counts
         A list of results of `score_counts`, all DataFrames or all LazyFrames, with the same groups
-        and models. Where some are by score and some in bins, or in different numbers of
-        bins, the result has the widest bins.
+        and models. If they have scores and bins, or different numbers of bins, the result has the
+        widest bins.
     bins
         Wider bins for the result; None keeps them.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        The result of `score_counts` for all rows at once, but with the models in alphabetical
-        order; sums may differ in the last digits. Scores of several types get the common one:
-        Float64 for Float32 and Float64.
+        The result of `score_counts` for all rows at once, with the models in alphabetical order;
+        sums may differ in the last digits. Scores of several types get the common one.
 
     Raises
     ------
     TypeError, ValueError
-        For something that is not a table of counts, for different groups, and for ``bins`` below
-        16.
+        For something that is not a table of counts, different groups, and ``bins`` below 16.
     polars.exceptions.InvalidOperationError
-        For counts that are impossible, see `from_counts`, and for counts with labels together with
-        counts without. At collect, if these are LazyFrames.
+        For impossible counts (see `from_counts`), and for counts with and without labels together;
+        at collect for LazyFrames.
 
     Examples
     --------
@@ -264,40 +262,43 @@ def score_counts(
     pos_label: object = None,
     bins: int | None = None,
 ) -> pl.DataFrame | pl.LazyFrame:
-    """Count rows and add up their weights by score, in a table that can be merged with others.
+    """Row counts and sums of weights by score, in a table that can be merged with others.
+
+    Use it to reduce many rows to few, also in a database, before `from_counts`.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``);
+    - ``score``, or with ``bins``: ``bins, score_low, score_high``;
+    - ``n_pos, n_neg, n_missing``: numbers of rows;
+    - ``w_pos, w_neg``: sums of the weights of each class;
+    - ``w2_pos, w2_neg, w3_pos, w3_neg``: sums of their squares and cubes.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; or a frame of another engine that
         `Narwhals <https://narwhals-dev.github.io/narwhals>`_ supports: a relation of DuckDB, a
-        table of Ibis (and so of BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a
-        table of PyArrow. That engine groups and adds up its rows itself, in one query for each
-        score column, and only the groups are transferred. Or a list of such frames that are parts
-        of one; the workers of a client of `Config` count LazyFrames.
+        table of Ibis (and so BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a
+        table of PyArrow. That engine adds up its rows itself, in one query per score, and only the
+        sums are transferred. Or a list of frames that are parts of one; workers of a client of
+        `Config` count LazyFrames.
     label, score, weight, by, pos_label
-        As for `summary`; only names of columns if the frame is not a Polars frame. Without a
-        ``label``, if it is None, all rows count as negative.
+        As for `summary`; only names of columns if the frame is not a Polars frame. With
+        ``label=None`` all rows count as negative.
     bins
-        Count bins of scores instead of distinct scores: about this many for probabilities, at
-        least 16, and more for scores that span more powers of two. Bin edges do not depend on the
-        data: each range between two powers of two is cut into equal parts, and from 0.5 to 1
-        ``1 - score`` is cut instead.
+        Count bins of scores instead of distinct scores: about this many for probabilities, at least
+        16, and more for scores that span more powers of two. Edges do not depend on the data, so
+        counts of different parts fit together.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        Of the same kind as the frame; a DataFrame if that is not a Polars frame.
-        One row per group (and model) and distinct score or bin that has a row, sorted by the
-        ``by`` columns, then by descending score; the missing rows of a group come last, with a
-        null score. After the ``by`` columns (and ``model``) comes ``score``, in the type of the
-        score, or with ``bins`` the number of bins used, at least the number given
-        (``bins``, Int64), and the lowest and highest score in the bin
-        (``score_low, score_high``), in that type too. Several scores have one common type.
-        Then come ``n_pos, n_neg, n_missing`` (Int64 numbers of rows) and
-        ``w_pos, w_neg, w2_pos, w2_neg, w3_pos, w3_neg`` (Float64 sums of the weights of each
-        class, of their squares and of their cubes). Without a label there is, last, ``labelled``
-        (Boolean), which is False.
+        The same kind of frame as the argument, or a DataFrame for other engines. One row per group
+        (and model) and distinct score or bin, sorted by the ``by`` columns, then by descending
+        score; missing rows of a group come last, with a null score. Scores keep their type, or get
+        the common one of several. Counts are Int64, sums Float64. Without a label the last column
+        is ``labelled`` (Boolean), False.
 
     Raises
     ------
@@ -306,15 +307,9 @@ def score_counts(
 
     Notes
     -----
-    `merge_counts` adds up tables of counts, in any order and number; `from_counts` computes results
-    from them. From counts by score they are exact; from bins an AUC has bounds. Counts without a
-    label have the impact ratios of a threshold and the shifts of `trend`.
-
-    Thresholds are compared in the type of the counted scores. If one of several scores is Float32
-    and another one Float64, count each in a table of its own, so that both keep their types.
-
-    Other engines group by score even with ``bins``: the bins are made by Polars, so that their
-    edges are the same for all engines. In the older types of pandas NaN is null: both are missing.
+    Thresholds are compared in the type of the counted scores: count a Float32 and a Float64 score
+    in tables of their own. From counts by score all results are exact; from bins an AUC has bounds.
+    In older types of pandas NaN is null: both are missing.
 
     Examples
     --------

@@ -74,7 +74,19 @@ def calibration_curve(
     design: Design | None = None,
     smooth: bool = False,
 ) -> FrameT:
-    """Weighted calibration curve per group: observed rate and mean score, in bins of the score.
+    """Observed rate and mean score in bins of the score, per group.
+
+    Use it to see where scores are too high or too low, or draw it with `calibration_chart`. A
+    positive ``mean_calibration_error`` means that the scores of a bin are too high. If the curves
+    of all groups are equal, the score is called calibrated within groups [1]_.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``), and ``bin`` from 1;
+    - ``score_min, score_max, mean_score``: the scores in the bin;
+    - ``observed_rate`` with limits: the proportion of positives;
+    - ``mean_calibration_error`` with limits: mean score minus observed rate;
+    - ``n, weight``: rows and their weight.
 
     Parameters
     ----------
@@ -86,52 +98,39 @@ def calibration_curve(
         Number of bins for the scores of each group.
     strategy
         ``"uniform"``: bins of equal width, each including its upper end, the first also 0.
-        ``"quantile"``: bins of equal weight, as nearly as ties allow: a score is in bin ``k``
-        when the proportion of the group's weight below it is at least ``(k - 1) / bins`` and
-        less than ``k / bins``.
+        ``"quantile"``: bins of equal weight, as nearly as ties allow.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
+        Confidence level, from 0.001 to 0.9999, or `Looks`.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The limits of the observed rate
-        are then those by design of `threshold_metrics`. Only with ``strategy="uniform"``, since
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Only with ``"uniform"``, since
         other bins move with the sample.
     smooth
-        Whether a smooth curve is added, which needs the extra ``polars-wroc[smooth]``.
+        Add a smooth curve, R's loess; needs the extra ``polars-wroc[smooth]``.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model) and bin that has rows, sorted by the ``by`` columns, then
-        by ``bin`` (Int64, from 1). After it come ``score_min, score_max`` (Float64), the
-        smallest and the largest score in the bin; ``n`` (Int64 rows); and the Float64 columns
-        ``weight``; ``mean_score``; ``observed_rate``, the proportion of positives, with its
-        limits ``observed_rate_low, observed_rate_high``; and ``difference``, the mean score minus
-        the observed rate, with its limits ``difference_low, difference_high``. Rates and means
-        are null where sums of weights overflow or underflow, the weight where it overflows. Missing
-        rows are in no bin. With ``smooth`` also ``smooth_rate`` (Float64), the smooth curve at the
-        mean score of the bin, with its limits ``smooth_rate_low, smooth_rate_high``; null with
-        fewer than eight distinct scores, the limits also with `Looks`.
+        One row per group (and model) and bin that has rows, sorted by the ``by`` columns, then by
+        ``bin``. ``bin`` and ``n`` are Int64, the rest Float64; limits have the suffixes ``_low``
+        and ``_high``. Rates, means and limits are null where sums of weights, or of their squares,
+        overflow or underflow. Missing rows are in no bin.
+
+        ``smooth`` adds ``smooth_rate``, the smooth curve at the mean score of the bin, with
+        ``smooth_rate_low, smooth_rate_high``; null with fewer than eight distinct scores, the
+        limits also with `Looks`.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `summary`; also for an option that does not exist and, once the rows are read, for a
-        score that is not between 0 and 1.
+        As for `summary`; also for an unknown option and, once the rows are read, for a score
+        outside 0 to 1.
 
     Notes
     -----
-    A difference above 0 means that the scores are too high. The limits of the rate are Wilson's,
-    with effective sample sizes where there are weights, and null where the squares of the weights
-    overflow or underflow; those of the difference treat the scores as fixed. If the curves of all
-    groups are equal, the score is called calibrated within groups [1]_.
-
-    The smooth curve is that of `validate`, R's loess of the labels on the scores, whatever the
-    bins. Its limits are for each score by itself: percentiles of 200 resamples of the rows, or of
-    the units of a design.
-
-    Without weights the uniform bins are those of scikit-learn. Its quantiles may lie between two
-    scores, here each is a score: the quantile bins are the same where the number of rows is a
-    multiple of the number of bins.
+    Limits of the rate are Wilson's, with effective sample sizes where there are weights; limits of
+    the error treat the scores as fixed. Limits of the smooth curve are percentiles of 200 bootstrap
+    samples, for each score by itself. Without weights the uniform bins are scikit-learn's, and so
+    are the quantile bins if the number of rows is a multiple of the number of bins.
 
     References
     ----------

@@ -92,7 +92,20 @@ def calibration_summary(
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Calibration of each group: in the large, O:E, intercept, slope and errors over bins.
+    """Calibration of each group: mean error, O:E ratio, slope and intercept, and Brier score.
+
+    Use it to ask whether scores can be read as probabilities. Start with ``mean_calibration_error``
+    and ``calibration_slope``. To find out where scores are off, use `calibration_test`, which needs
+    no bins; to see it, `calibration_curve`.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``);
+    - ``mean_calibration_error``: mean score minus observed rate; positive if scores are too high;
+    - ``oe_ratio``: observed rate divided by mean score; above 1 if scores are too low;
+    - ``calibration_slope``: below 1 if high scores are too high and low ones too low;
+    - ``calibration_intercept``: above 0 if scores are too low;
+    - ``brier_score``: mean squared error, with its parts.
 
     Parameters
     ----------
@@ -101,93 +114,53 @@ def calibration_summary(
     label, score, weight, by, pos_label
         As for `summary`; the score must lie between 0 and 1.
     bins, strategy
-        The bins of both errors: see `calibration_curve`.
+        The bins of the two binned errors: see `calibration_curve`.
     clip
-        Smallest distance of a score from 0 and from 1, from 1e-15 to 0.5, in the regressions:
-        scores that are closer are moved to it. None leaves scores of exactly 0 and 1, whose logit
-        is infinite, out of the regressions, which moves slopes less than any distance does; half
-        the smallest distance of the other scores comes closest.
+        Smallest distance of a score from 0 and 1 in the regressions, from 1e-15 to 0.5: closer
+        scores are moved to it. None leaves scores of exactly 0 and 1 out, whose logit is infinite;
+        this usually moves the slope least.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
+        Confidence level, from 0.001 to 0.9999, or `Looks`.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All limits, and the standard
-        error of the slope, are then by its variances and Student's t.
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns. After them come
-        ``n, n_pos, n_missing, n_extreme, n_impossible`` (Int64 numbers of rows: all without the
-        missing, the positives, the missing, those with a score of exactly 0 or 1, and of these the
-        ones that came out against it: positives with 0 and negatives with 1), and Float64 columns,
-        each name with ``_low`` and ``_high`` for its limits: ``mean_score`` (no limits);
-        ``observed_rate``, the proportion of positives; ``mean_calibration_error``, the mean score
-        minus the observed rate; ``oe_ratio``, the observed rate divided by the mean score;
-        ``calibration_intercept``; ``calibration_slope``, also with its standard error
-        ``calibration_slope_se``; ``expected_calibration_error``, the weighted mean over the bins of
-        the absolute difference between mean score and observed rate [1]_, and
-        ``maximum_calibration_error``, the largest of these differences (no limits); and the
-        ``brier_score`` with its parts (no limits): ``reliability, resolution, uncertainty`` over
-        the distinct scores, ``brier_score = reliability - resolution + uncertainty`` [5]_, and
-        ``miscalibration, discrimination``, which compare the score with its isotonic calibration,
-        ``brier_score = miscalibration - discrimination + uncertainty`` [6]_. With few ties
-        ``reliability`` is mostly noise; read ``miscalibration`` instead. All are null
-        where no row has weight, or where sums of weights overflow or underflow; the ratio also
-        where all scores are 0, and the ratio and its limits where they overflow. Slope and
-        intercept are null where a class has no weight, but for scores of 0 and 1, and where the
-        regression does not converge, as the slope if the score separates the classes; the slope
-        also where all scores are equal. Limits and the standard error are null where the squares of
-        the weights overflow or underflow, and where a design leaves the variance unknown.
+        One row per group (and model), sorted by the ``by`` columns. Numbers are Float64, counts
+        Int64. The four measures above and ``observed_rate`` have limits with the suffixes ``_low``
+        and ``_high``. The other columns have none:
+
+        - ``calibration_slope_se``: standard error of the slope; ``mean_score``;
+        - ``expected_calibration_error, maximum_calibration_error``: weighted mean and largest
+          absolute difference of mean score and observed rate over the bins [1]_;
+        - ``reliability, resolution, uncertainty``: parts of the Brier score over distinct scores,
+          ``reliability - resolution + uncertainty`` [5]_;
+        - ``miscalibration, discrimination``: parts by isotonic regression, ``miscalibration -
+          discrimination + uncertainty`` [6]_. With few ties read ``miscalibration``, since
+          ``reliability`` is then mostly noise;
+        - ``n, n_pos, n_missing``: rows used, positives and missing rows;
+        - ``n_extreme, n_impossible``: rows with a score of exactly 0 or 1, and how many of these
+          the outcome contradicts.
+
+        Everything is null where no row has weight. Slope and intercept are null where a class has
+        no weight or the regression does not converge, for example because the score separates the
+        classes. Limits are null where the variance is unknown.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `calibration_curve`; also for ``clip`` outside its range, and for counts in bins of
-        scores.
+        As for `calibration_curve`; also for ``clip`` outside its range, and for counts in bins.
 
     Notes
     -----
-    The limits of the calibration in the large are those of a mean of independent rows, of the score
-    less 1 in positives: ``sqrt(sum(w**2 * (s - y - d)**2)) / sum(w)`` is the standard error of the
-    mean ``d``. With rows of one class only, they are those of the observed rate. Both errors depend
-    on the bins and are above 0 by chance alone, more so the fewer rows a bin has: to compare groups
-    of different sizes, use ``mean_calibration_error``. Whether the scores are off anywhere, and
-    where, is the better question than how large such an error is: ask `calibration_test`, which
-    needs no bins.
-
-    The slope is that of a weighted logistic regression of the label on the logit of the score.
-    Below 1 the scores are too far apart: high ones are too high and low ones too low. The intercept
-    is that of the regression with the slope held at 1. It is above 0, and the ratio above 1, where
-    the scores are too low [2]_. Each regression takes up to 30 Newton steps, from no slope or from
-    the mean score, and has converged when a step changes the coefficients by less than 1e-8 of one
-    plus their size. Groups of more than 2,000 rows are fitted to points in bins of the logit, 0.1
-    wide, that have the first eight moments of the rows: that changes the numbers by less than
-    1e-12 of their size. Where the slope is beyond 3.5 the bins are 0.0125 wide, and where it is
-    beyond 28 the rows are fitted. Rows with a score of exactly 0 or 1 are left out of both
-    regressions and counted in ``n_extreme``; those in ``n_impossible`` are wrong whatever the slope
-    is.
-
-    The variance of a coefficient is the larger of two. One is that of the model, with the expected
-    squares ``p * (1 - p)`` of the residuals at the fitted probabilities: without weights that of
-    maximum likelihood. The other has the squared residuals themselves (the HC0 sandwich). It also
-    holds where the logistic model does not, but alone is too small in small samples [3]_. Normal
-    quantiles make the limits. A 95% interval of the slope covers 93% or more from 30 rows on, and
-    is wide; with fewer than 10 rows of a class there is often no slope.
-
-    The limits of the ratio ``r`` of observed to expected are the ratios ``R`` with ``(r - R)**2 =
-    z**2 * V(R)``. ``V(R) = a * R - b * R**2``, with the sums ``a`` of ``w**2 * s`` and ``b`` of
-    ``(w * s)**2`` divided by the square of the sum of ``w * s``, is the variance of ``r`` if each
-    probability is ``R`` times the score. Without positives the lower limit is 0, and the upper one
-    above it; if all scores are equal they are Wilson's of the observed rate, divided by the score.
-    Where the residuals ``y - r * s`` vary more than that, as where the scores are much too low, the
-    difference at ``r`` is added to ``V(R)``, and the limits reach at least as far as those on the
-    logarithm, ``r * exp(+-z * sqrt(V) / r)``, where ``V`` is the variance by the residuals.
-
-    By a design the variances are linearised: those of the differences and ratios of totals, and of
-    the coefficients the sandwich with the totals of sampling units [4]_, or if it is larger the
-    variance above; each set of replicate weights is fitted. Limits of the ratio ``r`` are on the
-    logarithm. Where the variance is 0, those of the calibration in the large and of the ratio are
-    those of the observed rate.
+    The binned errors depend on the bins and are above 0 by chance, more so with fewer rows: do not
+    compare groups of different sizes by them. The slope is that of a logistic regression on the
+    logit of the score, the intercept that with the slope held at 1 [2]_. Their variance is the
+    larger of the model's and the sandwich [3]_, with a design that of sampling units [4]_. A 95 %
+    interval of the slope covers 93 % or more from 30 rows on, but is wide; with fewer than 10 rows
+    of a class there is often no slope. Formulas:
+    [formulas](../explanation/formulas.md#calibration_summary).
 
     References
     ----------
@@ -202,17 +175,20 @@ def calibration_summary(
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.4, 0.3, 0.1]})
-    >>> table = wroc.calibration_summary(df, "y", "s")
-    >>> table.select(pl.col("oe_ratio", "calibration_intercept", "calibration_slope").round(4))
-    shape: (1, 3)
-    ┌──────────┬───────────────────────┬───────────────────┐
-    │ oe_ratio ┆ calibration_intercept ┆ calibration_slope │
-    │ ---      ┆ ---                   ┆ ---               │
-    │ f64      ┆ f64                   ┆ f64               │
-    ╞══════════╪═══════════════════════╪═══════════════════╡
-    │ 0.9375   ┆ -0.1992               ┆ 0.5805            │
-    └──────────┴───────────────────────┴───────────────────┘
+    >>> loans = wroc.data.loans()
+    >>> table = wroc.calibration_summary(loans, "approved", "score", by="race")
+    >>> rounded = pl.col("mean_calibration_error", "oe_ratio", "calibration_slope").round(3)
+    >>> table.select("race", rounded)
+    shape: (3, 4)
+    ┌──────────┬────────────────────────┬──────────┬───────────────────┐
+    │ race     ┆ mean_calibration_error ┆ oe_ratio ┆ calibration_slope │
+    │ ---      ┆ ---                    ┆ ---      ┆ ---               │
+    │ str      ┆ f64                    ┆ f64      ┆ f64               │
+    ╞══════════╪════════════════════════╪══════════╪═══════════════════╡
+    │ black    ┆ 0.108                  ┆ 0.862    ┆ 0.649             │
+    │ hispanic ┆ 0.082                  ┆ 0.903    ┆ 1.322             │
+    │ white    ┆ -0.018                 ┆ 1.02     ┆ 0.863             │
+    └──────────┴────────────────────────┴──────────┴───────────────────┘
     """
     plan = _Plan(read_bins(bins, strategy), _read_clip(clip), check_level(level, frame))
     columns = read_columns(

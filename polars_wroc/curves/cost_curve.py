@@ -50,11 +50,19 @@ def cost_curve(
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
-    """Weighted cost curve per group: the cost of each threshold, and where it is optimal.
+    """Cost of each threshold, and for which costs and prevalences it is optimal, per group.
 
-    The normalised cost of a threshold is ``fpr * (1 - q) + fnr * q``, a straight line in ``q``,
-    which combines prevalence and costs (see Notes). The lower envelope of all lines is the cost
-    curve [1]_; a threshold whose line has no part in it is dominated.
+    Use it to see which thresholds are ever worth choosing. The normalised cost of a threshold is
+    ``fpr * (1 - q) + fnr * q``, a straight line in ``q``, which combines prevalence and costs. The
+    lower envelope of the lines is the cost curve [1]_.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``), and ``threshold``, descending from +inf;
+    - ``fpr, fnr``: the cost at ``q = 0`` and at ``q = 1``;
+    - ``dominated``: the line of this threshold has no part in the cost curve;
+    - ``best_from, best_to``: the values of ``q`` between which no other threshold costs less;
+    - with costs, ``expected_cost``: per row, with costs scaled to sum to 1.
 
     Parameters
     ----------
@@ -63,22 +71,18 @@ def cost_curve(
     label, score, weight, by, pos_label
         As for `summary`.
     cost_fn, cost_fp
-        Costs of a false negative and of a false positive, for the expected cost; only their ratio
-        matters. If only one is given, it must be between 0 and 1, and the other is 1 minus it.
+        Costs of a false negative and a false positive; only their ratio matters. If one is given,
+        it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Prevalence in the population that the decision is for, for the expected cost; None takes
-        the weighted prevalence of the data.
+        Prevalence in the population that the decision is for; None takes that of the data.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and distinct score, sorted by the ``by`` columns, then by descending
-        threshold, after an origin row with ``threshold = +inf``. After the ``by`` columns (and
-        ``model``) come ``threshold``; ``fpr, fnr`` (the cost at q = 0 and at q = 1);
-        ``dominated`` (Boolean); ``best_from, best_to``, the values of q between which no other
-        threshold costs less, null for a dominated one; with costs ``expected_cost``, per row and
-        with costs scaled to the sum 1; ``tp, fp, fn, tn``. All but ``dominated`` are Float64.
-        Where a class has no weight, all but ``threshold`` and the last four are null.
+        One row per group and distinct score, after an origin row, sorted by the ``by`` columns,
+        then by descending threshold; last come ``tp, fp, fn, tn``. ``dominated`` is Boolean, the
+        rest Float64. Where a class has no weight, all but ``threshold`` and the cells are null;
+        ``best_from, best_to`` are null for a dominated threshold.
 
     Raises
     ------
@@ -88,8 +92,7 @@ def cost_curve(
     Notes
     -----
     ``q = prevalence * cost_fn / (prevalence * cost_fn + (1 - prevalence) * cost_fp)``. The
-    thresholds that are not dominated are the corners of the hull of the ROC curve, which a
-    Python function inside the query computes.
+    thresholds that are not dominated are the corners of the hull of the ROC curve.
 
     References
     ----------
@@ -196,9 +199,16 @@ def dominated_models(
     pos_label: object = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
-    """Models whose ROC curve is nowhere above the convex hull of another's.
+    """Models whose ROC curve is nowhere above the convex hull of another model's, per group.
 
-    Such a model is never the better one, at any costs of errors and any prevalence [1]_.
+    Use it to drop models: a dominated one is never the better choice, at any costs of errors and
+    any prevalence [1]_. This describes the sample only; `compare` tests differences.
+
+    The columns are:
+
+    - the ``by`` columns, and ``model`` (String);
+    - ``auc, roc_hull_auc`` (Float64): area under the curve, and under its convex hull;
+    - ``dominated`` (Boolean), and ``dominated_by`` (List of String): the models that dominate it.
 
     Parameters
     ----------
@@ -209,27 +219,20 @@ def dominated_models(
     score
         Two or more columns or expressions, one for each model.
     max_pairs
-        Largest number of pairs of models to compare, since time and memory grow with it; 63
+        Raise for more pairs of models than this, since time and memory grow with their number; 63
         models have fewer than 2,000 pairs.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and model, sorted by the ``by`` columns, then in the order of
-        ``score``. After the ``by`` columns come ``model`` (String); ``auc`` and ``roc_hull_auc``
-        (Float64); ``dominated`` (Boolean); ``dominated_by`` (List of String: the models that
-        dominate it, in the same order). Two models with the same hull do not dominate each other.
-        All but the model are null where a class has no weight.
+        One row per group and model, sorted by the ``by`` columns, then in the order of ``score``.
+        Two models with the same hull do not dominate each other. All but the model are null where a
+        class has no weight.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `summary`; also for fewer than two scores or more pairs than ``max_pairs``.
-
-    Notes
-    -----
-    This describes the sample only: `compare` tests differences. A Python function inside the
-    query computes the hulls.
 
     References
     ----------

@@ -69,7 +69,19 @@ def decision_curve(
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Net benefit of selecting the rows with a score of at least each threshold, per group.
+    """Net benefit of selecting the rows above each threshold, with limits, per group.
+
+    Use it to ask whether acting on a probability is worth it: compare ``net_benefit`` with
+    ``net_benefit_all`` and with 0, the benefit of selecting nobody. Draw it with `decision_chart`.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``), and ``threshold``;
+    - ``net_benefit`` with limits: in true positives per row;
+    - ``net_benefit_all``: the net benefit of selecting all rows;
+    - ``standardized_net_benefit`` with limits: divided by the prevalence;
+    - ``interventions_avoided``: net negatives per row that need not be selected, compared with
+      selecting all.
 
     Parameters
     ----------
@@ -82,44 +94,31 @@ def decision_curve(
     prevalence
         Prevalence in the target population, strictly between 0 and 1; None for that of the rows.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
+        Confidence level, from 0.001 to 0.9999, or `Looks`.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits then use its variances
-        and Student's t; those of the shares are as in `threshold_metrics`.
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and threshold, sorted by the ``by`` columns, then by rising
-        threshold. After the ``by`` columns (and ``model``) come Float64 columns: ``threshold``;
-        ``selection_rate``, the proportion of rows selected; ``prevalence``, the proportion of
-        positives; ``net_benefit``, in true positives per row, with its limits ``net_benefit_low,
-        net_benefit_high``; ``net_benefit_all``, that of selecting all rows (that of selecting none
-        is 0); ``standardized_net_benefit``, the net benefit divided by the prevalence, with its
-        limits ``standardized_net_benefit_low, standardized_net_benefit_high``; and
-        ``interventions_avoided``, the net number of negatives per row that need not be selected,
-        compared with selecting all. All but the threshold are null where no row has weight, or
-        where sums of weights overflow or underflow; with ``prevalence`` also where a class has no
-        weight. The standardized net benefit is null without positives, ``interventions_avoided``
-        at a threshold of 0, and limits where squares of the weights overflow or underflow; those
-        of the standardized net benefit also where the rows say nothing about its variance, as
-        where nobody is selected; and where a design leaves the variances unknown.
+        threshold. All numbers are Float64, also ``selection_rate`` and ``prevalence``. They are
+        null where no row has weight, and with ``prevalence`` where a class has none; the
+        standardized net benefit without positives; ``interventions_avoided`` at a threshold of 0;
+        limits where the variance is unknown.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `summary`; also for thresholds that are not numbers from 0 to less than 1, for one
-        inside a bin of scores and, at collect, for a score that is not between 0 and 1.
+        As for `summary`; also for thresholds that are not numbers from 0 to less than 1, a
+        threshold inside a bin of scores and, at collect, a score outside 0 to 1.
 
     Notes
     -----
     At the threshold ``t`` a false positive counts ``t / (1 - t)`` times as much as a true positive
-    [1]_. The limits combine those of the shares of true and of false positives in all rows [3]_,
-    which are those of `threshold_metrics`; with ``prevalence`` those of the tpr and the fpr. By a
-    design the covariance of both is linearised as their variances are. Of the standardized net
-    benefit without ``prevalence`` they are normal or Student's, with its linearised variance.
-    They are those of one curve, not of a difference between curves; tests of decision curves are
-    advised against [2]_.
+    [1]_. Limits combine the intervals of the shares of true and false positives [3]_. They describe
+    one curve, not a difference between curves, which the literature advises against testing [2]_.
+    Formulas: [formulas](../explanation/formulas.md#decision_curve).
 
     References
     ----------

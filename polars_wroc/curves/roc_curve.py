@@ -72,7 +72,13 @@ def pr_curve(
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
-    """Weighted precision-recall curve per group.
+    """Points of the weighted precision-recall curve, per group.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``), and ``threshold``, descending from +inf;
+    - ``recall, precision``: of rows with at least that score;
+    - ``tp, fp, fn, tn``: the weights in the cells.
 
     Parameters
     ----------
@@ -84,10 +90,9 @@ def pr_curve(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and distinct score, sorted by the ``by`` columns, then by descending
-        threshold, after an origin row with ``threshold = +inf``. After the ``by`` columns (and
-        ``model``) come the Float64 columns ``threshold, recall, precision, tp, fp, fn, tn``.
-        Precision is null where nothing is predicted positive, recall where there are no positives.
+        One row per group and distinct score, after an origin row, sorted by the ``by`` columns,
+        then by descending threshold. Numbers are Float64. Precision is null where nothing is
+        selected, recall where there are no positives.
 
     Raises
     ------
@@ -96,8 +101,8 @@ def pr_curve(
 
     Notes
     -----
-    Straight lines between the points would overestimate the area [1]_: `average_precision`
-    joins them by steps, `pr_auc` as if the rows between two of them were evenly mixed.
+    Straight lines between the points would overestimate the area [1]_: `average_precision` joins
+    them by steps, `pr_auc` as if the rows between two of them were evenly mixed.
 
     References
     ----------
@@ -148,7 +153,17 @@ def roc_curve(
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
-    """Weighted ROC curve per group.
+    """Points of the weighted ROC curve, per group.
+
+    Use it to draw curves with `roc_chart`, or to look up rates at every threshold; for limits at
+    one rate use `roc_point`.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``), and ``threshold``, descending from +inf;
+    - ``fpr, tpr``: the rates of rows with at least that score;
+    - ``tp, fp, fn, tn``: the weights in the cells;
+    - with ``band``, ``tpr_low, tpr_high``.
 
     Parameters
     ----------
@@ -157,49 +172,41 @@ def roc_curve(
     label, score, weight, by, pos_label
         As for `summary`.
     drop_collinear
-        Drop points on the straight line between their neighbours, which leaves the drawn curve
-        unchanged. Points that are off the line by rounding stay.
+        Drop points on the straight line between their neighbours, which leaves the curve unchanged.
     max_points
-        Keep at most this many points of each curve, evenly along its length. The AUC of the
-        kept points differs by at most ``1 / (max_points - 2)``, usually by far less; the column
-        ``auc_change`` has the difference.
+        Keep at most this many points of each curve, evenly along its length. Adds ``auc_change``,
+        the AUC of the kept points minus that of the curve: at most ``1 / (max_points - 2)`` in
+        size, usually far less.
     band
-        ``"pointwise"`` adds a confidence interval of the true positive rate at each false
-        positive rate, which allows for the estimated threshold too. ``"simultaneous"`` adds a
-        band that contains the whole true curve with a probability of at least ``level``; it is
-        conservative, and wide.
+        ``"pointwise"``: a confidence interval of the tpr at each fpr, which allows for the
+        estimated threshold. ``"simultaneous"``: a band that contains the whole true curve with a
+        probability of at least ``level``; conservative and wide.
     level
         Confidence level of the band: see `roc_auc_ci`.
     design
-        Clusters, a `Survey` or `ReplicateWeights`, for ``band="pointwise"``: see `roc_point`. The
-        time grows with the number of rows times that of points, of which there may be 10,000:
-        give ``max_points`` where there are more. Not with ``bins`` or ``tolerance``.
+        Clusters, a `Survey` or `ReplicateWeights`, for ``band="pointwise"`` without bins. Time
+        grows with rows times points: give ``max_points`` if there are many.
     bins, tolerance
-        Keep only the points between bins of scores: see `summary`. ``bins`` takes one pass and
-        little memory; ``tolerance`` takes three passes and bounds the AUC more closely.
+        Keep only the points between bins of scores: see `summary`.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and distinct score, sorted by the ``by`` columns, then by descending
-        threshold, after an origin row with ``threshold = +inf``. After the ``by`` columns (and
-        ``model``) come the Float64 columns ``threshold, fpr, tpr, tp, fp, fn, tn``; with
-        ``max_points`` also ``auc_change``, the AUC of the kept points minus that of the whole
-        curve; with ``band`` also ``tpr_low, tpr_high``; with ``bins`` or ``tolerance`` also
-        ``auc_min, auc_max``, between which the exact AUC lies; with ``band="pointwise"`` also the
-        Boolean ``one_sided``: see `roc_point`. The rate of a class without weight is null.
+        One row per group and distinct score, after an origin row, sorted by the ``by`` columns,
+        then by descending threshold. Numbers are Float64; the rate of a class without weight is
+        null. ``bins`` or ``tolerance`` add ``auc_min, auc_max``, bounds of the exact AUC; the
+        pointwise band adds ``one_sided`` (Boolean), see `roc_point`.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``max_points`` below 3, and for a ``design`` without a pointwise
+        As for `summary`; also for ``max_points`` below 3, and a ``design`` without a pointwise
         band.
 
     Notes
     -----
-    Points are joined by straight lines; a tie between classes gives a sloping line. The area
-    under the lines is the AUC [1]_. The pointwise band combines the intervals of both rates as in
-    `roc_point`. The simultaneous band shifts the curve by simultaneous bands of the score
+    Points are joined by straight lines, whose area is the AUC [1]_. The pointwise band combines the
+    intervals of both rates as `roc_point` does. The simultaneous band is from bands of the score
     distributions of both classes [2]_, with Kish's effective sample sizes where there are weights.
 
     References

@@ -225,10 +225,20 @@ def roc_point(
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
-    """Weighted true positive rate at given false positive rates, or the reverse, with intervals.
+    """True positive rate at given false positive rates, or the reverse, with intervals, per group.
 
-    The ROC curve is interpolated linearly between its points; where it is vertical its highest
-    point counts, and where it is horizontal its leftmost.
+    Use it for "sensitivity at 90 % specificity" and the like. The interval allows for the
+    threshold, which is estimated from the same rows. The curve is interpolated linearly; where it
+    is vertical its highest point counts, and where it is horizontal its leftmost.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``);
+    - ``fpr``: the given rate;
+    - ``tpr, tpr_low, tpr_high``: the rate of the other class with limits;
+    - ``one_sided``: there are too few negatives for a lower limit, which is 0.
+
+    For given ``tpr`` the roles are exchanged.
 
     Parameters
     ----------
@@ -241,20 +251,17 @@ def roc_point(
     level
         Confidence level: see `roc_auc_ci`.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The
-        interval then uses the variances of both rates by the design and their correlation, at the
-        nearest threshold, and Student's t. Not with ``bins`` or ``tolerance``.
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Not with ``bins`` or
+        ``tolerance``.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and rate, sorted by the ``by`` columns, then by the rate.
-        After them come the Float64 columns ``fpr, tpr, tpr_low, tpr_high`` or ``tpr, fpr, fpr_low,
-        fpr_high``, the last three null where a class has no weight; with ``bins`` or ``tolerance``
-        also ``tpr_min, tpr_max`` or ``fpr_min, fpr_max``, between which the exact rate lies. The
-        last column is the Boolean ``one_sided``: there are too few negatives for a lower limit of
-        the tpr, which is 0, or too few positives for an upper limit of the fpr, which is 1. It is
-        null where the limits are.
+        Rates are Float64; they are null where a class has no weight, and limits also where squares
+        of the weights overflow or underflow. With ``bins`` or ``tolerance``, ``tpr_min, tpr_max``
+        or ``fpr_min, fpr_max`` bound the exact rate. ``one_sided`` is Boolean; for a given tpr it
+        means that the upper limit of the fpr is 1.
 
     Raises
     ------
@@ -263,17 +270,11 @@ def roc_point(
 
     Notes
     -----
-    The threshold that reaches an fpr is estimated from the negatives and the tpr from the
-    positives. The confidence interval combines those of both [1]_, which are those of
-    `threshold_metrics` with the normal quantile; how heavy the negatives beyond the threshold are
-    is that of the nearest point of the curve. It is null where the squares of the weights overflow
-    or underflow. With weights that depend on the score and fewer than about eight effective
-    negatives beyond the threshold, intervals of 95 % covered 90 to 92 % in simulations.
-
-    With n negatives, effective ones where there are weights, the true threshold of the rate f lies
-    above them all with probability ``(1 - f) ** n``. Where this is more than ``(1 - level) / 2``,
-    which at the level 0.95 means ``n * f`` below 3.7, the data give no lower limit, and the
-    interval is one-sided.
+    The interval combines the intervals of both rates [1]_. It is one-sided where the data give no
+    lower limit: at the level 0.95, if the effective number of negatives times the fpr is below 3.7.
+    With weights that depend on the score and fewer than about eight effective negatives beyond the
+    threshold, 95 % intervals covered 90 to 92 % in simulations. Formulas:
+    [formulas](../explanation/formulas.md#roc_point).
 
     References
     ----------

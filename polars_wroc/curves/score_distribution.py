@@ -51,7 +51,17 @@ def score_distribution(
     bins: int = 20,
     range: tuple[float, float] | None = None,  # noqa: A002  (as in numpy.histogram)
 ) -> FrameT:
-    """Weighted histogram of the score per group, and per class if there is a label.
+    """Weighted histogram of the score, per group and class.
+
+    Use it to see how a score separates groups and classes; draw it with `distribution_chart`.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``), and ``positive``: the class; null without a label;
+    - ``bin, bin_low, bin_high``: the bin from 1, and its ends;
+    - ``n, weight``: rows and their weight;
+    - ``share``: the proportion of the weight of the group and class;
+    - ``density, cumulative``: the share divided by the width of the bin, and summed up to it.
 
     Parameters
     ----------
@@ -60,34 +70,28 @@ def score_distribution(
     score, weight, by, pos_label
         As for `summary`.
     label
-        As for `summary`, for the distribution of each class. None for that of all rows.
+        As for `summary`, for the distribution of each class; None for all rows.
     bins
-        Number of bins of equal width, each including its upper end, the first also its lower end.
-        All groups have the same bins.
+        Number of bins of equal width, the same for all groups. Each includes its upper end, the
+        first also its lower end.
     range
         Lower end of the first bin and upper end of the last; all scores must lie between them.
-        None for 0 and 1 if all scores of all groups lie there, otherwise for the least and the
-        greatest of these scores; where these are equal, for half of it, but at least 0.5, on
-        either side. Each model then has its own.
+        None: 0 and 1 if all scores lie there, else the extreme scores of each model, widened if
+        equal.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), class and bin, also those without rows, sorted by the ``by``
-        columns, then by class and bin. After the ``by`` columns (and ``model``) come ``positive``
-        (Boolean; null without a label), ``bin`` (Int64, from 1), ``bin_low, bin_high`` (Float64
-        ends of the bin), ``n`` (Int64 rows), ``weight`` (Float64), and as Float64 columns
-        ``share``, the proportion of the weight of the group and class; ``density``, the share
-        divided by the width of the bin; and ``cumulative``, the sum of the shares up to this bin.
-        The last three are null where the class has no weight in the group, or its sums of weights
-        overflow or underflow. Missing rows are in no bin.
+        columns, then by class and bin. ``positive`` is Boolean, ``bin`` and ``n`` Int64, the rest
+        Float64. ``share, density, cumulative`` are null where the class has no weight in the group.
+        Missing rows are in no bin.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `summary`; also for an invalid number of bins or range and, at collect, for a score
-        outside of the range, for an infinite score, and for bins of counts that an end of a bin
-        divides.
+        As for `summary`; also for an invalid number of bins or range; at collect for a score that
+        is infinite or outside the range, and for binned counts that do not fit these bins.
 
     Examples
     --------

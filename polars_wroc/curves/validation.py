@@ -83,7 +83,18 @@ def validate(
     design: Design | None = None,
     smooth: bool = True,
 ) -> FrameT:
-    """Validate a prediction model: every measure that TRIPOD+AI asks for, with its limits.
+    """Validation of a prediction model: every measure that TRIPOD+AI asks for, with limits.
+
+    Use it to report how well a model predicts: discrimination, calibration, overall error and net
+    benefit [1]_ in one table.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``);
+    - ``measure``, and ``threshold`` for a net benefit;
+    - ``value, value_low, value_high``: the measure with its confidence limits;
+    - ``n``: rows that are not missing;
+    - ``reason``: why the value is null.
 
     Parameters
     ----------
@@ -94,55 +105,45 @@ def validate(
     thresholds
         Where the net benefit is computed: one or several numbers from 0 to less than 1.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
+        Confidence level, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`.
     smooth
-        Whether there are the measures of a smooth calibration curve, which needs the extra
-        ``polars-wroc[smooth]``. On many rows they take most of the time, more than nine tenths
-        from 100,000 rows on, because the curve is fitted again to each of 200 bootstrap samples:
-        ``smooth=False`` leaves them out.
+        Include the measures of a smooth calibration curve, which need the extra
+        ``polars-wroc[smooth]``. From 100,000 rows on they take more than nine tenths of the time.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), measure and threshold. After the ``by`` columns (and
-        ``model``) come ``measure`` (String), ``threshold`` (Float64, null but of a net benefit),
-        ``value, value_low, value_high`` (Float64), ``n`` (Int64), the rows that are not missing,
-        and ``reason`` (String): why the value is null, "scores of 0 or 1" where these left too few
-        to a slope, else "undefined".
-        The measures are, in this order:
+        One row per group (and model), measure and threshold. ``measure`` and ``reason`` are String,
+        ``n`` Int64, the rest Float64. The measures, in this order:
 
-        - ``n`` and ``events``, the numbers of rows and of positives (no limits); ``prevalence``;
+        - ``n`` and ``events``, the numbers of rows and positives (no limits); ``prevalence``;
         - ``auc``, as in `summary`;
         - ``brier_score``, ``log_loss``, and ``scaled_brier``: 1 minus the Brier score divided by
-          that of the prevalence as every score;
+          that of predicting the prevalence for every row;
         - ``mean_calibration_error``, ``calibration_intercept``, ``calibration_slope`` and
           ``oe_ratio``, as in `calibration_summary`;
-        - ``ici``, ``e50`` and ``e90``: mean, median and ninth decile of the distances of the scores
-          from a smooth calibration curve [2]_;
+        - ``ici``, ``e50`` and ``e90``: mean, median and ninth decile of the distances between the
+          scores and a smooth calibration curve [2]_;
         - ``net_benefit``, as in `decision_curve`, at each of the ``thresholds``.
 
-        A measure is null where its function has null, and the scaled Brier score without both
-        classes. Those of the smooth curve are null with fewer than eight distinct scores, and their
-        limits with `ReplicateWeights` and where a design leaves variances unknown.
+        ``reason`` is "scores of 0 or 1" if these left too few rows for a slope, else "undefined".
+        Measures of the smooth curve are null with fewer than eight distinct scores, their limits
+        also with `ReplicateWeights` and where a design leaves variances unknown.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
         As for `summary` and `calibration_summary`.
     ImportError
-        With ``smooth`` where scikit-misc is not installed.
+        With ``smooth`` if scikit-misc is not installed.
 
     Notes
     -----
-    The limits of the Brier score are on the logit, those of the log loss and of 1 minus the scaled
-    Brier score on the logarithm, by the variance of a mean of losses and Student's t for weights
-    and designs. The smooth curve is R's loess, as in [2]_: local quadratics of 75 % of the scores,
-    weighted by the rows; of more than 1,000 scores, of as many quantiles. Its limits are
-    percentiles of 200 bootstrap samples, always the same ones, of rows or as in `bootstrap` of the
-    sampling units of a `Survey`, whose only ones in a stratum must be certain; as distances are
-    never negative, they are above 0 for a perfect model too.
+    The limits of ``ici``, ``e50`` and ``e90`` are percentiles of 200 bootstrap samples. Distances
+    are never negative, so these limits are above 0 for a perfect model too. Formulas:
+    [formulas](../explanation/formulas.md#validate).
 
     References
     ----------

@@ -51,7 +51,18 @@ def abroca_test(
     seed: int = 0,
     max_groups: int = _MOST_GROUPS,
 ) -> FrameT:
-    """Area between the ROC curves of each group and of its complement, with a permutation test.
+    """Area between the ROC curves of each group and of all other rows, with a permutation test.
+
+    Use it to find differences between curves that cross, which the AUCs hide. The area is never
+    negative and is larger by chance in small groups [2]_, so compare it with ``abroca_null`` and
+    read the p-value. For clusters and surveys use `group_gaps`.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``);
+    - ``abroca``: the area between both curves [1]_;
+    - ``abroca_null``: its mean over the permutations, what to expect by chance alone;
+    - ``p_value``: the proportion of permutations, the data included, with an area as large.
 
     Parameters
     ----------
@@ -64,38 +75,29 @@ def abroca_test(
     permutations
         Number of random permutations of the groups, at least 1.
     seed
-        Seed of the permutations, at least 0. Results of the same seed may differ between versions
-        of Polars.
+        Seed of the permutations, at least 0. Results repeat with the same seed and version of
+        Polars.
     max_groups
         Raise for more groups than this: time grows with their number.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns, with Float64 columns:
-        ``abroca``, the area between the two curves [1]_; ``abroca_null``, its mean over the
-        permutations, an estimate of its expected value by chance alone; and ``p_value``, the
-        proportion of permutations, the data counted as one, whose area is at least as large. All
-        are null where the group or its complement lacks a class.
+        One row per group (and model), sorted by the ``by`` columns; numbers are Float64. All are
+        null where the group or its complement lacks a class.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``permutations`` below 1 and a ``seed`` below 0, and for more
-        groups than ``max_groups``, when a LazyFrame is collected.
+        As for `summary`; also for ``permutations`` or a ``seed`` that are too small and, when a
+        LazyFrame is collected, for more groups than ``max_groups``.
 
     Notes
     -----
-    The area is never negative, and larger by chance in small groups [2]_; hence the test [3]_. A
-    permutation exchanges groups between rows with the same label: each group keeps its numbers of
-    positives and negatives, and each row its label, score and weight. The null hypothesis is that
-    within each class scores and weights have the same distribution in all groups. The p-values
-    are not adjusted for the number of groups: with many groups the smallest is often small by
-    chance. Rows are exchanged one by one as independent ones, so that there is no ``design``: for
-    clusters and surveys `group_gaps` tests the AUCs of groups.
-
-    The rows are sorted once. Time grows with the number of rows times that of permutations times
-    that of groups. If it is long, a line on a terminal says how many permutations are done.
+    A permutation [3]_ exchanges groups between rows with the same label; each row keeps its label,
+    score and weight. The null hypothesis is that within each class scores and weights have the same
+    distribution in all groups. P-values are not adjusted for the number of groups. Time grows with
+    rows times permutations times groups.
 
     References
     ----------

@@ -98,65 +98,64 @@ def calibration_test(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Test whether scores are calibrated in each group, without bins, and say where they are not.
+    """Tests of calibration without bins, and the scores between which each group is miscalibrated.
 
-    With ``reference="rest"`` outcomes of each segment are compared with those of all others at
-    equal scores instead: whether the score means the same for both.
+    Use it to ask whether scores are off anywhere. With ``reference="rest"`` it asks instead whether
+    equal scores mean the same in a segment and in all others (sufficiency [4]_), also for scores
+    that are not probabilities. Limits hold for every interval of scores at once, so that they allow
+    for the choice of the worst one. A test that is not significant does not prove calibration: read
+    the limits.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``), or ``attribute, segment``;
+    - ``from_score, to_score``: the interval of scores that is off most;
+    - ``direction``: whether scores there are ``"too high"`` or ``"too low"``;
+    - ``mean_calibration_error`` with limits: mean score minus observed rate in it;
+    - ``p_value, p_adjusted``: test that no score is off;
+    - with ``reference="rest"``, ``mean_gap`` with limits: how much higher the rate of positives is
+      than among others with equal scores.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
-        As for `summary`; the score must lie between 0 and 1, unless there is a ``reference``.
+        As for `summary`; without a ``reference`` the score must lie between 0 and 1.
     level
-        Confidence level of the limits, from 0.001 to 0.9999; below 0.5 those of intervals of scores
-        are those of 0.5.
+        Confidence level, from 0.001 to 0.9999; limits of intervals use at least 0.5.
     attributes
-        One or several columns or expressions, by each of which rows are divided into segments, one
-        at a time; ``by`` must be None.
+        Instead of ``by``: columns or expressions whose segments are examined, one at a time.
     reference
-        None to test each segment by itself; ``"rest"`` to compare it with all other segments of its
-        attribute, which ``attributes`` must name.
+        None: test each segment by itself. ``"rest"``: compare it with all others of its attribute.
     adjust
-        Adjustment of the p-values for all groups and models of the table: ``"holm"`` (Holm),
-        ``"bh"`` (Benjamini and Hochberg) or ``"none"``. Unless it is ``"none"`` the limits hold for
-        all of them together.
+        ``"holm"``, ``"bh"`` or ``"none"``, for all groups and models of the table: see
+        `group_gaps`. Unless it is ``"none"``, limits hold for all of them together.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. With a reference each row is used
-        for each segment.
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The test is then conservative.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns, or per segment of each of the
-        ``attributes``, named in the String columns ``attribute, segment``. After them come
-        ``n, n_pos, n_missing, n_scores, n_impossible`` (Int64 numbers: of rows without the missing,
-        of positives, of missing rows, of distinct scores, and of positives with a score of 0 and
-        negatives with one of 1: if there are any, the score is wrong whatever the p-value);
-        ``effective_steps`` (Float64), over how many equal steps the variance is spread;
-        ``largest_miscalibration`` (Float64), the largest sum of weight times score less label in
-        an interval of scores, as a share of all weight; that interval: ``direction`` (String, the
-        scores are ``"too high"`` or ``"too low"``), and the Float64 columns
-        ``from_score, to_score``, the lowest and highest score in it, ``weight_share``,
-        ``mean_score``, ``observed_rate`` and ``mean_calibration_error``, the mean score less the
-        observed rate, with ``mean_calibration_error_low, mean_calibration_error_high``; and
-        ``p_value, p_adjusted``. Of equal sums the interval is the shortest, then that of the lowest
-        scores; null where the sum is 0. P-values and limits are null where less than 5 effective
-        rows of a class are expected by the mean score, with fewer than 2 effective steps, where
-        squares of weights overflow or underflow, and where a design leaves the variance unknown.
+        One row per group (and model). Numbers are Float64, counts Int64. Also:
 
-        With ``reference="rest"`` they are instead the Int64 columns ``n, n_reference``, the rows of
-        the segment and of all others, the Float64 column ``share_compared``, the share of the
-        segment's weight that is in blocks of scores with rows of both sides, and ``n_blocks``
-        (Int64), the number of these blocks. The others are Float64: ``mean_gap, mean_gap_low,
-        mean_gap_high``, how much higher the rate of positives is in the segment than among others
-        with equal scores, on average over the blocks, with its limits; ``from_score, to_score``,
-        the interval of scores in which both differ most, and ``gap, gap_low, gap_high``, the
-        difference in it, with limits that hold for every interval at once; and ``p_value,
-        p_adjusted`` of the test that there is no difference at any score. Differences are null
-        without blocks; limits and p-values as above, by the observed rate of the compared rows. Of
-        two segments both rows are one test.
+        - ``mean_score, observed_rate, weight_share``: of the rows in the interval;
+        - ``largest_miscalibration``: the error in the interval times its share of the weight. Do
+          not rank groups by it, but by the limit of the error that is nearer to 0;
+        - ``effective_steps``: over how many equal steps the variance is spread;
+        - ``n, n_pos, n_missing, n_scores``: rows, positives, missing rows and distinct scores;
+        - ``n_impossible``: positives with a score of 0 and negatives with a score of 1; if there
+          are any, the score is wrong whatever the p-value.
+
+        With ``reference="rest"`` the columns after ``mean_gap, mean_gap_low, mean_gap_high`` and
+        the p-values are ``from_score, to_score``, where both sides differ most, and ``gap, gap_low,
+        gap_high``, the difference there; ``share_compared``, the share of the segment's weight at
+        scores where both sides have rows; ``n_blocks``, the blocks of scores; ``n, n_reference``.
+        If there are two segments, both rows are the same test.
+
+        P-values and limits are null with fewer than 5 expected effective rows of a class or 2
+        effective steps, or an unknown variance; the interval where nothing is off at all; gaps
+        without blocks.
 
     Raises
     ------
@@ -166,42 +165,13 @@ def calibration_test(
 
     Notes
     -----
-    The sums of weight times score less label, up to each distinct score, rise where scores are too
-    high and fall where they are too low. If each score is the probability of its rows, they are a
-    random walk with the variance ``sum(w**2 * s * (1 - s))``, and their range, divided by its root,
-    is about that of Brownian motion on [0, 1], whose distribution is known [1]_; half of Siegmund's
-    correction for discrete steps [2]_ is added to it. Nothing is binned or smoothed, equal scores
-    are one step, and the order of rows does not matter. On distinct scores without the correction
-    it is the test of Arrieta-Ibarra et al. [3]_. In simulations 3% to 6% of calibrated samples
-    had a p-value of at most 0.05, from 3 distinct scores on, with weights or not.
-
-    The interval is the one that looks worst, so that its ``mean_calibration_error`` is farther from
-    0 than the truth. The limits allow for that: they hold for every interval at once. They are
-    wide, and where they exclude 0 the p-value is below 1 less the level, but not the other way
-    round.
-    ``largest_miscalibration`` grows with the share of rows that it covers: do not rank groups by
-    it, but by the limit that is nearer to 0.
-
-    By a design the variances are as many times larger as that of the mean difference is, of all
-    rows or of the interval, whichever is more; the test is then conservative.
-
-    A test of this kind sees what a mean hides: scores that are too high here and too low there. It
-    is a little less powerful than `calibration_summary` against scores that are off by the same
-    everywhere. Not to be significant is no proof of calibration: see the limits.
-
-    Whether equally scored rows are positive alike whatever their group is called sufficiency [4]_.
-    It is tested where the score is wrong for all as well, and if it is no probability. Blocks of
-    neighboring scores are made by the scores and groups alone, without labels: each has 5 rows of
-    the smaller side (2 where scores are no probabilities and that side has fewer than 200 rows),
-    and equal scores are never parted; where each score has as many rows of both sides, the blocks
-    are the scores. In each block the rates of both sides are compared, with the weight
-    ``w1 * w0 / (w1 + w0)`` of Mantel and Haenszel [5]_. Of probabilities the difference of the mean
-    scores of both sides in the block is taken out. The sums of the differences along the scores are
-    tested as above; ``mean_gap`` is their last divided by all weights. Without weights, and with
-    blocks that are single scores, its z-value is that of Mantel and Haenszel. A finding says that
-    the score means different things in the groups. That is no proof of discrimination: any feature
-    that the score leaves out, and that differs between the groups, does that. Where
-    ``share_compared`` is low there is little to compare.
+    The statistic is the range of a random walk [1]_ with half of Siegmund's correction [2]_;
+    without the correction, on distinct scores, this is the test of [3]_. It finds what a mean
+    hides, scores that are too high here and too low there, but has a little less power than
+    `calibration_summary` if all are off alike. At equal scores, differences are weighted as by
+    Mantel and Haenszel [5]_. A finding there is no proof of discrimination: any feature that the
+    score leaves out and that differs between groups has this effect. Formulas and simulations:
+    [formulas](../explanation/formulas.md#calibration_test).
 
     References
     ----------
@@ -228,20 +198,6 @@ def calibration_test(
     │ hispanic ┆ too high  ┆ 0.590662   ┆ 0.921766 ┆ 0.016625   │
     │ white    ┆ too low   ┆ 0.053908   ┆ 0.974378 ┆ 0.031909   │
     └──────────┴───────────┴────────────┴──────────┴────────────┘
-    >>> table = wroc.calibration_test(
-    ...     loans, "approved", "score", attributes="race", reference="rest"
-    ... )
-    >>> table.select("segment", "mean_gap", "mean_gap_low", "mean_gap_high", "p_adjusted")
-    shape: (3, 5)
-    ┌──────────┬───────────┬──────────────┬───────────────┬────────────┐
-    │ segment  ┆ mean_gap  ┆ mean_gap_low ┆ mean_gap_high ┆ p_adjusted │
-    │ ---      ┆ ---       ┆ ---          ┆ ---           ┆ ---        │
-    │ str      ┆ f64       ┆ f64          ┆ f64           ┆ f64        │
-    ╞══════════╪═══════════╪══════════════╪═══════════════╪════════════╡
-    │ black    ┆ -0.134104 ┆ -0.189562    ┆ -0.078647     ┆ 0.000003   │
-    │ hispanic ┆ -0.086253 ┆ -0.149962    ┆ -0.022543     ┆ 0.007787   │
-    │ white    ┆ 0.13105   ┆ 0.087415     ┆ 0.174686      ┆ 2.8483e-8  │
-    └──────────┴───────────┴──────────────┴───────────────┴────────────┘
     """
     checks.option("adjust", adjust, get_args(Adjustment))
     level = checks.level_of_one_look(level, "ranges of sums")

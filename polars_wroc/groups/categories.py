@@ -176,26 +176,26 @@ _INTEGERS = 2.0**63
 
 @hint_keywords
 def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
-    """Cut numbers into ranges, to be groups: ages into <30, 30-44 and 45+.
+    """Ranges of numbers, to be used as groups: ages into <30, 30-44 and 45+.
 
     Parameters
     ----------
     column
         Column of numbers, by name or as an expression.
     breaks
-        Where a range begins, in increasing order.
+        Where ranges begin, in increasing order.
 
     Returns
     -------
     pl.Expr
-        An Enum of the names of the ranges, in their order, under the name of the column. ``[30,
-        45]`` gives ``<30``, then ``30-44`` of whole numbers and ``30 to <45`` of others, and
-        ``45+``. Null is in no range, and neither is NaN: both give null.
+        An Enum of the names of the ranges, in their order, under the name of the column. The breaks
+        ``[30, 45]`` give ``<30``, then ``30-44`` for whole numbers and ``30 to <45`` for others,
+        and ``45+``. Null and NaN give null.
 
     Raises
     ------
     TypeError, ValueError
-        For breaks that are not finite numbers in increasing order, or none; when a query is
+        For breaks that are not finite numbers in increasing order, or no breaks; when a query is
         planned, for a column that is not numeric.
 
     Examples

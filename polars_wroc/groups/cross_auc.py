@@ -72,7 +72,18 @@ def cross_auc(
     design: Design | None = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
-    """Weighted AUC of the positives of each group against the negatives of each group, or the rest.
+    """AUC of the positives of each group against the negatives of each group, or of the rest.
+
+    Use it to ask whether the score ranks members of different groups correctly against each other,
+    which AUCs within groups cannot show.
+
+    The main columns are:
+
+    - ``positive_g, negative_g`` for ``by="g"``: the group of the positives and that of the
+      negatives;
+    - ``xauc`` with limits: the proportion of these pairs that the score ranks correctly [1]_;
+    - ``xauc_gap`` with limits: ``xauc`` minus the one with both groups exchanged;
+    - with ``against="rest"``, ``subgroup_auc``, ``bpsn_auc`` and ``bnsp_auc`` with limits [2]_.
 
     Parameters
     ----------
@@ -83,41 +94,28 @@ def cross_auc(
     by
         The groups: one or several columns or expressions.
     against
-        ``"groups"``: a row for each ordered pair of groups. ``"rest"``: a row for each group, which
-        is ranked against all others together.
+        ``"groups"``: a row for each ordered pair of groups. ``"rest"``: a row for each group,
+        ranked against all others together.
     max_pairs
-        Raise for more ordered pairs of groups than this, counted over all scores: memory grows
-        with their number, and time with the number of rows times that of groups. The default
-        allows 500 groups.
+        Raise for more ordered pairs of groups, over all scores, than this. The default allows 500
+        groups.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per ordered pair of groups (and model), sorted by them. The first columns are the
-        ``by`` columns twice: for the group of the positives with the prefix ``positive_``, then
-        for that of the negatives with ``negative_``. After them come
+        One row per ordered pair of groups (and model), sorted by them. After the main columns come
+        ``xauc_se``; ``pair_weight``, the proportion of these pairs among all positive-negative
+        pairs; and ``ci_method`` (String). Numbers are Float64; undefined values, and the gap of a
+        group to itself, are null.
 
-        - ``xauc``: the weighted proportion of these positive-negative pairs that the score ranks
-          correctly, ties counting half [1]_;
-        - ``xauc_se, xauc_low, xauc_high, ci_method``: as in `summary`;
-        - ``pair_weight``: the weighted proportion of these pairs in all positive-negative pairs;
-        - ``xauc_gap, xauc_gap_low, xauc_gap_high``: the ``xauc`` minus that with the roles of the
-          two groups exchanged, with its confidence interval.
+        Against the rest, one row per group (and model), sorted by the ``by`` columns, with three
+        AUCs:
 
-        All but the method are Float64. Undefined values are null, and so is the gap of a group to
-        itself.
-
-        Against the rest there is one row per group (and model), sorted by the ``by`` columns, with
-        three AUCs [2]_ and their confidence limits, in Float64 columns with the suffixes ``_low``
-        and ``_high``:
-
-        - ``subgroup_auc``: of the rows of the group;
-        - ``bpsn_auc`` (background positive, subgroup negative): of the positives of the others
-          against the group's negatives. If it is low, many of the group's negatives score higher
-          than positives of the others: false positives;
-        - ``bnsp_auc`` (background negative, subgroup positive): of the group's positives against
-          the negatives of the others. If it is low, many of the group's positives score lower:
-          false negatives.
+        - ``subgroup_auc``: within the group;
+        - ``bpsn_auc`` (background positive, subgroup negative): low if the group's negatives score
+          higher than positives of the others, which leads to false positives;
+        - ``bnsp_auc`` (background negative, subgroup positive): low if the group's positives score
+          lower than negatives of the others, which leads to false negatives.
 
     Raises
     ------
@@ -126,12 +124,9 @@ def cross_auc(
 
     Notes
     -----
-    The overall AUC is the mean of ``xauc``, weighted by ``pair_weight``. The ``xauc`` of a group
-    with itself is its own AUC, so that the mean over these rows says how well the score ranks
-    within groups, and the mean over all others how well it ranks between groups [1]_.
-
-    By a ``design`` the limits of gaps allow for the covariance of both AUCs, whose rows may be in
-    the same sampling units. Time then grows with the number of pairs of groups too.
+    The overall AUC is the mean of ``xauc`` weighted by ``pair_weight``. The mean over the rows of a
+    group with itself says how well the score ranks within groups, the mean over the others how well
+    it ranks between them. With a ``design``, time grows with the number of pairs of groups too.
 
     References
     ----------

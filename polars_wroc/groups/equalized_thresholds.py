@@ -65,10 +65,19 @@ def equalized_thresholds(
 ) -> FrameT:
     """Thresholds for each group that give all groups equal error rates at the least cost.
 
-    With randomized decisions a group can reach any point between the diagonal and the convex hull
-    of its ROC curve: each row is decided at random by one of two thresholds or by a coin [1]_. Of
-    the points that all groups can reach this returns the one with the least cost, exactly, without
-    a grid search.
+    Use it to see what equalized odds or equal opportunity would take, and what they would cost.
+    Decisions are randomized between two thresholds or by a coin, so that each group can reach any
+    point below the convex hull of its ROC curve [1]_. The optimum is exact, without a grid search.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``);
+    - ``upper_threshold, lower_threshold, lower_probability``: the thresholds, and the probability
+      of using the lower one;
+    - ``coin_probability, coin_rate``: the probability of deciding by a coin instead, and of the
+      coin selecting a row; 0 without a coin;
+    - ``tpr, fpr, expected_cost``: the results of the rule in the group;
+    - ``overall_cost``: the cost over all groups.
 
     Parameters
     ----------
@@ -79,31 +88,23 @@ def equalized_thresholds(
     by
         The groups: one or several columns or expressions.
     constraint
-        ``"equalized_odds"``: all groups have the same tpr and the same fpr.
-        ``"equal_opportunity"``: all groups have the same tpr.
+        ``"equalized_odds"``: the same tpr and fpr in all groups. ``"equal_opportunity"``: the same
+        tpr.
     cost_fn, cost_fp
-        Costs of a false negative and of a false positive; only their ratio matters. If only one
-        is given, it must be from 0 to 1, and the other is 1 minus it. Without both, all errors
-        cost the same.
+        Costs of a false negative and a false positive; only their ratio matters. If one is given,
+        it must be from 0 to 1, and the other is 1 minus it. Without both, all errors cost the same.
     min_rows
         Leave out groups with fewer rows in a class: the poor curve of a small group can limit the
-        rates of all groups.
+        rates of all.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns. After them come Float64
-        columns. The decision rule: ``upper_threshold, lower_threshold``, neighbours on the hull or
-        twice the same; ``lower_probability``, the probability of using the lower one;
-        ``coin_probability``, the probability of deciding by a coin instead of the thresholds, and
-        ``coin_rate``, the probability that the coin predicts positive. Both are 0 without a coin,
-        as always for equal opportunity. The results of the rule: ``tpr, fpr`` and
-        ``expected_cost`` of the group. Overall costs, the same in all rows of a model:
-        ``overall_cost`` of these rules; ``overall_cost_common``, of the best single threshold for
-        all groups; ``overall_cost_unconstrained``, of the best threshold for each group. Costs are
-        per row, scaled so that those of a false negative and a false positive sum to 1. A group
-        without weight in both classes, or with fewer than ``min_rows``, is left out of the
-        constraint and of all costs, and its row is null.
+        One row per group (and model), sorted by the ``by`` columns, with Float64 columns. The last
+        two are ``overall_cost_common``, the cost of the best single threshold for all groups, and
+        ``overall_cost_unconstrained``, that of the best threshold for each. Costs are per row,
+        scaled so that the costs of both errors sum to 1. Groups without weight in both classes, or
+        with fewer than ``min_rows``, are left out of everything, and their rows are null.
 
     Raises
     ------
@@ -112,15 +113,13 @@ def equalized_thresholds(
 
     Notes
     -----
-    A row is predicted positive with the probability ``coin_probability * coin_rate +
-    (1 - coin_probability) * (lower_probability * (score >= lower_threshold) +
-    (1 - lower_probability) * (score >= upper_threshold))``. A threshold of +inf selects no row;
-    with scores of +inf it is ambiguous. Of points with equal costs the result is the one with the
-    fewest positive predictions.
+    A row is selected with the probability ``coin_probability * coin_rate + (1 - coin_probability) *
+    (lower_probability * (score >= lower_threshold) + (1 - lower_probability) * (score >=
+    upper_threshold))``. A threshold of +inf selects no row. Among points of equal cost, the one
+    with the fewest selected rows is returned.
 
-    ``overall_cost - overall_cost_unconstrained`` is the cost of the constraint. Under equalized
-    odds the groups without a coin limit the rates of all groups; the curve of a small one may be
-    poor by chance. On new data the rates differ by chance, and costs are likely to be higher.
+    ``overall_cost - overall_cost_unconstrained`` is the cost of the constraint. On new data the
+    rates differ by chance, and costs are likely to be higher.
 
     References
     ----------
@@ -139,36 +138,16 @@ def equalized_thresholds(
     ...     }
     ... )
     >>> table = wroc.equalized_thresholds(df, "y", "s", by="g")
-    >>> table.select("g", "upper_threshold", "lower_threshold", "lower_probability")
-    shape: (2, 4)
-    ┌─────┬─────────────────┬─────────────────┬───────────────────┐
-    │ g   ┆ upper_threshold ┆ lower_threshold ┆ lower_probability │
-    │ --- ┆ ---             ┆ ---             ┆ ---               │
-    │ str ┆ f64             ┆ f64             ┆ f64               │
-    ╞═════╪═════════════════╪═════════════════╪═══════════════════╡
-    │ a   ┆ 0.9             ┆ 0.3             ┆ 0.25              │
-    │ b   ┆ 0.8             ┆ 0.8             ┆ 1.0               │
-    └─────┴─────────────────┴─────────────────┴───────────────────┘
-    >>> table.select("g", pl.col("coin_probability", "coin_rate", "tpr", "fpr").round(3))
-    shape: (2, 5)
-    ┌─────┬──────────────────┬───────────┬──────┬──────┐
-    │ g   ┆ coin_probability ┆ coin_rate ┆ tpr  ┆ fpr  │
-    │ --- ┆ ---              ┆ ---       ┆ ---  ┆ ---  │
-    │ str ┆ f64              ┆ f64       ┆ f64  ┆ f64  │
-    ╞═════╪══════════════════╪═══════════╪══════╪══════╡
-    │ a   ┆ 0.333            ┆ 0.25      ┆ 0.75 ┆ 0.25 │
-    │ b   ┆ 0.0              ┆ 0.0       ┆ 0.75 ┆ 0.25 │
-    └─────┴──────────────────┴───────────┴──────┴──────┘
-    >>> table.select("g", "overall_cost_unconstrained", "overall_cost")
-    shape: (2, 3)
-    ┌─────┬────────────────────────────┬──────────────┐
-    │ g   ┆ overall_cost_unconstrained ┆ overall_cost │
-    │ --- ┆ ---                        ┆ ---          │
-    │ str ┆ f64                        ┆ f64          │
-    ╞═════╪════════════════════════════╪══════════════╡
-    │ a   ┆ 0.1                        ┆ 0.125        │
-    │ b   ┆ 0.1                        ┆ 0.125        │
-    └─────┴────────────────────────────┴──────────────┘
+    >>> table.select("g", "upper_threshold", "lower_threshold", "tpr", "fpr", "overall_cost")
+    shape: (2, 6)
+    ┌─────┬─────────────────┬─────────────────┬──────┬──────┬──────────────┐
+    │ g   ┆ upper_threshold ┆ lower_threshold ┆ tpr  ┆ fpr  ┆ overall_cost │
+    │ --- ┆ ---             ┆ ---             ┆ ---  ┆ ---  ┆ ---          │
+    │ str ┆ f64             ┆ f64             ┆ f64  ┆ f64  ┆ f64          │
+    ╞═════╪═════════════════╪═════════════════╪══════╪══════╪══════════════╡
+    │ a   ┆ 0.9             ┆ 0.3             ┆ 0.75 ┆ 0.25 ┆ 0.125        │
+    │ b   ┆ 0.8             ┆ 0.8             ┆ 0.75 ┆ 0.25 ┆ 0.125        │
+    └─────┴─────────────────┴─────────────────┴──────┴──────┴──────────────┘
     """
     require_groups(by)
     checks.option("constraint", constraint, get_args(Constraint))

@@ -66,22 +66,31 @@ def expected_metrics(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Compute the AUC and rates that probabilities imply for their rows, also without labels.
+    """AUC and rates that probabilities imply for their own rows, with or without labels.
 
-    If each row is positive with its probability, independently of the others, these are the values
-    that the labels will give. Labels that gave clearly other values show that the probabilities
-    are wrong; those that did not show no more than that the metric agrees with them.
+    Use it before labels arrive, or to check labels against probabilities: if each row is positive
+    with its probability, these are the values to expect. Labels that give clearly other values show
+    that the probabilities are wrong; agreement shows only that this metric agrees. Do not use it as
+    a gate: without labels it assumes that the probabilities are right today and in each group.
+
+    The main columns are:
+
+    - the ``by`` columns, and ``metric``;
+    - ``expected``: the value that the probabilities imply;
+    - ``expected_low, expected_high``: where the value from labels is to be expected;
+    - with a ``label``: ``value``, what the labels give, ``excess``, the value minus the expected
+      one, and ``excess_p_value, excess_p_adjusted``, whether that may be chance.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     score
-        Column name or numeric expression that ranks the rows, and that the threshold is for.
+        Column or numeric expression that ranks the rows, and to which the threshold applies.
     probability
-        The probability that a row is positive, from 0 to 1; None takes the score.
+        Column or expression of the probability that a row is positive; None takes the score.
     label
-        The labels, if they are known, which the expected values are compared with.
+        Labels to compare the expected values with.
     by
         One or several columns or expressions; a null key is a group of its own.
     threshold
@@ -89,31 +98,23 @@ def expected_metrics(
     weight, pos_label, level
         As for `summary`.
     adjust
-        How p-values are adjusted for all tests of the table: ``"holm"``, ``"bh"`` or ``"none"``.
+        Adjustment of the p-values for all tests of the table: see `group_gaps`.
     design
-        Clusters or a `Survey`, which needs a ``label``: without labels nothing says how they
-        depend on each other.
+        Clusters or a `Survey`; needs a ``label``, since only labels say how rows depend on each
+        other.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and metric, sorted by the ``by`` columns, with the metrics ``auc`` and,
-        with a ``threshold``, ``tpr, fpr, ppv, npv, accuracy, net_benefit``.
+        One row per group and metric, sorted by the ``by`` columns: ``auc`` and, with a
+        ``threshold``, ``tpr, fpr, ppv, npv, accuracy, net_benefit``. ``metric`` is String, the
+        numbers are Float64. After the main columns come ``n`` (Int64), the rows used;
+        ``n_pos_expected, n_neg_expected``, the weight of each class that the probabilities imply;
+        and ``n_impossible`` (Int64; null without labels), positives with a probability of 0 and
+        negatives with 1, which need no p-value.
 
-        - ``metric`` (String).
-        - ``n`` (Int64): rows with a score, a probability and, if labels are given, a label.
-        - ``n_pos_expected, n_neg_expected`` (Float64): the weight of each class that the
-          probabilities imply.
-        - ``n_impossible`` (Int64): positives with a probability of 0 and negatives with one of 1,
-          which no p-value is needed for; null without labels.
-        - ``expected`` (Float64): the value that the probabilities imply; null where they leave a
-          class or the denominator without weight.
-        - ``expected_low, expected_high`` (Float64): where the value that the labels of these rows
-          give is to be expected. Null with fewer than ten effective rows, by probability, of a
-          class, or of a rate in a cell of the confusion matrix.
-        - with a ``label`` also ``value`` (Float64), what the labels give; ``excess``, the value
-          less the expected one; and ``excess_p_value, excess_p_adjusted`` of the test that it is
-          chance.
+        ``expected`` is null where a class or the denominator has no weight. Limits are null with
+        fewer than ten expected effective rows of a class, or in a cell that a rate uses.
 
     Raises
     ------
@@ -122,15 +123,10 @@ def expected_metrics(
 
     Notes
     -----
-    The expected AUC is the expected weight of the pairs of a positive and a negative row that are
-    ranked correctly, divided by that of all pairs, ties counting half [1]_; a row is no pair with
-    itself. With weights w and probabilities p the limits add up ``w**2 * p * (1 - p) * h**2``,
-    where h is the derivative of the metric by the label; with a design they come from the mean of
-    ``(label - p) * h``, with its variance and Student's t.
-
-    Do not make a gate of it: without labels it assumes that the probabilities are right today and
-    in each group. A level that is wrong moves the expected AUC too, although the AUC depends
-    on the order alone; `calibration_summary` says whether it is.
+    The expected AUC is the expected weight of correctly ranked pairs divided by that of all pairs
+    [1]_. A wrong level of the probabilities moves it, although an AUC depends on the order alone;
+    `calibration_summary` checks the level. Formulas:
+    [formulas](../explanation/formulas.md#expected_metrics).
 
     References
     ----------

@@ -50,119 +50,92 @@ def fairness(
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Weighted fairness metrics: the largest difference and smallest ratio between groups.
+    """Fairness metrics of each attribute: the largest difference and smallest ratio between groups.
+
+    Use it for the standard one-number summaries: demographic parity, equal opportunity, equalized
+    odds and others. The limits hold whichever groups turn out to be the extremes. With many small
+    groups the largest difference is large by chance, so read the limits and ``p_value``, not the
+    difference alone.
+
+    The main columns are:
+
+    - ``attribute, metric``: what the row describes;
+    - ``segment, value`` and ``reference, reference_value``: the two extreme groups and their rates;
+    - ``gap, gap_low, gap_high``: for a difference, the largest difference with joint limits;
+    - ``ratio, ratio_low, ratio_high``: for a ratio, the smallest ratio with joint limits;
+    - ``p_value``: test that all groups have the same rate.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label, level
-        As for `summary`. Without a ``score`` the ``selected`` are compared, and there is no AUC;
-        without a ``label`` there is demographic parity alone.
+    label, score, weight, pos_label, level, design
+        As for `summary`. Without a ``score`` there is no AUC; without a ``label``, only demographic
+        parity.
     attributes, intersections
-        The attributes, whose values are the groups: see `group_gaps`. Rows without a value are no
-        group.
-    threshold
-        Rows with at least this score are predicted positive.
-    selected
-        Instead of ``threshold``: a Boolean column or expression, the decision that was recorded,
-        which rates are then computed from; AUCs come from the score. Rows where it is null are
-        missing.
+        The attributes whose values are the groups: see `group_gaps`. Rows with a missing value
+        belong to no group.
+    threshold, selected
+        The decisions, one of the two: see `group_gaps`.
     min_rows
-        Leave out estimates from fewer rows, as `audit` does with 30: rows of each class for an
-        AUC, all rows for a selection rate, positives for a tpr, negatives for an fpr, rows
-        predicted positive for a ppv.
-    design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All limits and tests then use the
-        variances of the design and its degrees of freedom.
+        Leave out estimates from fewer rows, or fewer rows of each class for an AUC.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        The comparison table of `group_gaps`, with a row for each attribute, score and metric, in
-        this order: ``demographic_parity_difference``, ``demographic_parity_ratio`` (of the
-        selection rates; less than 0.8 fails the four-fifths rule),
-        ``equal_opportunity_difference``, ``equal_opportunity_ratio`` (tpr),
-        ``predictive_equality_difference`` (fpr),
-        ``equalized_odds_difference``, ``equalized_odds_ratio`` (the worse of tpr and fpr),
-        ``predictive_parity_difference`` (ppv) and ``auc_difference``.
+        The comparison table of `group_gaps`, with one row per attribute, score and metric:
 
-        - For a difference ``segment`` is the group with the largest value and ``reference`` the one
-          with the smallest; ``gap, gap_low, gap_high`` are the largest difference and limits that
-          hold for it whichever groups have it.
-        - For a ratio ``segment`` is the group with the smallest value and ``reference`` the one
-          with the largest; ``ratio, ratio_low, ratio_high`` are the smallest ratio and its limits.
-        - ``n, value, n_reference, reference_value``: rows and rates of both groups; for equalized
-          odds those of the rate that decides.
-        - ``p_value`` of the test that all groups are alike, the same for a difference and its
-          ratio; null for ``auc_difference``, which `audit` tests by the gaps of the groups.
-        - ``reason``: ``"undefined"`` where there is no difference or ratio. ``segment`` and
-          ``reference`` are null where fewer than two groups are left. Values that are undefined or
-          from too few rows are left out. Equalized odds need both rates. A ratio is undefined where
-          the larger rate is 0.
+        - ``demographic_parity_difference`` and ``demographic_parity_ratio``: selection rates; a
+          ratio below 0.8 fails the four-fifths rule;
+        - ``equal_opportunity_difference`` and ``equal_opportunity_ratio``: tpr;
+        - ``predictive_equality_difference``: fpr;
+        - ``equalized_odds_difference`` and ``equalized_odds_ratio``: the worse of tpr and fpr;
+        - ``predictive_parity_difference``: ppv;
+        - ``auc_difference``.
 
-        Limits are within 0 and 1, and null where a group has no limits. All other columns are null:
-        these are no tests of their own.
+        In the row of a difference ``segment`` has the largest value and ``reference`` the smallest;
+        in the row of a ratio it is the other way round. For equalized odds, values show the rate
+        that decides. ``n, n_reference`` are the rows of both groups.
+
+        ``reason`` is ``"undefined"`` where there is no difference or ratio: fewer than two groups
+        are left, or the larger rate is 0. Undefined values and values from too few rows are left
+        out. ``p_value`` is the same for a difference and its ratio, and null for
+        ``auc_difference``. Limits lie within 0 and 1, and are null if a group has none. All other
+        columns are null.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for a threshold that is not a number, and unless one of ``threshold``
-        and ``selected`` is given.
+        As for `summary`; also unless exactly one of ``threshold`` and ``selected`` is given.
 
     Notes
     -----
-    The rates are compared as in fairlearn [1]_, except that 0/0 is null. The largest difference
-    between many small groups is large by chance: with 20 equal groups of 100 rows and a selection
-    rate of 0.2 the interval of the picked pair alone leaves out parity in nine of ten samples. The
-    limits here account for that, so that they say that some groups differ by at least so much.
-
-    Intervals combine those of both groups: Wilson's for rates, those of ``method="score"`` for
-    AUCs; differences and ratios by Donner and Zou [2]_, where a ratio excludes 1 exactly where the
-    difference excludes 0. All pairs of groups are compared. The quantile of both limits of a pair
-    is that of the studentised range [3]_ divided by the square root of 2; weighted rates have the
-    quantile of Student's t with the same tail, with Welch's degrees of freedom of the pair. With
-    more than 200 groups the ends of their limits are compared, which gives wider ones. Equalized
-    odds need both rates at half of the error each, and twice the smaller of their p-values. Rates
-    are tested by chi-squared with their effective sample sizes.
-
-    By the design of a survey the effective sizes of rates are those that their variances imply,
-    AUCs have its design effect, quantiles are Student's with the degrees of freedom of the group
-    that has fewer, and rates are tested by Rao and Scott's chi-squared [4]_, divided by its degrees
-    of freedom and compared with the F distribution. The correlation of groups that share sampling
-    units is ignored, which is too cautious where it is positive, as it is where the rows of a unit
-    are similar; `group_gaps` uses it.
+    Definitions follow fairlearn [1]_, except that 0/0 is null. A ratio excludes 1 exactly where the
+    difference excludes 0. With a ``design`` the correlation of groups that share sampling units is
+    ignored, which is cautious where it is positive; `group_gaps` uses it. Formulas:
+    [formulas](../explanation/formulas.md#fairness).
 
     References
     ----------
     .. [1] Weerts, H. et al. (2023), Journal of Machine Learning Research 24, 1-8.
-    .. [2] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
-    .. [3] Hayter, A. J. (1984), The Annals of Statistics 12, 61-75.
-    .. [4] Rao, J. N. K., Scott, A. J. (1992), Biometrics 48, 577-585.
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {
-    ...         "g": list("aaaabbbb"),
-    ...         "y": [1, 1, 0, 0, 1, 1, 0, 0],
-    ...         "s": [0.9, 0.6, 0.7, 0.1, 0.8, 0.4, 0.3, 0.2],
-    ...     }
-    ... )
-    >>> table = wroc.fairness(df, "y", "s", attributes="g", threshold=0.5)
-    >>> table.select("metric", "segment", "value", "reference", "reference_value").head(3)
+    >>> loans = wroc.data.loans()
+    >>> table = wroc.fairness(loans, "approved", "score", attributes="race", threshold=0.5)
+    >>> table.select("metric", "segment", "reference", pl.col("gap", "ratio").round(3)).head(3)
     shape: (3, 5)
-    ┌───────────────────────────────┬─────────┬───────┬───────────┬─────────────────┐
-    │ metric                        ┆ segment ┆ value ┆ reference ┆ reference_value │
-    │ ---                           ┆ ---     ┆ ---   ┆ ---       ┆ ---             │
-    │ str                           ┆ str     ┆ f64   ┆ str       ┆ f64             │
-    ╞═══════════════════════════════╪═════════╪═══════╪═══════════╪═════════════════╡
-    │ demographic_parity_difference ┆ a       ┆ 0.75  ┆ b         ┆ 0.25            │
-    │ demographic_parity_ratio      ┆ b       ┆ 0.25  ┆ a         ┆ 0.75            │
-    │ equal_opportunity_difference  ┆ a       ┆ 1.0   ┆ b         ┆ 0.5             │
-    └───────────────────────────────┴─────────┴───────┴───────────┴─────────────────┘
+    ┌───────────────────────────────┬──────────┬───────────┬───────┬───────┐
+    │ metric                        ┆ segment  ┆ reference ┆ gap   ┆ ratio │
+    │ ---                           ┆ ---      ┆ ---       ┆ ---   ┆ ---   │
+    │ str                           ┆ str      ┆ str       ┆ f64   ┆ f64   │
+    ╞═══════════════════════════════╪══════════╪═══════════╪═══════╪═══════╡
+    │ demographic_parity_difference ┆ white    ┆ black     ┆ 0.1   ┆ null  │
+    │ demographic_parity_ratio      ┆ black    ┆ white     ┆ null  ┆ 0.897 │
+    │ equal_opportunity_difference  ┆ hispanic ┆ black     ┆ 0.053 ┆ null  │
+    └───────────────────────────────┴──────────┴───────────┴───────┴───────┘
     """
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)

@@ -91,216 +91,121 @@ def group_gaps(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Test how the weighted AUC and rates of each segment differ from those of a reference.
+    """Gaps in AUC and rates between each segment and a reference, with tests and verdicts.
+
+    Use it to ask whether a score or decision treats the groups of an attribute differently. Read
+    ``gap`` with its limits first, then ``verdict``, which allows for the number of tests.
+
+    The main columns are:
+
+    - ``attribute, segment, metric``: what the row describes;
+    - ``value, value_low, value_high``: the metric in the segment, with its confidence interval;
+    - ``reference, reference_value``: what it is compared with;
+    - ``gap, gap_low, gap_high``: ``value - reference_value``, with its confidence interval;
+    - ``verdict``: ``"different"``, ``"equivalent"`` (within the margin) or ``"inconclusive"``;
+    - ``reason``: why there is no verdict or no test.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label
-        As for `summary`. Without a ``score`` the ``selected`` are compared, and there is no AUC.
-        Without a ``label`` there are the ``metrics`` ``"standardized_mean_difference"`` and
-        ``"selection_rate"``.
+    label, score, weight, pos_label, design
+        As for `summary`. Without a ``score``, the ``selected`` decisions are compared and there is
+        no AUC. Without a ``label``, the metrics are ``"selection_rate"`` and
+        ``"standardized_mean_difference"``.
     attributes
-        One or several columns or expressions, such as race and sex. The values of each are its
-        segments, which are compared with each other.
+        One or several columns or expressions, for example race and sex. The segments of an
+        attribute are its values.
     intersections
-        True: also compare the segments of all attributes crossed, whose names are joined by a
-        multiplication sign; ``"only"``: compare these alone.
+        True: also compare all attributes crossed; ``"only"``: these alone.
     reference
-        ``"rest"``: the other segments: the mean of their AUCs, weighted by their pairs of a
-        positive and a negative, and the rates of all their rows. ``"overall"``: the same of all
-        segments, the segment's own included. Rows of different segments are never compared, so that
-        an offset of all scores of a segment changes no other gap (`cross_auc` reports such
-        offsets). ``"best"``: the segment with the highest AUC; because it is selected for that,
-        gaps to it are biased away from 0, and p-values and limits allow for the choice (see Notes):
-        a named segment or the rest finds more. Or a mapping of attributes to segments, such as
-        ``{"race": "white"}``; the other attributes have the rest. With one attribute the segment
-        alone is enough. Missing values cannot be the reference.
-    threshold
-        Rows with at least this score are predicted positive. Without it, and without ``selected``,
-        there are no gaps of rates.
-    selected
-        Instead of ``threshold``: a Boolean column or expression, the decision that was recorded,
-        which rates are then computed from; AUCs come from the score. Rows where it is null are
-        missing.
+        ``"rest"``: all other segments (for AUCs, the mean weighted by pairs). ``"overall"``: all
+        segments, itself included. ``"best"``: the segment with the highest AUC; tests and limits
+        allow for this choice. Or a segment, or a mapping, for example ``{"race": "white"}``, where
+        other attributes use the rest.
+    threshold, selected
+        The decisions, if any, from which rates follow: a number, ``"median"`` or a rule of
+        `polars_wroc.rules`, where rows with at least this score are selected; or a Boolean column
+        or expression with the recorded decisions, where null counts as missing.
     metrics
-        Names of the metrics that are compared instead of those below: ``"auc"``;
-        ``"standardized_mean_difference"``, by how much the scores of a segment are higher or lower,
-        in standard deviations of all scores; for a score that is a probability ``"brier_score"``
-        and ``"log_loss"``; and with ``threshold`` or ``selected`` any of `threshold_metrics`. The
-        ``margin`` is then in units of each metric, and ``within`` must be None.
-    level
-        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
-    adjust
-        How p-values are adjusted for the number of tests in the table. ``"holm"`` controls the
-        family-wise error rate (the probability of any false positive), ``"bh"``
-        (Benjamini-Hochberg) the false discovery rate (the expected proportion of false positives
-        among significant gaps); or ``"none"``.
-    min_rows
-        Minimum sample size of a test, in the segment and in the reference without the segment: rows
-        of each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a
-        ppv, the other rows for an npv, all rows for a selection rate. Estimates from fewer rows
-        are reported but not tested, and such a segment cannot be ``"best"``.
-    margin
-        How large a gap must be to matter: the verdict ``"equivalent"`` says that it is shown to be
-        within the margin on either side. Between 0 and 1.
+        Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
+        ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.
+        ``margin`` is in the units of each metric.
     within
-        One or several columns or expressions, such as a job, a site or a credit band, whose values
-        are strata; null is one of them. A group is compared with its reference within each
-        stratum, and the differences are averaged, so that gaps that come from the strata alone
-        vanish. ``reference`` must be ``"rest"``, ``"best"`` (by the AUC without strata) or a
-        segment, and no ``design`` given.
-    design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`.
-        Intervals and tests of all gaps then use the variances of the design, with the correlation
-        of groups that share units, and Student's t; each p-value belongs to the level at which the
-        interval just excludes 0. Degrees of freedom are those of `summary` for the group or for its
-        reference, whichever has fewer; for rates those of the units with rows of the denominator,
-        or of any class where there are several strata. ``within`` must be None. With replicate
-        weights the pairs of a reference keep the weights that the full sample gives them.
+        Columns or expressions of strata, for example a job or site: differences within strata are
+        averaged. Not with ``metrics``, a ``design`` or the reference ``"overall"``.
+    margin
+        Largest gap that does not matter, between 0 and 1.
+    min_rows
+        Fewest rows, or rows of each class for an AUC, for a test.
+    level
+        Confidence level, from 0.001 to 0.9999, or `Looks`.
+    adjust
+        Adjustment of p-values for all tests of the table: ``"holm"`` (family-wise error), ``"bh"``
+        (Benjamini-Hochberg, false discovery rate) or ``"none"``.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        The comparison table: one row per attribute, segment, score and metric, in the order of the
-        arguments, of values, and of the metrics ``auc`` and, with ``threshold`` or ``selected``,
-        ``selection_rate, tpr, fpr, ppv, npv``. In each row ``gap = value - reference_value`` and
-        ``ratio = value / reference_value``.
+        The comparison table: one row per attribute, segment, score and metric. Besides the main
+        columns:
 
-        - ``attribute, segment`` (String): names of the attribute and of its value; several are
-          joined by a multiplication sign and by commas. The segment null is the missing value.
         - ``model`` (String): name of the score; null without one.
-        - ``metric`` (String).
-        - ``n`` (Int64): rows that the value rests on: of a rate its denominator, of an AUC the
-          smaller class.
-        - ``value, value_low, value_high`` (Float64): the metric in the segment, with its confidence
-          interval. Null without its denominator, and of an AUC without both classes. For a
-          standardized mean difference it is the distance of the segment's mean score from that of
-          all rows, in standard deviations.
-        - ``reference`` (String), ``n_reference`` (Int64), ``reference_value`` (Float64):
-          ``"rest"``, ``"overall"`` or the name of a segment, the rows behind it, and its number.
-          Null where no segment has enough rows to be the best.
-        - ``gap, gap_low, gap_high`` (Float64): the difference, with its confidence interval; null
-          of the reference itself.
-        - ``ratio, ratio_low, ratio_high`` (Float64): null of an AUC, of the reference itself and
-          where its rate is 0; the upper limit also where it is infinite. Limits and tests are null
-          where squares of the weights overflow or underflow.
-        - ``p_value, p_adjusted`` (Float64): test that there is no gap, alone and adjusted for all
-          tests of the table together; null where it is not tested.
-        - ``detectable`` (Float64): the smallest gap below the reference that would have been found
-          with a probability of 80 %; null where none could have been, and of gaps that are not
-          tested.
-        - ``verdict`` (String): ``"different"``, ``"equivalent"`` or ``"inconclusive"``; null where
-          nothing is compared.
-        - ``reason`` (String): why there is no verdict or no test: ``"undefined"``,
-          ``"no variance"``, ``"the reference"``, ``"no reference shown"``, ``"fewer than 30 rows"``
-          (or another ``min_rows``); ``"repeats female"`` where two segments are each the other's
-          rest, so that this is the same test; ``"few effective events"`` of weighted rates with
-          fewer than five effective rows of the rarer outcome in the segment or in its reference,
-          whose limits may be too narrow; ``"fewer than 25 rows"`` of mean scores of fewer effective
-          rows in the segment or in its reference, which have no limits. Else null.
+        - ``n, n_reference`` (Int64): rows of the segment and of the reference.
+        - ``ratio, ratio_low, ratio_high`` (Float64): ``value / reference_value``; null for an AUC.
+        - ``p_value, p_adjusted`` (Float64): test of no gap, alone and adjusted; null if untested.
+        - ``detectable`` (Float64): the smallest gap that a test would find with 80 % power.
 
-        With ``within`` values and their references are averages over the strata in which a segment
-        and its reference have rows of the metric (``n`` counts all rows): rates are directly
-        standardised rates with common weights, and ratios are also null where every row is an
-        outcome. There follow ``gap_crude``, the gap without strata; ``gap_explained``, the share
-        of it that the strata explain, 1 minus the gap divided by that without strata, which may be
-        negative or above 1 and is null where the interval of the gap without strata includes 0;
-        and ``share_within``, the share of the segment's weight in strata where the reference has
-        rows (Float64).
+        Names are String, values Float64. Crossed attributes are joined by a multiplication sign,
+        their values by commas. A null ``segment`` is the missing value. A value is null without a
+        denominator, an AUC without both classes; the reference itself has no comparison.
+
+        ``reason`` is ``"undefined"``, ``"no variance"``, ``"the reference"``, ``"no reference
+        shown"``, ``"fewer than 30 rows"`` (or another number), ``"few effective events"`` (so few
+        weighted events that limits may be too narrow) or ``"repeats female"`` (two segments are
+        each other's rest: the same test).
+
+        ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of it
+        that strata explain (null where the crude gap may be 0); and ``share_within``, the share of
+        the segment's weight in strata with rows of the reference.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for an unknown option, for both ``threshold`` and ``selected``, for a
-        metric without what it is computed from, and for a reference that does not exist, which is
-        found when the table is computed.
+        As for `summary`; also for an unknown option, both ``threshold`` and ``selected``, a metric
+        without its input, or a reference that does not exist.
 
     Notes
     -----
-    The variance of a gap is DeLong's [1]_, and intervals combine those of both AUCs [2]_. The
-    score-type interval is that of `roc_auc_ci`; for a weighted mean of AUCs it uses the weighted
-    sums of the moments of the groups. A group differs from the overall sample only through the
-    other groups: with ``"overall"`` gap and interval are those to the rest times the rest's share
-    of all pairs, and the p-value is the same. Two groups that are compared with each other are one
-    test, whose p-value is the larger of both. Limits of a gap to the best of three groups or more
-    are Tukey's [6]_, with Welch's degrees of freedom of the pair. Groups are compared within each
-    model. The cost does not grow with the number of groups; for a survey it grows with their number
-    times that of sampling units.
-
-    Rates are compared by the z-test with their pooled variance. Where fewer than five rows are
-    expected in a cell of the table of four, it is Fisher's exact test with the mid-p [5]_. With
-    unequal weights the variance of each rate is that at the pooled rate, from how heavy the events
-    and the other rows of both sides are, with Student's t; where fewer than five effective events
-    are expected, z is at most the root of the likelihood ratio. AUCs are compared in the same way,
-    with the variances at their mean; their p-value decides whether they differ, and the interval,
-    which is cautious near 1, says how much. In simulations tests of equal weighted rates erred in
-    at most 6 %, with weights that depend on the outcome and fewer than about ten rows of the rarer
-    one in up to 7 %, and those of equal AUCs in at most 6 %; where one segment has much heavier
-    tails than the other and weights fall with the score, in up to 12 %.
-
-    Verdicts divide ``1 - level`` by the number of tests in the table (unless ``adjust="none"``). A
-    gap is ``"equivalent"`` if two one-sided tests at that level reject that it is as large as the
-    margin in either direction [3]_: the interval at a confidence of 1 minus twice that level lies
-    inside the margin. Otherwise it is ``"different"`` if its adjusted p-value is at most
-    ``1 - level``, else ``"inconclusive"``, as is any gap with fewer than ``min_rows``. Where scores
-    are binned, intervals are wider by what the bins leave open. The detectable gap is that of one
-    such two-sided test; to ``"overall"`` it is shrunk like the gap.
-
-    Strata have the weights ``u * v / (u + v)``: of the weights u and v of the group and its
-    reference in a rate, those of Mantel and Haenszel [4]_, and of their weights of pairs for an
-    AUC. The limits of an average rate are Wilson's for the effective size that its variance
-    implies, and p-values of rates too belong to the level at which the interval just excludes 0.
-
-    Other ``metrics`` have the limits of `threshold_metrics`; those of the Brier score are on the
-    logit, of the log loss on the logarithm, from the variance of the losses. Gaps combine both
-    intervals [2]_, with the covariance where ``"overall"`` includes the group or units of a design
-    have rows of both, and Student's t; p-values belong to the level at which the interval just
-    excludes 0, and the detectable gap is that of a test with the errors of both values. With
-    ``"overall"`` two groups are two tests of such a metric.
-
-    A standardized mean difference divides by the unbiased standard deviation of all rows, with
-    weights that of the divisor ``W - S / W`` of the sum of the weights and that of their squares.
-    Its error is linearised: it adds up the squared influences of rows on both means and on the
-    standard deviation, in each of both groups divided by ``1 - h2``, where ``1 / h2`` is its
-    effective number of rows. Limits and the test use Student's t with Satterthwaite's degrees of
-    freedom [7]_, as Welch's test does. Skewed scores, and weights that go with the score, are not
-    solved: in simulations with 25 effective rows and more, limits of 95 % covered 0.92 to 0.94 of
-    such differences, and 0.93 to 0.96 of others.
+    Variances of AUCs are DeLong's [1]_, intervals of gaps combine both values' intervals [2]_, and
+    equivalence is two one-sided tests [3]_. Intervals are not adjusted for the number of tests;
+    verdicts are. Near an AUC of 1 a test may be significant while the cautious interval includes 0:
+    the p-value decides. Formulas and simulations:
+    [formulas](../explanation/formulas.md#group_gaps).
 
     References
     ----------
     .. [1] DeLong, E. R. et al. (1988), Biometrics 44, 837-845.
     .. [2] Zou, G. Y. (2007), Psychological Methods 12, 399-413.
     .. [3] Schuirmann, D. J. (1987), J. Pharmacokinet. Biopharm. 15, 657-680.
-    .. [4] Mantel, N. & Haenszel, W. (1959), J. Natl. Cancer Inst. 22, 719-748.
-    .. [5] Lancaster, H. O. (1961), J. Am. Stat. Assoc. 56, 223-234.
-    .. [6] Hayter, A. J. (1984), The Annals of Statistics 12, 61-75.
-    .. [7] Satterthwaite, F. E. (1946), Biometrics Bulletin 2, 110-114.
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {
-    ...         "g": ["a"] * 5 + ["b"] * 5,
-    ...         "y": [1, 0, 1, 0, 0, 1, 0, 1, 0, 0],
-    ...         "s": [0.9, 0.4, 0.3, 0.2, 0.1, 0.5, 0.8, 0.6, 0.7, 0.2],
-    ...     }
-    ... )
-    >>> gaps = wroc.group_gaps(df, "y", "s", attributes="g")
-    >>> gaps.select("segment", "metric", pl.col("value", "reference_value", "gap").round(3))
-    shape: (2, 5)
-    ┌─────────┬────────┬───────┬─────────────────┬──────┐
-    │ segment ┆ metric ┆ value ┆ reference_value ┆ gap  │
-    │ ---     ┆ ---    ┆ ---   ┆ ---             ┆ ---  │
-    │ str     ┆ str    ┆ f64   ┆ f64             ┆ f64  │
-    ╞═════════╪════════╪═══════╪═════════════════╪══════╡
-    │ a       ┆ auc    ┆ 0.833 ┆ 0.333           ┆ 0.5  │
-    │ b       ┆ auc    ┆ 0.333 ┆ 0.833           ┆ -0.5 │
-    └─────────┴────────┴───────┴─────────────────┴──────┘
+    >>> loans = wroc.data.loans()
+    >>> gaps = wroc.group_gaps(loans, "approved", "score", attributes="race")
+    >>> gaps.select("segment", "metric", pl.col("gap", "gap_low", "gap_high").round(3), "verdict")
+    shape: (3, 6)
+    ┌──────────┬────────┬────────┬─────────┬──────────┬──────────────┐
+    │ segment  ┆ metric ┆ gap    ┆ gap_low ┆ gap_high ┆ verdict      │
+    │ ---      ┆ ---    ┆ ---    ┆ ---     ┆ ---      ┆ ---          │
+    │ str      ┆ str    ┆ f64    ┆ f64     ┆ f64      ┆ str          │
+    ╞══════════╪════════╪════════╪═════════╪══════════╪══════════════╡
+    │ black    ┆ auc    ┆ -0.036 ┆ -0.132  ┆ 0.051    ┆ inconclusive │
+    │ hispanic ┆ auc    ┆ 0.087  ┆ -0.046  ┆ 0.177    ┆ inconclusive │
+    │ white    ┆ auc    ┆ 0.01   ┆ -0.066  ┆ 0.093    ┆ inconclusive │
+    └──────────┴────────┴────────┴─────────┴──────────┴──────────────┘
     """
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)

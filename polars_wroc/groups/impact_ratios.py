@@ -103,155 +103,108 @@ def impact_ratios(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Impact ratios: the selection rate of each category divided by that of the one selected most.
+    """Impact ratios: the selection rate of each category relative to the highest, with verdicts.
 
-    No label is needed: the decisions are given, or a threshold on the score makes them.
+    Use it for the four-fifths rule and bias audits; no label is needed. Decisions are given or made
+    by a threshold. Read the limits of the ratio: the verdict is decided by them, not by the
+    p-value, and they hold for all categories of an attribute together.
+
+    The main columns are:
+
+    - ``attribute, segment``: the category;
+    - ``reference``: the category that it is compared with;
+    - ``ratio, ratio_low, ratio_high``: the impact ratio with its joint limits;
+    - ``verdict``: ``"below four fifths"`` (the whole interval is below 0.8), ``"at least four
+      fifths"`` or ``"inconclusive"``;
+    - ``reason``: why there is no verdict.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     score
-        Column or numeric expression, or several, with ``threshold``: rows with at least that score
-        are selected.
-    attributes
-        One or several columns or expressions, each of which has categories.
-    intersections
-        True: compare all attributes crossed as well; ``"only"``: these alone.
-    selected
-        Instead of ``score`` and ``threshold``: a Boolean column or expression, whether a row was
-        selected.
-    threshold
-        A number, or ``"median"``: rows with a score above the median of all rows are selected,
-        those of unknown categories included. These are the rows of the highest scores with at
-        most half of the weight. Where many scores are equal to the median, they are far fewer
-        than half.
-    weight
-        Column or expression; None gives each row the weight 1.
+        Column or numeric expression, or several, to which the ``threshold`` applies.
+    attributes, intersections, weight, level, adjust, design
+        As for `group_gaps`.
     favorable
-        Which decision is good for a person: ``"selected"``, such as a loan or a job, or
-        ``"rejected"`` where being selected is bad, such as a denial or a suspicion. Ratios, limits
-        and tests compare the rates of the good decision. No data say which it is, so there is no
-        default.
+        Which decision is good for a person: ``"selected"`` (a loan, a job) or ``"rejected"`` where
+        being selected is bad (a denial, a suspicion). Ratios compare rates of the good decision.
+        The data cannot tell, so there is no default.
+    threshold
+        Rows with at least this score are selected. ``"median"``: rows above the median of all rows
+        are selected, at most half of the weight and far less where many scores equal the median.
+    selected
+        Instead of ``score`` and ``threshold``: a Boolean column or expression with the decisions.
     reference
-        ``"highest"``: of each attribute, the category with the highest rate of the favorable
-        decision; of equal ones, the one with more weight, then the first. Or a mapping of
-        attributes to categories, such as ``{"race": "white", "sex": "male"}``, each by its name in
-        the columns ``attribute`` and ``segment``; the other attributes have the highest. With one
-        attribute the category alone is enough.
+        ``"highest"``: the category with the highest rate of the favorable decision; ties go to the
+        larger weight, then to the first. Or one category, or a mapping of attributes to categories,
+        for example ``{"race": "white"}``; other attributes use the highest.
     unknown
-        ``"exclude"``: null is no category but unknown; a list of values such as ``["",
-        "Prefer not to say"]``: these are unknown too; ``"keep"``: null is a category, called
-        "(missing)". Of all attributes crossed, a row is unknown where it is in one of them.
+        ``"exclude"``: null is unknown; a list of values, for example ``["", "Prefer not to say"]``:
+        these are unknown too; ``"keep"``: null is a category. A row is unknown in crossed
+        attributes if it is unknown in any of them.
     min_share
-        Categories with a smaller share of the weight of all known ones are shown, but they are no
-        reference and are neither tested nor judged; 0 keeps all.
-    level
-        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
-    design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits
-        and tests then use the variances of the design, as in `group_gaps`.
+        Categories with a smaller share of the known weight are shown, but are no reference and get
+        no test and no verdict. 0 keeps all.
     exact
-        The test of small categories: Fisher's with ``"mid-p"``, or ``"fisher"``, the same without
-        the mid-p correction, which is conservative.
-    adjust
-        How p-values are adjusted for the number of tests in the table: see `group_gaps`.
+        Test for small categories: ``"mid-p"`` for Fisher's test with the mid-p, or ``"fisher"`` for
+        the conservative test without it.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         The comparison table of `group_gaps`, with the metric ``impact_ratio``: one row per category
-        (and score): those of each attribute in the order of ``attributes`` and of their values,
-        then those of all attributes crossed. Rows of unknown category are one row, the last of the
-        attribute, whose ``segment`` is null.
+        and score, then the categories of all attributes crossed. Rows of unknown category form the
+        last row of an attribute, whose ``segment`` is null.
 
-        - ``n`` are the rows with a decision, and ``value, value_low, value_high`` the rate of the
-          favorable one, with its confidence interval.
-        - ``reference, n_reference, reference_value``: the category that this one is compared with,
-          its rows and its rate.
-        - ``ratio, ratio_low, ratio_high``: the rate divided by that of the reference, with limits
-          that hold for all categories of the attribute at once, whichever has the highest rate.
-        - ``p_value, p_adjusted``: test that both rates are equal, which allows for the highest of
-          so many equal rates.
-        - ``verdict``: ``"below four fifths"`` where the upper limit is less than 0.8, ``"at least
-          four fifths"`` where the lower limit is 0.8 or more, ``"inconclusive"`` in between.
-        - ``reason`` why there is no verdict: ``"an unknown category"``, ``"share below 2%"`` (or
-          another ``min_share``), ``"the reference"`` or ``"undefined"``; ``"no variance"`` where
-          there are no limits.
+        - ``n, n_reference``: rows with a decision.
+        - ``p_value, p_adjusted``: test that both rates are equal, which allows for the choice of
+          the highest rate.
+        - ``reason``: ``"an unknown category"``, ``"share below 2%"`` (or another ``min_share``),
+          ``"the reference"``, ``"undefined"`` or ``"no variance"``.
 
-        Gaps and ``detectable`` are null. The reference has the ratio 1, no limits and no test.
-        Ratios are null where the rate of the reference is 0, upper limits also where they are
-        infinite; rates are null without weight, limits also where squares of the weights overflow
-        or underflow. A single category is its own reference, and without a known category there
-        are no ratios.
+        The reference has the ratio 1, no limits and no test. Ratios are null where the rate of the
+        reference is 0, and upper limits also where they are infinite. A single category is its own
+        reference; without a known category there are no ratios.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        For decisions that are given in no way or in two, ``selected`` that is not Boolean, an
-        unknown option, and as `summary` for columns and weights; at collect for a named reference
-        that does not exist or is below ``min_share``.
+        As for `summary`; also unless decisions are given in exactly one way, for ``selected`` that
+        is not Boolean, and at collect for a named reference that does not exist or is below
+        ``min_share``.
 
     Notes
     -----
-    The four-fifths rule compares the ratio with 0.8. It is a convention that audits in New York,
-    courts and states use. It comes from guidelines of 1978 [1]_, which the Equal Employment
-    Opportunity Commission is rescinding (RIN 3046-AB43). New York City's rule on automated
-    employment decisions [2]_ asks for ratios by sex, by race and crossed, without a limit, and lets
-    the auditor leave out categories of less than 2 %, with a reason. Neither a ratio of 0.8 nor a
-    test says that a decision is lawful: smaller differences may count if they are significant, and
-    larger ones may not on small numbers [1]_.
-
-    Intervals of rates are those of `threshold_metrics`, and ratios combine them by Donner and Zou's
-    method [3]_ as in `fairness` and `group_gaps`: a ratio excludes 1 exactly where the difference
-    excludes 0. The joint limits combine those of both rates at the quantile of the studentised
-    range [4]_ divided by the square root of 2; weighted rates have the quantile of Student's t with
-    the same tail, with Welch's degrees of freedom of the pair. With a named reference it is Sidak's
-    quantile for all other categories. Without joint limits too many ratios of equal groups would be
-    below 0.8 with their whole interval, since the highest of many rates is high by chance.
-
-    The test is the z-test with the pooled variance, without a correction for continuity, where at
-    least five rows are expected in each cell of the table of four; in other tables it is Fisher's
-    exact test, with half the probability of tables as likely as the observed one (mid-p [5]_). With
-    unequal weights it is the test of `group_gaps`. Without a selected row in the reference there is
-    no ratio, but a lower limit of it. By the design of a survey the p-value belongs to the level at
-    which the interval of the difference just excludes 0. Compared with the highest, a p-value is
-    replaced by the probability that the range of as many equal rates exceeds the difference,
-    divided by the number of comparisons: with Bonferroni's or Holm's method that is Tukey's test
-    [4]_, and of two categories the p-value stays. The verdict rests on the joint limits, not on the
-    p-values.
+    The four-fifths rule is a convention that comes from guidelines of 1978 [1]_, which the Equal
+    Employment Opportunity Commission is rescinding (RIN 3046-AB43). New York City's rule on
+    automated employment decisions [2]_ asks for ratios without setting a limit, and lets the
+    auditor leave out categories of less than 2 % with a reason. Neither a ratio of 0.8 nor a test
+    says that a decision is lawful. Formulas: [formulas](../explanation/formulas.md#impact_ratios).
 
     References
     ----------
     .. [1] 29 CFR 1607.4 (Uniform Guidelines on Employee Selection Procedures, 1978).
     .. [2] Rules of the City of New York, title 6, sections 5-300 to 5-304.
-    .. [3] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
-    .. [4] Hayter, A. J. (1984), The Annals of Statistics 12, 61-75.
-    .. [5] Lancaster, H. O. (1961), J. Am. Stat. Assoc. 56, 223-234.
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {
-    ...         "sex": ["f"] * 8 + ["m"] * 10 + [None] * 2,
-    ...         "hired": [True] * 2 + [False] * 6 + [True] * 8 + [False] * 2 + [True, False],
-    ...     }
-    ... )
-    >>> table = wroc.impact_ratios(df, attributes="sex", selected="hired", favorable="selected")
-    >>> rounded = pl.col("value", "ratio", "p_value").round(4)
-    >>> table.select("segment", "n", rounded, "verdict", "reason")
-    shape: (3, 7)
-    ┌─────────┬─────┬───────┬────────┬─────────┬──────────────┬─────────────────────┐
-    │ segment ┆ n   ┆ value ┆ ratio  ┆ p_value ┆ verdict      ┆ reason              │
-    │ ---     ┆ --- ┆ ---   ┆ ---    ┆ ---     ┆ ---          ┆ ---                 │
-    │ str     ┆ i64 ┆ f64   ┆ f64    ┆ f64     ┆ str          ┆ str                 │
-    ╞═════════╪═════╪═══════╪════════╪═════════╪══════════════╪═════════════════════╡
-    │ f       ┆ 8   ┆ 0.25  ┆ 0.3125 ┆ 0.0392  ┆ inconclusive ┆ null                │
-    │ m       ┆ 10  ┆ 0.8   ┆ 1.0    ┆ null    ┆ null            ┆ the reference       │
-    │ null    ┆ 2   ┆ 0.5   ┆ null   ┆ null    ┆ null            ┆ an unknown category │
-    └─────────┴─────┴───────┴────────┴─────────┴──────────────┴─────────────────────┘
+    >>> loans = wroc.data.loans()
+    >>> decided = {"threshold": 0.5, "favorable": "selected"}
+    >>> table = wroc.impact_ratios(loans, "score", attributes="race", **decided)
+    >>> table.select("segment", pl.col("ratio", "ratio_low", "ratio_high").round(3), "verdict")
+    shape: (3, 5)
+    ┌──────────┬───────┬───────────┬────────────┬──────────────────────┐
+    │ segment  ┆ ratio ┆ ratio_low ┆ ratio_high ┆ verdict              │
+    │ ---      ┆ ---   ┆ ---       ┆ ---        ┆ ---                  │
+    │ str      ┆ f64   ┆ f64       ┆ f64        ┆ str                  │
+    ╞══════════╪═══════╪═══════════╪════════════╪══════════════════════╡
+    │ black    ┆ 0.897 ┆ 0.831     ┆ 0.944      ┆ at least four fifths │
+    │ hispanic ┆ 0.994 ┆ 0.929     ┆ 1.017      ┆ at least four fifths │
+    │ white    ┆ 1.0   ┆ null      ┆ null       ┆ null                 │
+    └──────────┴───────┴───────────┴────────────┴──────────────────────┘
     """
     limit = check_decision(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)

@@ -105,10 +105,20 @@ def release_check(
     level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",
 ) -> FrameT:
-    """Test whether a new score is no worse than the old one on the same rows, in every segment.
+    """Changes from an old score to a new one on the same rows, overall and in every segment.
 
-    That holds of rows like these. Rows that the old score kept from getting a label, such as
-    rejected applications, are not there: what the new score would do to them is not answered.
+    Use it before a release: a verdict of ``"no worse"`` means that the new score loses at most the
+    ``margin``. "No worse in every row of the table" needs no adjustment for many tests [1]_; one
+    row picked from many carries no such guarantee. The result holds for rows like these: rows that
+    the old score kept from getting a label, for example rejected applications, are not among them.
+
+    The main columns are:
+
+    - ``attribute, segment, metric``: what the row describes; ``"overall"`` is all rows;
+    - ``value, reference_value``: the metric with the new and with the old score;
+    - ``gap, gap_low, gap_high``: new minus old, with its confidence interval;
+    - ``verdict``: ``"better"``, ``"worse"``, ``"no worse"`` or ``"inconclusive"``;
+    - ``n_changed``: rows that count differently with the new score.
 
     Parameters
     ----------
@@ -117,121 +127,88 @@ def release_check(
     label, weight, pos_label, design
         As for `summary`.
     old, new
-        Columns or numeric expressions of the two scores; higher means more positive.
+        Columns or numeric expressions of the two scores; higher means more likely positive.
     attributes, intersections
-        As for `group_gaps`; None: all rows together only, which come first in any case.
+        As for `group_gaps`; None: all rows only.
     threshold
         Rows with at least this score are selected: one number for both scores, or ``{"old": 0.5,
-        "new": 0.47}``. Without it, and without ``selected``, decisions are not compared.
+        "new": 0.47}``.
     selected
-        Instead of ``threshold``: the recorded decisions, such as ``{"old": "hired_by_old", "new":
-        "hired_by_new"}``: Boolean columns or expressions.
+        Instead of ``threshold``: Boolean columns or expressions with the recorded decisions,
+        ``{"old": "hired_by_old", "new": "hired_by_new"}``.
     metrics
-        Names out of ``auc``, of decisions ``selection_rate, tpr, fpr, ppv, npv, accuracy,
-        net_benefit``, and of scores that are probabilities ``brier_score, log_loss``. None: the
-        AUC, and with decisions all of theirs but the net benefit.
+        ``auc``; with decisions ``selection_rate, tpr, fpr, ppv, npv, accuracy, net_benefit``; for
+        probabilities ``brier_score, log_loss``. None: the AUC, and with decisions all of their
+        metrics except the net benefit.
     margin
-        How much worse still counts as no worse, above 0: a number for the AUC and rates, or a
-        mapping of metrics to numbers; the AUC and rates have 0.01 by default. `brier_score`,
-        `log_loss` and `net_benefit` have none unless it is given: what is little depends on the
-        use.
+        How much worse still counts as no worse: a number for the AUC and rates (0.01 by default),
+        or a mapping of metrics to numbers. `brier_score`, `log_loss` and `net_benefit` have no
+        default.
     net_benefit_at
-        Threshold probability between 0 and 1, whose odds weigh false positives in the net benefit;
-        with it that is a metric too.
+        Threshold probability whose odds weigh false positives in the net benefit; adds this metric.
     min_rows
-        Fewest rows that a metric rests on, with either score, to be tested.
-    level
-        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
-    adjust
-        How p-values are adjusted for the number of tests in the table: see `group_gaps`.
+        Fewest rows, or rows of each class for an AUC, for a test.
+    level, adjust
+        As for `group_gaps`.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        The comparison table of `group_gaps`: one row per attribute, segment and metric, after those
-        of ``"overall"``, all rows. In each row ``gap = value - reference_value``.
+        The comparison table of `group_gaps`: ``model`` is the new score and ``reference`` the old
+        one. After its columns:
 
-        - ``attribute, segment, metric`` (String); ``model, reference`` (String): names of the new
-          and of the old score.
-        - ``n, n_reference`` (Int64): rows that the values rest on, which are the same but for ppv
-          and npv: of an AUC the smaller class.
-        - ``value, reference_value`` (Float64): the metric with the new and with the old score; null
-          where undefined.
-        - ``gap, gap_low, gap_high`` (Float64): the difference, with its confidence limits.
-        - ``p_value, p_adjusted`` (Float64): test that nothing changed, alone and adjusted for all
-          tests of the table together.
-        - ``verdict`` (String): ``"better"`` or ``"worse"`` where ``p_adjusted`` is at most ``1 -
-          level``; ``"no worse"`` where the worse limit is within the margin, though the difference
-          may be significant; else ``"inconclusive"``. A selection rate has no good side: it is
-          ``"equivalent"`` (within the margin by two one-sided tests), ``"different"`` or
-          ``"inconclusive"``.
-        - ``reason`` (String): ``"undefined"``; ``"fewer than 30 rows"`` (or another ``min_rows``);
-          ``"no variance"`` by a design; ``"same scores"``, and the same decisions, in all rows;
-          ``"same order"`` of all rows, so that AUCs are equal, or ``"no decision changed"``, which
-          do not show that no other row would change; ``"few effective events"``, where changed rows
-          are so heavy that limits may be too narrow, or too few decide a log loss, which is then
-          not judged. Else null.
-        - ``margin`` (Float64), null without.
-        - ``n_changed, n_gained, n_lost`` (Int64): rows that contribute otherwise with the new
-          score, those that contribute more and those that contribute less. For a rate they become
-          an event or no longer are one: of the selection rate they are newly selected or newly
-          rejected, of the accuracy newly right or newly wrong. For ppv and npv they join or leave
-          the rows that it is a share of. Null for an AUC.
-        - ``share_changed`` (Float64): the weight of the rows that change in that of all that the
-          metric rests on with either score; null for an AUC.
+        - ``margin`` (Float64): null for a metric without one.
+        - ``n_changed, n_gained, n_lost`` (Int64): rows that contribute differently, more and less
+          with the new score. For a selection rate these are newly selected and newly rejected rows;
+          for ppv and npv, rows that join or leave the denominator. Null for an AUC.
+        - ``share_changed`` (Float64): the weight of the changed rows as a share of the rows that
+          the metric uses with either score; null for an AUC.
 
-        The other columns of the table are null. A row with its label, weight, a score or a decision
-        missing is left out of all metrics.
+        ``"better"`` and ``"worse"`` mean that ``p_adjusted`` is at most ``1 - level``; ``"no
+        worse"`` that the worse limit is within the margin. A selection rate has no good side: it is
+        ``"equivalent"``, ``"different"`` or ``"inconclusive"``.
+
+        ``reason`` is ``"undefined"``; ``"fewer than 30 rows"`` (or another number); ``"no
+        variance"``; ``"same scores"``, ``"same order"`` or ``"no decision changed"`` (nothing
+        differs in these rows, which does not show that no other row would change); or ``"few
+        effective events"`` (the changed rows are so heavy, or so few decide a log loss, that limits
+        may be too narrow).
+
+        A row without its label, weight, a score or a decision is left out of all metrics. Columns
+        of the table that are not named here are null.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for an unknown metric or option, for a metric without what it is
-        computed from, and for a mean loss of scores outside 0 to 1.
+        As for `summary`; also for an unknown metric or option, a metric without its input, or a
+        mean loss of scores outside 0 to 1.
 
     Notes
     -----
-    "No worse in all rows" needs no adjustment: each verdict is a one-sided test at half of ``1 -
-    level``, and all are wrong together at most that often, however many there are [1]_. One that
-    is picked among many has no such guarantee. "Worse in some" and "better in some" rest on
-    adjusted p-values.
-
-    A rate changes by the shares of rows that become an event and that no longer are one: the
-    interval combines Wilson's of both with their negative correlation [2]_, and the p-value belongs
-    to the level at which it just excludes 0. For ppv and npv, which rest on rows that differ, it
-    combines those of both values. AUCs are tested as by `compare`, means by the variance of the
-    rows' differences with Student's t. Both have two pseudo-rows that change as much as one row
-    can, one each way: where few rows change, the variance of the others would say that no row can.
-    By a design rates are treated as means. Limits are too narrow where a few of some dozen clusters
-    change as a whole.
+    Limits are too narrow where a few of some dozen clusters change as a whole. Formulas and
+    simulations: [formulas](../explanation/formulas.md#release_check).
 
     References
     ----------
     .. [1] Berger, R. L. (1982), Technometrics 24, 295-300.
-    .. [2] Newcombe, R. G. (1998), Statistics in Medicine 17, 2635-2650.
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> rows = pl.DataFrame(
-    ...     {
-    ...         "y": [1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
-    ...         "old": [0.9, 0.7, 0.4, 0.2, 0.8, 0.5, 0.3, 0.3, 0.15, 0.1],
-    ...         "new": [0.95, 0.6, 0.45, 0.5, 0.7, 0.35, 0.4, 0.2, 0.2, 0.05],
-    ...     }
-    ... )
-    >>> table = wroc.release_check(rows, "y", "old", "new", threshold=0.45, metrics=["auc", "tpr"])
-    >>> table.select("metric", pl.col("value", "gap", "gap_low").round(3), "verdict")
-    shape: (2, 5)
-    ┌────────┬───────┬───────┬─────────┬──────────────┐
-    │ metric ┆ value ┆ gap   ┆ gap_low ┆ verdict      │
-    │ ---    ┆ ---   ┆ ---   ┆ ---     ┆ ---          │
-    │ str    ┆ f64   ┆ f64   ┆ f64     ┆ str          │
-    ╞════════╪═══════╪═══════╪═════════╪══════════════╡
-    │ auc    ┆ 0.875 ┆ 0.167 ┆ -0.438  ┆ inconclusive │
-    │ tpr    ┆ 1.0   ┆ 0.5   ┆ -0.102  ┆ inconclusive │
-    └────────┴───────┴───────┴─────────┴──────────────┘
+    >>> patients = wroc.data.diabetes()
+    >>> table = wroc.release_check(patients, "progressed", "score_b", "score", threshold=0.5)
+    >>> table.select("metric", pl.col("value", "gap", "gap_low").round(3), "verdict").head(3)
+    shape: (3, 5)
+    ┌────────────────┬───────┬───────┬─────────┬──────────────┐
+    │ metric         ┆ value ┆ gap   ┆ gap_low ┆ verdict      │
+    │ ---            ┆ ---   ┆ ---   ┆ ---     ┆ ---          │
+    │ str            ┆ f64   ┆ f64   ┆ f64     ┆ str          │
+    ╞════════════════╪═══════╪═══════╪═════════╪══════════════╡
+    │ auc            ┆ 0.836 ┆ 0.074 ┆ 0.042   ┆ better       │
+    │ selection_rate ┆ 0.514 ┆ 0.011 ┆ -0.028  ┆ inconclusive │
+    │ tpr            ┆ 0.751 ┆ 0.054 ┆ -0.002  ┆ no worse     │
+    └────────────────┴───────┴───────┴─────────┴──────────────┘
     """
     least = checks.whole_number("min_rows", min_rows, low=0)
     source = polars_frame(frame).lazy()

@@ -71,71 +71,72 @@ def rows_needed(
     tests: int | None = None,
     deff: float = 1.0,
 ) -> pl.DataFrame:
-    """Count the rows that one target needs, from assumptions or for each segment of a table.
+    """Rows needed to reach one target, from assumptions or for each segment of a table.
+
+    Use it to plan a study or audit, or to see how many more rows an inconclusive comparison needs.
+    Give exactly one target: ``half_width``, ``gap``, ``equivalent_within`` or ``no_worse_by``.
+
+    The main columns are:
+
+    - ``attribute, segment, model, metric``: as in the table; null without one;
+    - ``needed``: rows that the segment needs, of the ``sampling_unit``;
+    - ``needed_reference``: rows that the reference needs; null where nothing is compared;
+    - ``needed_total``: rows in all, if the prevalence or the selection rates are known;
+    - ``factor``: how many times as many rows as the table has;
+    - ``note``: assumptions, or why there is no number.
 
     Parameters
     ----------
     table
-        The comparison table of `group_gaps`, `audit` or `release_check`: a row per segment and
-        metric. A LazyFrame is collected. None: one row from assumptions.
+        A comparison table of `group_gaps`, `audit` or `release_check`. A LazyFrame is collected.
+        None: one row from assumptions.
     metric
-        ``"auc"`` or a rate of `threshold_metrics`; for the width of the interval of the
-        observed-to-expected ratio ``"oe_ratio"``, without a table. None: all of the table.
+        ``"auc"`` or a rate of `threshold_metrics`; without a table and for a ``half_width`` also
+        ``"oe_ratio"``. None: all metrics of the table.
     value, prevalence, share, ratio
-        Without a table: the rate or AUC that is expected, of two that are compared that of the
-        reference; the proportion of positives; the segment's share of all rows, by default all, or
-        all without the reference; and the number of rows of the reference for each of the segment.
+        Assumptions without a table: the rate or AUC (of the reference, if two are compared); the
+        proportion of positives; the segment's share of all rows; and the rows of the reference for
+        each row of the segment.
     half_width
         Target: half the width of the confidence interval.
     gap
         Target: a gap below the reference that is found with the given power. Choose one that
-        matters: whether the gap that was observed would be found again says its p-value.
+        matters, not the observed one.
     equivalent_within
-        Target: equal values are shown to be equivalent within this margin with the given power.
+        Target: equal values are shown to be equivalent within this margin.
     no_worse_by, changed
-        Target: a new score that is as good as the old one is shown to be no worse by more than
-        this margin. Without a table ``changed`` is the share of rows whose decision differs.
+        Target: a new score that is as good as the old one is shown to be no worse by more than this
+        margin. Without a table ``changed`` is the share of rows whose decision differs.
     power
-        Probability to show it, from 0.5 to 1.
+        Probability of reaching the target, from 0.5 to 1.
     level, tests
-        Confidence level, and the number of tests that share the error ``1 - level``; None: 1, or
-        those of the table, whose level must be given if it is not 0.95.
+        Confidence level, and the number of tests that share the error ``1 - level``. None: 1, or
+        the number in the table, whose level must be given if it is not 0.95.
     deff
-        Without a table: how many times more rows a design needs, such as ``1 + (m - 1) * icc`` for
-        clusters of m rows. A table shows its own.
+        Without a table: how many times more rows a design needs, for example ``1 + (m - 1) * icc``
+        for clusters of m rows. A table shows its own.
 
     Returns
     -------
     pl.DataFrame
-        One row, or one per segment, score and metric:
-
-        - ``attribute, segment, model, metric`` (String): as in the table; null without one.
-        - ``target`` (String), ``goal`` (Float64): the target and its number.
-        - ``have`` (Float64): rows that the value rests on, ``n`` of the table; ``factor``
-          (Float64): how many times as many are needed.
-        - ``needed`` (Int64): rows that the segment needs, of the ``sampling_unit`` (String): its
-          ``"positives"``, ``"negatives"``, ``"selected"``, ``"rejected"``, all ``"rows"``, or for
-          an AUC those of the ``"smaller class"``.
-        - ``needed_reference`` (Int64): those of the reference, which grows as the segment does;
-          null where nothing is compared.
-        - ``needed_total`` (Int64): rows in all, if the prevalence is given or the table has
-          selection rates.
-        - ``note`` (String): what was assumed, or why there is no number: what it rests on is
-          undefined, or not even a thousand million rows are enough.
+        One row, or one per segment, score and metric. ``target`` (String) and ``goal`` (Float64)
+        repeat the target; ``have`` (Float64) is the number of rows that the value of the table is
+        based on. ``factor`` is Float64, the rows needed are Int64, the rest String.
+        ``sampling_unit`` says which rows are counted: ``"positives"``, ``"negatives"``,
+        ``"selected"``, ``"rejected"``, ``"rows"`` or, for an AUC, the ``"smaller class"``. There is
+        no number if more than a thousand million rows would be needed.
 
     Raises
     ------
     TypeError, ValueError
-        For none or several targets, metrics that a target does not apply to, and wrong numbers.
+        For no target or several, a metric that the target does not apply to, and wrong numbers.
 
     Notes
     -----
-    The gap of rates has the formula of [1]_, whose inverse is the ``detectable`` gap of a table:
-    for that gap the factor is 1. From a table the effective sizes are those of its limits, with
-    weights and design; they grow with the rows, in the reference too. How those of an AUC grow is
-    planned for normal scores with equal variances in both classes, as all of it is without a table.
-    Values are equivalent by two one-sided tests [2]_. Power is that of one comparison, not of all
-    together.
+    Gaps of rates use the formula of [1]_, the inverse of the ``detectable`` gap of a table, and
+    equivalence is two one-sided tests [2]_. AUCs are planned for normal scores with equal
+    variances. Effective sizes of a table, with its weights and design, are assumed to grow with the
+    rows. Power is that of one comparison, not of all together.
 
     References
     ----------

@@ -96,82 +96,76 @@ def trend(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Metrics of all rows and of each segment in each period, compared with the periods before.
+    """Metrics of all rows and of each segment over time, compared with all earlier periods.
+
+    Use it to monitor a score: performance where labels have arrived, and shifts of the score
+    distribution where they have not. With more than some ten thousand rows, tests find shifts that
+    do not matter, so look at the values too.
+
+    The main columns are:
+
+    - ``period, attribute, segment, metric``: what the row describes; ``"overall"`` is all rows;
+    - ``value, value_low, value_high``: the metric in the period;
+    - ``reference_value``: the same in all earlier periods of the segment;
+    - ``gap, gap_low, gap_high``: the change, with its confidence interval;
+    - ``verdict, reason``: as in `group_gaps`; the first period has the reason ``"the first
+      period"``;
+    - ``critical``: what KS or PSI would exceed by chance with a probability of ``1 - level``.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label
-        As for `summary`. Without a ``label``, if it is None, there are the selection rate and the
-        shift of the scores, which do not need one. Without a ``score`` there are the ``selected``.
+        As for `summary`. Without a ``label`` there are the selection rate and the shifts of the
+        scores; without a ``score``, the ``selected`` decisions alone.
     over
-        Column or expression of the time of a row, whose values are the periods: dates, numbers or
-        anything else that can be sorted. Rows in which it is null are left out.
+        Column or expression of each row's time: dates, numbers or anything that can be sorted. Rows
+        where it is null are left out.
     every
-        Length of a period, such as ``"1mo"``, ``"1w"`` or ``"1q"``, to which dates and times are
-        truncated, as by ``dt.truncate`` of Polars. None takes the values as they are.
+        Length of a period, for example ``"1mo"``, ``"1w"`` or ``"1q"``, to which dates and times
+        are truncated as by ``dt.truncate``. None takes the values as they are.
     attributes
-        One or several columns or expressions, whose segments are followed one by one besides all
-        rows together.
-    threshold, selected, design
-        As for `group_gaps`. Give clusters if people, or other units, come again in later periods.
+        Columns or expressions whose segments are followed separately, besides all rows.
+    threshold, selected, margin, min_rows
+        As for `group_gaps`.
     metrics
-        Names of metrics of `group_gaps`, and ``"shift_auc"``, ``"score_ks"`` and ``"psi"``; None
-        for the AUC, with ``threshold`` or ``selected`` its rates, and these three.
-    margin, min_rows, level, adjust
-        As for `group_gaps`. Tests are adjusted for those of one table; for a new table in each of
-        12 months, ``level=1 - 0.05 / 12`` errs, in each family, in at most 5 % of years.
+        Metrics of `group_gaps`, and ``"shift_auc"``, ``"score_ks"`` and ``"psi"``. None: the AUC,
+        with decisions their rates, and these three.
+    level, adjust
+        As for `group_gaps`, but without `Looks`, since each period begins anew. Tests are adjusted
+        within one table: for a new table in each of 12 months, ``level=1 - 0.05 / 12`` keeps the
+        yearly error at 5 % for each family of tests.
+    design
+        As for `group_gaps`. Give clusters if people or other units return in later periods.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        The comparison table of `group_gaps`, with one row per segment, score, period and metric, in
-        the order of the arguments, of segments and of time, all rows first (``"overall"``). The
-        ``reference`` is ``"before"``: all earlier periods of the segment together. In its first
-        period it is null, with all columns of the comparison, and the ``reason`` is ``"the first
-        period"``. There follow ``period``, in the type of ``over``, and ``critical``.
+        The comparison table of `group_gaps` with the reference ``"before"``, then ``period`` (in
+        the type of ``over``) and ``critical`` (Float64; null for other metrics and with a
+        ``design``). Rows are sorted by segment, all rows first, then by score, period and metric.
+        In the first period all columns of the comparison are null.
 
-        The shift of the scores needs no label, and rests on all rows with a score; ``n`` are those
-        of the period, ``n_reference`` those before:
+        Three metrics describe the shift of all scores, labelled or not:
 
-        - ``shift_auc``: probability that a score of the period is above one before it, ties
-          counting half; ``reference_value`` is 0.5.
-        - ``score_ks``: the largest distance between the distributions of the scores before and
-          after. ``reference_value`` is 0, and neither value nor gap has limits.
-        - ``psi``: the population stability index, the sum of ``(after - before) * log(after /
-          before)`` of the shares of tenths of the weight before. Scores that tie are in the tenth
-          in which the middle of their weight is, so that there may be fewer tenths, and mirrored
-          scores have the same index. A tenth without rows on one side counts as half a row. If
-          all scores are in one tenth it is 0, and not tested (``reason`` ``"one score"``).
-
-        ``critical`` (Float64) is what KS or PSI exceed without any change with a probability of
-        ``1 - level``, before any adjustment; null for other metrics, and with a ``design``, by
-        which neither is tested (``reason`` ``"no variance"``).
+        - ``shift_auc``: probability that a score of this period exceeds an earlier one, ties
+          counting half; the reference is 0.5.
+        - ``score_ks``: largest distance between both distributions; no limits.
+        - ``psi``: population stability index over tenths of the earlier weight. If all scores are
+          in one tenth it is 0 and not tested (``"one score"``).
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `group_gaps`; also for ``every`` of something that is not a date or a time.
+        As for `group_gaps`; also for ``every`` with values that are neither dates nor times.
 
     Notes
     -----
-    An AUC is compared with the mean of the AUCs of the periods before, weighted by their pairs, and
-    other metrics with those of all rows before, all with the limits and tests of `group_gaps`.
-    ``p_adjusted`` is for all of these metrics in all segments and periods together; each of the
-    three measures of a shift is a family of its own, because they ask the same.
-
-    With Kish's effective sizes n and m of the period and of those before, ``v = 1/n + 1/m``, B
-    tenths with rows, and S, the mean of ``(n + m) / (n * after + m * before)`` over these, PSI
-    divided by ``v * (1 + 0.75 * S * v)`` is compared with chi-squared of B - 1 degrees of freedom
-    [1]_; the second factor, found by simulation, makes up for the skewness of few rows. KS has the
-    distribution of Kolmogorov with Stephens' factor for few rows [2]_. In simulations without any
-    change PSI erred in at most 6 % of periods of 30 to 1,000 rows, with equal and lognormal
-    weights, many tied scores and few different ones, but it finds little in fewer than 75 rows; KS
-    erred in 4 to 5.7 %. With more than some ten thousand rows tests find shifts that do not matter:
-    look at the values too.
-
-    The shift uses the rows of a period once for each later one; counts in bins take less time.
+    ``p_adjusted`` covers the metrics of `group_gaps` in all segments and periods together; each of
+    the three shift measures is a family of its own. PSI finds little in periods of fewer than 75
+    rows. With a ``design`` KS and PSI are not tested. PSI is compared with chi-squared [1]_ and KS
+    with Kolmogorov's distribution [2]_. Formulas: [formulas](../explanation/formulas.md#trend).
 
     References
     ----------

@@ -56,94 +56,77 @@ def worst_segments(
     level: float = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Search all combinations of attributes for segments significantly worse than the rest.
+    """Segments that are significantly worse than the rest, from all combinations of attributes.
 
-    Exploration: segments that nobody named before. Each combination of up to ``depth`` values of
-    different attributes is compared with all other rows, and what is found allows for the search.
+    Use it to explore segments that nobody named before. Every combination of up to ``depth`` values
+    is compared with all other rows, and the limits allow for the whole search. A row says that its
+    segment is worse than the rest, at least by the limit nearer to 0. It does not say why, nor that
+    no other segment is worse.
+
+    The main columns are:
+
+    - ``segment``: the combination; the first row is ``"overall"``, all rows;
+    - ``value, reference_value``: the metric in the segment and in all other rows;
+    - ``gap, gap_low, gap_high``: their difference, with limits for all examined segments at once;
+    - ``p_adjusted``: adjusted by Holm's method for all examined segments;
+    - ``n_examined, n_worse``: how many segments were examined, and how many are worse.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label
-        As for `group_gaps`, but one score. The ``selection_rate`` needs no label.
+        As for `group_gaps`, with one score. ``selection_rate`` needs no label.
     attributes
         Two or more columns or expressions; null is a value. Cut numbers by `ranges` before looking
-        at outcomes: attributes and cuts that are chosen after looking are a search of their own.
+        at outcomes: choosing cuts afterwards is a search of its own.
     metric
-        ``"selection_rate", "tpr", "fpr", "ppv", "npv"`` or ``"accuracy"`` of decisions; of a
-        score that is a probability ``"brier_score", "log_loss"`` or
-        ``"mean_calibration_error"``. Several searches of the same rows share no error: divide
-        ``1 - level`` by their number.
+        ``"selection_rate", "tpr", "fpr", "ppv", "npv"`` or ``"accuracy"`` of decisions; for
+        probabilities ``"brier_score", "log_loss"`` or ``"mean_calibration_error"``. For several
+        searches of the same rows, divide ``1 - level`` by their number.
     threshold, selected, favorable
-        Decisions, and which one is good for a person, as for `audit`: it says whether a lower or a
-        higher rate is worse. With ``"neither"``, and of calibration, both are.
+        The decisions, and which one is good for a person, as for `audit`. This says whether a lower
+        or a higher rate is worse; with ``"neither"``, and for calibration, both are.
     depth
         Most conditions of a segment.
     min_rows
-        Fewest rows of the metric's denominator in a segment and outside it.
+        Fewest rows in the denominator of the metric, in a segment and outside it.
     top
-        Most segments that are returned, besides those that they explain.
+        Most segments to return, not counting those that they explain.
     redundant
-        Whether to return segments that one with a higher rank explains, too.
+        Whether to return also segments that one with a higher rank explains.
     level
-        Confidence level: 1 less the probability that anything is found where all segments are
-        alike.
+        1 minus the probability of finding anything where all segments are alike.
     design
         A column of clusters or a `Survey`: see `summary`. Segments with rows in fewer than ten
-        clusters are not examined. ``lonely`` must be ``"certainty"`` where a stratum has one unit.
+        clusters are not examined. ``lonely`` must be ``"certainty"`` if a stratum has one unit.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        The comparison table of `group_gaps`: first a row of all rows, whose ``attribute`` and
-        ``segment`` are ``"overall"``, then a row for each segment that is significantly worse,
-        the one with the largest limit of the gap nearest 0 first; none if none is. Segments are
-        named as those of crossed attributes are.
+        The comparison table of `group_gaps`: the row of all rows, then one row per segment, sorted
+        by the limit of the gap that is nearer to 0, the largest first. Segments are named as
+        crossed attributes are, and every ``verdict`` is ``"different"``. ``reference`` is
+        ``"rest"``, or ``"target"`` (0) for calibration. Losses have no value limits, and only rates
+        have ratios.
 
-        - ``value_low, value_high, gap_low, gap_high, ratio_low, ratio_high`` hold for all examined
-          segments at once, and so for those that were picked. Null: value limits of losses, and
-          ratios of other metrics than rates.
-        - ``reference`` is ``"rest"``: all other rows; of calibration ``"target"``: 0.
-        - ``p_value, p_adjusted``: of the test, alone and by Holm's method for all segments that
-          were examined; ``verdict`` is ``"different"``.
-        - ``depth`` (Int64): number of conditions.
-        - ``n_examined`` (Int64): how many segments were examined.
-        - ``n_worse`` (Int64): how many of these are significantly worse, whatever ``top`` is, and
-          with those that others explain.
-        - ``explained_by`` (String): with ``redundant``, the attribute and segment of a higher rank
-          without whose rows this one is not significantly worse, or within which it is not; null of
-          others.
+        After these columns come ``depth, n_examined, n_worse`` (Int64), where ``n_worse`` does not
+        depend on ``top`` or ``redundant``; and ``explained_by`` (String): with ``redundant``, the
+        segment of a higher rank that explains this one, else null.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `group_gaps`; for several scores, replicate weights, and more than 100,000 segments
-        to examine.
+        As for `group_gaps`; also for several scores, replicate weights, and more than 100,000
+        segments to examine.
 
     Notes
     -----
-    "Surely worse" means worse than the rest by at least the limit. It does not say that no other
-    segment is worse, as one of few rows may be, nor why. Finding nothing says little with uneven
-    weights or few clusters, where the test is cautious. Verdicts of an audit rest on attributes
-    that were named before, never on this.
-
-    One ``group_by`` of all attributes adds up cells, of which segments are sums: the cost hardly
-    depends on the number of rows. A segment is examined if it has enough rows, whatever the
-    outcomes, and differs from that without one of its conditions; so the number of tests is known
-    before. The difference to the rest is divided by its standard error if all rows were alike, and
-    compared with Pearson's distribution of type III, which has the skewness that the sum then has
-    [1]_: the normal distribution finds differences in up to half of all searches where there are
-    none, if events are rare. Unweighted rates far from the rest have the hypergeometric test with
-    the mid-p [2]_. Of losses only higher ones are tested. In clusters the variance is the larger of
-    that of rows and of clusters, with Student's t. Limits of rates are the rates that the
-    same test would not reject at ``1 - level`` divided by the number of segments; those of gaps
-    combine both. In simulations of alike segments, rare events, weights and clusters included, at
-    most 3.3 % of searches found any.
-
-    Segments overlap, so that one effect shows in many. From the top, a segment is left out if a
-    simple test finds no difference without the rows of one above it (or, if it is part of
-    that, within it). That is for reading, not a statement with an error rate.
+    The test allows for the skewness of rare events [1]_; unweighted rates far from the rest use the
+    hypergeometric test with the mid-p [2]_, and p-values are adjusted by Holm's method [3]_. With
+    uneven weights or few clusters the test is cautious, so finding nothing says little. Verdicts of
+    an audit never use this search. Formulas and simulations:
+    [formulas](../explanation/formulas.md#worst_segments).
 
     References
     ----------

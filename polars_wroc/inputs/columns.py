@@ -179,23 +179,23 @@ IntoWeight: TypeAlias = IntoColumn | Frequency
 
 @hint_keywords
 def frequency(weight: IntoColumn) -> Frequency:
-    """Say that a weight counts rows: each row stands for as many as its weight says.
+    """Weight that counts rows: each row stands for as many rows as its weight says.
 
-    A weight given by itself says how much of a population a row represents. Estimates are the same
-    for both; standard errors, intervals, tests and numbers of rows are not: of a frequency they
-    are those of the rows repeated that often.
+    A plain weight says instead how much of a population a row represents. Estimates are the same
+    for both, but with a frequency standard errors, intervals, tests and numbers of rows are as if
+    the rows were repeated that often.
 
     Parameters
     ----------
     weight
-        Column name or expression of whole numbers, zero or more. Wherever there is a design its
-        units count, and it makes no difference that the weight is a frequency.
+        Column name or expression of whole numbers, zero or more. With a design the sampling units
+        count, and a frequency makes no difference.
 
     Returns
     -------
     Frequency
-        What an argument ``weight`` takes; plans compute it, whatever the engine. Functions that
-        draw or exchange rows (`bootstrap`, `abroca_test`, honest `threshold_metrics`) refuse it.
+        A value for an argument ``weight``. Functions that draw or exchange rows (`bootstrap`,
+        `abroca_test`, honest `threshold_metrics`) refuse it.
 
     Examples
     --------

@@ -19,7 +19,7 @@ class ReplicateWeights:
     """Columns of replicate weights, which replace the weights in each replicate of an estimate.
 
     The variance is ``scale`` times the sum over replicates of ``rscales`` times the squared
-    difference from the estimate of the full weights.
+    difference from the estimate with the full weights.
 
     Parameters
     ----------
@@ -27,20 +27,20 @@ class ReplicateWeights:
         Names, expressions or a selector of the replicate weights: finite, zero or more. Only rows
         with a full weight count.
     kind
-        How they were made, which gives the scale: ``"brr"`` (balanced repeated replication) and
-        ``"bootstrap"`` 1 / R for R replicates, ``"fay"`` ``1 / (R * (1 - rho)**2)``, ``"jk1"``
-        (R - 1) / R, ``"jkn"`` and ``"jk2"`` 1.
+        How they were made, which sets the scale for R replicates: ``"brr"`` (balanced repeated
+        replication) and ``"bootstrap"`` 1 / R, ``"fay"`` ``1 / (R * (1 - rho)**2)``, ``"jk1"`` (R -
+        1) / R, ``"jkn"`` and ``"jk2"`` 1.
     rho
         Fay's coefficient, from 0 to below 1; for ``"fay"`` only.
     scale
         Replaces the scale of the kind.
     rscales
-        A factor for each replicate. ``"jkn"`` needs them: (n - 1) / n of the stratum with n units
-        that the replicate leaves one out of. None is 1 for all others.
+        A factor for each replicate; None is 1 for all. ``"jkn"`` needs them: (n - 1) / n for a
+        replicate that leaves one unit out of a stratum with n units.
     df
-        Degrees of freedom, 1 or more: of the design, its sampling units less its strata. By
-        default R - 1, for ``"jk2"`` R, for ``"jkn"`` the replicates less the strata, which follow
-        from the ``rscales``.
+        Degrees of freedom of the design, 1 or more: sampling units minus strata. By default R - 1;
+        R for ``"jk2"``; for ``"jkn"`` the replicates minus the strata, which follow from the
+        ``rscales``.
 
     Raises
     ------
@@ -124,27 +124,27 @@ SURVEY_COLUMNS = {CLUSTER: "cluster", STRATUM: "strata", FPC: "fpc"}
 class Survey:
     """The design of a survey: clusters or strata of the rows, or both.
 
-    Variances are linearised, from the totals of the sampling units within their strata, and
-    quantiles are Student's. Units and strata count in all rows of the frame, also in those of other
-    groups, that are missing or of weight 0, so do not filter them before.
+    Variances are linearised, from the totals of sampling units within strata, and quantiles are
+    Student's t. Units and strata count in all rows of the frame, including rows of other groups,
+    missing rows and rows of weight 0, so do not filter them first.
 
     Parameters
     ----------
     cluster
-        Column name or expression of each row's primary sampling unit: equal values in different
-        strata are different units. Without it each row is a unit. Null is a unit too.
+        Column or expression of each row's primary sampling unit; null is a unit too. Equal values
+        in different strata are different units. Without it each row is a unit.
     strata
-        Column name or expression of each row's stratum. Null is a stratum too.
+        Column or expression of each row's stratum; null is a stratum too.
     fpc
-        Column name or numeric expression, constant in a stratum, for samples that are a large part
-        of the population (finite population correction): the proportion of units that was sampled
-        where it is at most 1, else the number of units in the population.
+        Finite population correction: a column or numeric expression, constant in a stratum, with
+        the proportion of units that was sampled if it is at most 1, else the number of units in the
+        population.
     lonely
         What a stratum with a single sampling unit adds to the variance of a group with rows in it.
-        ``"null"``: that is unknown, and so is the variance. ``"certainty"``: nothing, as if the
-        unit was certain to be sampled. ``"adjust"``: its squared distance from the mean of all
-        units, which errs on the safe side. Where ``fpc`` is 1 nothing is unknown; if it is 1 in all
-        strata, the standard error is 0 and the interval that of independent rows.
+        ``"null"``: unknown, and so is the variance. ``"certainty"``: nothing, as if the unit was
+        certain to be sampled. ``"adjust"``: its squared distance from the mean of all units, which
+        is cautious. A stratum whose ``fpc`` is 1 adds nothing; if it is 1 in all strata, the
+        standard error is 0 and the interval that of independent rows.
 
     Raises
     ------

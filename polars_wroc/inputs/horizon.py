@@ -41,79 +41,75 @@ def at_horizon(
     competing: Competing = "negative",
     most: float | None = None,
 ) -> FrameT:
-    """Say of each row whether the event happened by a horizon, with a weight for those unknown.
+    """Labels at a time horizon, with weights that make up for censored rows.
+
+    Use it for outcomes that take time, before any other function: pass the label and the weight
+    that it adds. Rows observed for too short a time have no label, and similar rows that were
+    observed longer carry their weight. This corrects censoring that does not depend on the score or
+    the risk within a group; nothing in the data shows whether that is so.
+
+    The added columns are:
+
+    - ``horizon_label`` (Int8): 1 with the event by the horizon, 0 without it, null if unknown;
+    - ``horizon_weight`` (Float64): the weight of a row with a label, else null;
+    - ``horizon_status`` (String): ``"event"``, ``"competing"`` or ``"censored"`` by the horizon, or
+      ``"no event"`` if observed beyond it; null where the time, event or weight is.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; a LazyFrame is not collected. It must have all rows: a filter
-        before would change the weights of those that are left.
+        DataFrame or LazyFrame; a LazyFrame is not collected. It must have all rows: filtering first
+        would change the weights.
     time
-        Column of times from when the score was computed to the event or to the end of observation:
-        finite, zero or more.
+        Column of times from the score to the event or the end of observation: finite, zero or more.
     event
         Column that says what ended the time: an event, a competing event, or censoring.
     horizon
-        A time, larger than 0, in the unit of the times.
+        A time above 0, in the unit of ``time``.
     weight
         Column of weights: finite, zero or more.
     by
-        Groups in each of which the censoring is estimated alone, as it must be where censoring or
+        Groups in which the censoring is estimated separately, as it must be where censoring or
         risks differ between groups that are compared.
     event_code, censored_code, competing_code
         The value of ``event`` for each; a Boolean column has 1 and 0. Any other value is an error.
     competing
-        ``"negative"``: rows with a competing event by the horizon have the label 0, since the event
-        can no longer happen to them. ``"exclude"``: they have no label, and what depends on how
-        many rows are positive means nothing: read the AUC and true and false positive rates only.
+        ``"negative"``: rows with a competing event by the horizon get the label 0, since the event
+        can no longer happen to them. ``"exclude"``: they get no label; then read only the AUC and
+        true and false positive rates.
     most
-        The most that a weight may be multiplied by, 1 or more. The other weights do not make up for
-        what is cut, so that it moves rates.
+        Largest factor that a weight may be multiplied by, 1 or more. Cutting weights biases rates.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        All rows in their order, with the columns
-
-        - ``horizon_label`` (Int8): 1 with the event by the horizon, 0 without it, null if unknown;
-        - ``horizon_weight`` (Float64), null where the label is;
-        - ``horizon_status`` (String): ``"event"``, ``"competing"`` and ``"censored"`` by the
-          horizon, or ``"no event"`` of rows observed beyond it; null where the time, the event or
-          the weight is.
-
-        Other functions take the label and the weight as they take any, and count rows without a
-        label in ``n_missing``.
-        All labels of a group are null where censoring by the horizon ends the observation of
-        its last rows: the share of events is then not identified.
+        All rows in their order, with the three columns. All labels of a group are null if its last
+        rows are censored by the horizon: the share of events is then not identified.
 
     Warns
     -----
     UserWarning
-        For a DataFrame with a group in which no label is known, in which fewer than 10 rows are
-        observed beyond the horizon while others are censored before it, or in which a weight is
-        multiplied by more than 20. The rows of a LazyFrame are not counted.
+        For a DataFrame with a group in which no label is known, fewer than 10 rows are observed
+        beyond the horizon while others are censored before it, or a weight is multiplied by more
+        than 20.
 
     Raises
     ------
     TypeError
         For columns of the wrong type, codes that the column cannot hold, or a frequency.
     ValueError
-        For a horizon, codes, option or factor that is not possible, or a column that is there.
+        For an impossible horizon, code, option or factor, or a column that exists already.
     polars.exceptions.PolarsError
-        If a column does not exist, or at collect for a negative or infinite time, a code that is
-        not named, or an invalid weight.
+        For a column that does not exist; at collect, for a negative or infinite time, an unnamed
+        code or an invalid weight.
 
     Notes
     -----
-    A weight is divided by the probability of being uncensored: by the product of 1 - c / Y over
-    times until that of the row and no later than the horizon, where c of the weight Y that is
-    observed so long is censored, by Kaplan-Meier. Events leave before what is censored at the same
-    time [1]_. So the weights of the known rows add up to those of all, and the weighted share of
-    the label 1 is 1 less the Kaplan-Meier estimate, with competing events the cumulative incidence
-    of Aalen and Johansen. Mean losses are those of Graf et al. [2]_, and the AUC is cumulative and
-    dynamic [3]_. Limits take the weights as known, which covers in simulations. They are wrong
-    where censoring depends on the score or on the risk within a group: no weight of this kind helps
-    then. Entry after time 0, censoring between two times and scores that change are not covered.
+    Weights are divided by the Kaplan-Meier probability of being uncensored [1]_. The weighted share
+    of the label 1 is then 1 minus the Kaplan-Meier estimate or the cumulative incidence; mean
+    losses are those of Graf et al. [2]_, and the AUC is cumulative and dynamic [3]_. Entry after
+    time 0, interval censoring and scores that change over time are not covered. Formulas:
+    [formulas](../explanation/formulas.md#at_horizon).
 
     References
     ----------

@@ -82,9 +82,18 @@ def bootstrap(
     level: float = 0.95,
     replicates: bool = False,
 ) -> FrameT:
-    """Bootstrap standard errors and percentile confidence intervals of metrics of a curve.
+    """Bootstrap standard errors and confidence intervals of metrics of a curve, per group.
 
-    For an AUC alone the interval of `summary` is better and faster.
+    Use it for metrics that no other function gives limits for, or for contrasts between groups and
+    scores with ``replicates=True``. For an AUC alone the interval of `summary` is better and
+    faster.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``), and ``metric``;
+    - ``value``: the metric of the data themselves;
+    - ``value_low, value_high, value_se``: its confidence limits and standard error;
+    - ``n_replicates``: the number of replicates in which the metric is defined.
 
     Parameters
     ----------
@@ -97,51 +106,38 @@ def bootstrap(
     resamples
         Number of replicates, 2 or more.
     seed
-        Seed of the random numbers. Results repeat with the same seed and version of Polars.
+        Seed of the random numbers. Results repeat with the same seed and version of Polars, in any
+        order of the rows.
     multiplier
-        Distribution of the number that a row's weight is multiplied by in a replicate.
-        ``"poisson"``: Poisson with mean 1, as if rows were drawn with replacement. ``"gamma"``:
-        exponential with mean 1, the Bayesian bootstrap [1]_, in which no class ever vanishes;
-        its standard errors are slightly too small, as if each class had one row more.
+        Distribution of the factors that multiply the weights in a replicate. ``"poisson"``: as if
+        rows were drawn with replacement. ``"gamma"``: exponential with mean 1, the Bayesian
+        bootstrap [1]_, in which no class ever vanishes; its standard errors are slightly too small.
     design
-        Column name or expression of each row's cluster; the rows of a cluster share their
-        multiplier. None draws a multiplier for each row; rows are first sorted by all their
-        values, so that draws do not depend on the order of the rows. With a `Survey` the sampling
-        units of each stratum are drawn with replacement, one less than it has, and the weights of
-        each are multiplied by the number of its draws and n / (n - 1) [2]_. It takes no ``fpc``,
-        and a stratum with one unit needs ``lonely="certainty"``. `ReplicateWeights` are the
-        replicates themselves, and ``resamples`` and ``seed`` are not used: the error follows from
-        their factors, null if one of them has no value. With these two leave out ``multiplier``,
-        and limits are the value and Student's t times its error, which has the degrees of freedom
-        ``df`` of `summary`: percentiles of few sampling units are too close.
+        A column or expression of clusters, whose rows share a factor. A `Survey`: sampling units
+        are drawn with replacement within strata [2]_; it takes no ``fpc``, and a stratum with one
+        unit needs ``lonely="certainty"``. `ReplicateWeights` are the replicates themselves, so
+        ``resamples`` and ``seed`` are not used. With these two leave out ``multiplier``; limits are
+        Student's t.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
     replicates
-        Return the metrics in each replicate, for differences and other contrasts. Groups and scores
-        share the draws of a replicate, so that a difference between them, taken within each
-        replicate, keeps their correlation.
+        Return the metrics in each replicate. Groups and scores share the draws, so that differences
+        within a replicate keep their correlation.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model) and metric, sorted by the ``by`` columns, then in the
-        order of ``metrics``. After them come ``metric`` (String), ``value, value_se, value_low,
-        value_high`` (Float64; ``value`` is that of the data themselves) and ``n_replicates``
-        (Int64), the number of replicates in which the metric is defined. Undefined is null.
+        One row per group (and model) and metric, sorted by the ``by`` columns, then in the order of
+        ``metrics``. ``metric`` is String, ``n_replicates`` Int64, the other columns are Float64;
+        undefined numbers are null.
 
-        With ``replicates`` there is one row per group (and model) and replicate instead. After the
-        ``by`` columns (and ``model``) comes ``replicate`` (Int64), which is 0 for the data
-        themselves and from 1 for the replicates, and a Float64 column for each metric.
+        With ``replicates``, one row per group (and model) and ``replicate`` (Int64; 0 is the data
+        themselves) with a Float64 column for each metric.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
         As for `summary`; also for an unknown option.
-
-    Notes
-    -----
-    Rows are sorted once; each replicate multiplies their weights and adds them up along the curve.
-    If it takes long, a line on a terminal says how many replicates are done.
 
     References
     ----------

@@ -19,7 +19,7 @@ def brier_score(
 ) -> pl.Expr:
     """Mean squared difference between the score, a probability, and the outcome.
 
-    Parameters are those of `roc_auc`; the score must lie between 0 and 1. Its parts, which say how
+    Parameters are as for `roc_auc`; the score must lie between 0 and 1. Its parts, which say how
     much of it calibration could save, are columns of `calibration_summary`.
 
     Returns
@@ -53,7 +53,7 @@ def log_loss(
 ) -> pl.Expr:
     """Mean negative logarithm of the predicted probability of the outcome.
 
-    Parameters are those of `roc_auc`; the score must lie between 0 and 1. As in scikit-learn, a
+    Parameters are as for `roc_auc`; the score must lie between 0 and 1. As in scikit-learn, a
     score closer to 0 or 1 than the machine precision of its type is taken to be that far away.
 
     Returns

@@ -69,57 +69,53 @@ def compare(
     adjust: Adjustment = "holm",
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
-    """Compare the weighted AUCs of two or more scores on the same rows, per group.
+    """Differences in AUC between two or more scores on the same rows, with paired tests, per group.
+
+    Use it to ask which of several models ranks better. A difference is significant exactly where
+    its interval excludes 0. For a new score against an old one, with rates and a margin, use
+    `release_check`.
+
+    The main columns are:
+
+    - the ``by`` columns;
+    - ``model, reference``: the two scores;
+    - ``value, reference_value``: their AUCs;
+    - ``gap, gap_low, gap_high``: the first minus the second, with its limits;
+    - ``verdict``: ``"different"`` if ``p_adjusted`` is significant, else ``"inconclusive"``.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, weight, by, pos_label
+    label, weight, by, pos_label, design
         As for `summary`.
     score
-        Two or more columns or numeric expressions. A row with any score missing is left out
-        of all comparisons, so that all AUCs are of the same rows.
-    level
-        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
+        Two or more columns or numeric expressions. A row with any score missing is left out of all
+        comparisons, so all AUCs are of the same rows.
+    level, adjust
+        As for `group_gaps`.
     method
-        None: the variance that DeLong's test has, with two pseudo-rows in each class and Student's
-        t, which holds where few rows are ranked differently too. ``"delong"``: DeLong's test and
-        interval as other software prints them, with normal quantiles.
+        None: DeLong's variance with two pseudo-rows in each class and Student's t, which also holds
+        where few rows are ranked differently. ``"delong"``: the test as other software prints it,
+        with normal quantiles.
     paired
-        False: DeLong's test as if each score had rows of its own. It ignores that both scores rank
-        the same rows, and is there for comparison with other software.
-    adjust
-        How p-values are adjusted for the number of tests in the table. ``"holm"`` controls the
-        family-wise error rate (the probability of any false positive), ``"bh"``
-        (Benjamini-Hochberg) the false discovery rate (the expected proportion of false positives
-        among significant differences); or ``"none"``.
+        False: DeLong's test as if each score had rows of its own, for comparison with other
+        software.
     max_pairs
-        Raise for more pairs of scores than this: time grows with their number times that of the
-        rows, memory with the rows times the scores. The default allows 100 scores.
-    design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Variances and degrees of freedom
-        are those of the design, by ``"delong"`` too.
+        Raise for more pairs of scores than this, since time grows with their number. The default
+        allows 100 scores.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group and pair of scores, sorted by the ``by`` columns, then in the order of the
-        scores. After the ``by`` columns come
+        scores. The names, ``metric`` (``"auc"``), ``verdict`` and ``reason`` are String. Then come
+        ``gap_se, p_value, p_adjusted`` (Float64; the test statistic is ``gap / gap_se``) and ``n,
+        n_missing`` (Int64), rows used and left out.
 
-        - ``model``, ``reference`` (String): the two scores, and ``metric``, which is ``"auc"``;
-        - ``value``, ``reference_value`` (Float64): their AUCs, and ``gap, gap_low, gap_high``: the
-          first minus the second, with its limits;
-        - ``verdict`` (String): ``"different"`` where the adjusted p-value is significant, else
-          ``"inconclusive"``, and ``reason`` (String), why there is no test;
-        - ``gap_se, p_value, p_adjusted`` (Float64): the standard error that the limits rest on, and
-          the test, whose statistic is ``gap / gap_se``;
-        - ``n, n_missing`` (Int64): numbers of rows used and left out.
-
-        The AUCs and all that depends on them are null where a class has no weight, and the standard
-        error, limits and ``p_value`` also where the variance is unknown: where cubes of weights
-        overflow or underflow; where a design leaves it open; by ``"delong"`` where a class has one
-        row. Two columns with the same scores in all rows differ by 0, with limits of 0.
+        AUCs are null where a class has no weight. The standard error, limits and ``p_value`` are
+        null also where the variance is unknown. Two columns with the same scores differ by 0, with
+        limits of 0.
 
     Raises
     ------
@@ -129,50 +125,32 @@ def compare(
 
     Notes
     -----
-    The variance of DeLong, DeLong and Clarke-Pearson [1]_ is that of the difference of each row's
-    two placement values, which accounts for the correlation of the scores. It is too small where
-    few rows carry the difference: where scores rank most rows alike, or AUCs are near 1. Each class
-    therefore has two pseudo-rows that change by half, one each way; their part falls with the
-    effective number of rows that carry the difference. Quantile and p-value are Student's, with
-    Satterthwaite's degrees of freedom [3]_ or those of the design. A difference is significant
-    exactly where its interval excludes 0. `release_check` tests AUCs in the same way. Adjusted
-    p-values treat all rows of the table as one family of tests [2]_.
-
-    In simulations with 30 to 3,000 rows, AUCs from 0.6 to 0.98 and correlations up to 0.99 the 95 %
-    interval left out at most 6 % of the true differences. DeLong's left out up to a half in 30 rows
-    and a fifth in 200, where few rows carry the difference. The price is power: with correlations
-    from 0.9 on the interval is 1.6 times as wide as DeLong's in 200 rows, and 1.1 times in 600.
-
-    ``"delong"`` is the paired test of ``roc.test`` in R's pROC, and ``paired=False`` its unpaired
-    one, by Student's t with Welch's degrees of freedom; both with weights too.
+    DeLong's interval [1]_ is too narrow where few rows carry the difference: where scores rank most
+    rows alike, or AUCs are near 1. In simulations it left out up to half of the true differences
+    with 30 rows, and a fifth with 200; the default left out at most 6 %. The price is power: with
+    correlations from 0.9 on the default interval is 1.6 times as wide in 200 rows, and 1.1 times in
+    600. ``"delong"`` is the paired test of ``roc.test`` in R's pROC, and ``paired=False`` its
+    unpaired one, both with weights too. Formulas: [formulas](../explanation/formulas.md#compare).
 
     References
     ----------
     .. [1] DeLong, E. R. et al. (1988), Biometrics 44, 837-845.
-    .. [2] Holm, S. (1979), Scandinavian Journal of Statistics 6, 65-70.
-    .. [3] Satterthwaite, F. E. (1946), Biometrics Bulletin 2, 110-114.
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {
-    ...         "y": [1, 1, 1, 0, 0, 0],
-    ...         "old": [0.9, 0.6, 0.4, 0.7, 0.5, 0.2],
-    ...         "new": [0.9, 0.8, 0.4, 0.5, 0.3, 0.1],
-    ...     }
-    ... )
-    >>> result = wroc.compare(df, "y", ["old", "new"])
-    >>> result.select("model", "reference", pl.col("gap", "gap_se").round(3), "verdict")
-    shape: (1, 5)
-    ┌───────┬───────────┬────────┬────────┬──────────────┐
-    │ model ┆ reference ┆ gap    ┆ gap_se ┆ verdict      │
-    │ ---   ┆ ---       ┆ ---    ┆ ---    ┆ ---          │
-    │ str   ┆ str       ┆ f64    ┆ f64    ┆ str          │
-    ╞═══════╪═══════════╪════════╪════════╪══════════════╡
-    │ old   ┆ new       ┆ -0.222 ┆ 0.335  ┆ inconclusive │
-    └───────┴───────────┴────────┴────────┴──────────────┘
+    >>> patients = wroc.data.diabetes()
+    >>> table = wroc.compare(patients, "progressed", ["score", "score_b"], weight="weight")
+    >>> table.select("model", "reference", pl.col("gap", "gap_low", "gap_high").round(3), "verdict")
+    shape: (1, 6)
+    ┌───────┬───────────┬───────┬─────────┬──────────┬───────────┐
+    │ model ┆ reference ┆ gap   ┆ gap_low ┆ gap_high ┆ verdict   │
+    │ ---   ┆ ---       ┆ ---   ┆ ---     ┆ ---      ┆ ---       │
+    │ str   ┆ str       ┆ f64   ┆ f64     ┆ f64      ┆ str       │
+    ╞═══════╪═══════════╪═══════╪═════════╪══════════╪═══════════╡
+    │ score ┆ score_b   ┆ 0.068 ┆ 0.033   ┆ 0.102    ┆ different │
+    └───────┴───────────┴───────┴─────────┴──────────┴───────────┘
     """
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
     if method is not None:

@@ -87,7 +87,7 @@ def gini(
 ) -> pl.Expr:
     """Twice the AUC minus one, so that 0 is chance and 1 is perfect.
 
-    Parameters, nulls and errors are those of `roc_auc`. This is Somers' D of the score given the
+    Parameters, nulls and errors are as for `roc_auc`. This is Somers' D of the score given the
     label.
 
     Returns
@@ -117,7 +117,7 @@ def ks(
 ) -> pl.Expr:
     """Largest difference between true and false positive rate at any threshold.
 
-    Parameters, nulls and errors are those of `roc_auc`. This is the Kolmogorov-Smirnov distance
+    Parameters, nulls and errors are as for `roc_auc`. This is the Kolmogorov-Smirnov distance
     between the score distributions of the two classes.
 
     Returns
@@ -146,7 +146,7 @@ def average_precision(
 ) -> pl.Expr:
     """Area under the precision-recall curve as a step function.
 
-    Parameters, nulls and errors are those of `roc_auc`. The formula is scikit-learn's: the
+    Parameters, nulls and errors are as for `roc_auc`. The formula is scikit-learn's: the
     precision at each distinct score, averaged over the positive weight gained there.
 
     Returns
@@ -176,7 +176,7 @@ def pr_auc(
 ) -> pl.Expr:
     """Area under the precision-recall curve, interpolated within ties.
 
-    Parameters, nulls and errors are those of `roc_auc`. Between two thresholds precision does
+    Parameters, nulls and errors are as for `roc_auc`. Between two thresholds precision does
     not change along a straight line, but as if the rows there were evenly mixed [1]_; the
     integral is exact, for weights too [2]_. The area of a random score is the prevalence.
 
@@ -213,7 +213,8 @@ def curve_metrics(
 ) -> pl.Expr:
     """Several weighted metrics of one curve, from one sort.
 
-    Separate expressions each sort the rows of a group; here the metrics share one sort.
+    Use it instead of several expressions, each of which would sort the rows of a group again. The
+    result is a struct with one field per metric.
 
     Parameters
     ----------
@@ -227,15 +228,15 @@ def curve_metrics(
           ``"brier_score"``, ``"log_loss"``: see the functions of these names;
         - ``"equal_error_rate"``: the false positive rate where it equals the false negative rate,
           which may be on the line between two thresholds;
-        - ``"roc_hull_auc"``: the area under the convex hull of the ROC curve, whose corners are
-          the thresholds that are best at some cost and prevalence [1]_;
+        - ``"roc_hull_auc"``: the area under the convex hull of the ROC curve, whose corners are the
+          thresholds that are best at some cost and prevalence [1]_;
         - ``"h_measure"``: the expected loss that the score saves, see `HMeasure`.
 
     Returns
     -------
     pl.Expr
-        One struct per group, named ``curve_metrics``, with a Float64 field for each metric;
-        null where the metric by itself would be, which for most is where a class has no weight.
+        One struct per group, named ``curve_metrics``, with a Float64 field for each metric; null
+        where the metric by itself would be, for most where a class has no weight.
 
     Raises
     ------

@@ -21,17 +21,17 @@ Density: TypeAlias = Literal["beta22", "hmeasure"]
 class HMeasure:
     """H-measure as a metric for `curve_metrics` and `bootstrap`.
 
-    The H-measure is the proportion of the expected loss that the score saves. The loss is averaged
-    over the relative cost of a false positive with a given density, always with the best threshold
-    for that cost, and compared with the loss without a score [1]_. It is between 0 and 1.
+    The H-measure is the proportion of the expected loss that the score saves, between 0 and 1. The
+    loss is averaged over the relative cost of a false positive, using the best threshold for each
+    cost, and compared with the loss without a score [1]_.
 
     Parameters
     ----------
     density
         Density of the cost of a false positive as a proportion of both costs. ``"beta22"`` is
-        Beta(2, 2), the same for all groups, so that groups can be compared; it is also what the
-        name ``"h_measure"`` means. ``"hmeasure"`` is the default of the R package hmeasure,
-        Beta(2, 1 / prevalence), which differs by group.
+        Beta(2, 2), the same for all groups, so that groups can be compared; the name
+        ``"h_measure"`` means this one. ``"hmeasure"`` is the default of the R package hmeasure,
+        Beta(2, 1 / prevalence), which differs between groups.
 
     Raises
     ------

@@ -41,26 +41,29 @@ def partial_auc(
 ) -> pl.Expr:
     """Weighted area under a part of the ROC curve.
 
+    Use it where only low false positive rates, or high true positive rates, matter. Its intervals
+    are in `summary` (``areas=``).
+
     Parameters
     ----------
     label, score, weight, pos_label
         As for `roc_auc`.
     fpr
-        Range of false positive rates; the area is the one under the curve over it [1]_.
+        Range of false positive rates; the area under the curve over it [1]_.
     tpr
-        Range of true positive rates; the area is the one to the right of the curve [2]_. With
-        both, the area under the curve within their rectangle: the two-way partial AUC.
+        Range of true positive rates; the area to the right of the curve [2]_. With both, the area
+        under the curve within their rectangle: the two-way partial AUC.
     standardize
         True rescales the area to 0.5 for the diagonal and 1 for a perfect score, after McClish
-        [1]_; ``"mean"`` divides it by the area of a perfect score, which makes it a mean rate.
-        With both ranges, True gives null where all of ``fpr`` is above all of ``tpr``: there a
-        random score has the area of a perfect one.
+        [1]_; ``"mean"`` divides it by the area of a perfect score, which makes it a mean rate. With
+        both ranges, True gives null where all of ``fpr`` is above all of ``tpr``: there a random
+        score has the area of a perfect one.
 
     Returns
     -------
     pl.Expr
         One Float64 per group, named ``partial_auc``; null where a class has no weight. McClish's
-        standardized area is below 0.5 for a curve below the diagonal, and may be negative.
+        area is below 0.5 for a curve below the diagonal, and may be negative.
 
     Raises
     ------
@@ -69,8 +72,8 @@ def partial_auc(
 
     Notes
     -----
-    The integral is exact: the curve is interpolated at the ends of a range.
-    ``fpr=(0, b), standardize=True`` is scikit-learn's ``roc_auc_score(max_fpr=b)``.
+    The integral is exact: the curve is interpolated at the ends of a range. ``fpr=(0, b),
+    standardize=True`` is scikit-learn's ``roc_auc_score(max_fpr=b)``.
 
     References
     ----------
@@ -96,7 +99,7 @@ Standardize: TypeAlias = bool | Literal["mean"]
 
 @dataclass(frozen=True, kw_only=True)
 class PartialAUC:
-    """Partial AUC as a metric for `curve_metrics` and `bootstrap`.
+    """Partial AUC as a metric for `curve_metrics`, `bootstrap` and the ``areas`` of `summary`.
 
     The arguments are those of `partial_auc`.
 
@@ -187,7 +190,7 @@ class CostPartialAUC:
     Raises
     ------
     TypeError, ValueError
-        As for `cost_partial_auc`, and for a ``value`` that is none of its fields.
+        As for `cost_partial_auc`; also for a ``value`` that is not one of its fields.
 
     Examples
     --------
@@ -314,43 +317,45 @@ def cost_partial_auc(
 ) -> pl.Expr:
     """Weighted area under the ROC curve where decisions cost less than a baseline.
 
-    Points of the same expected cost lie on a straight line. The area is the one below the curve
-    and above the line of the baseline, a rule that needs no score.
+    The area lies below the curve and above the line of all points that cost as much as the
+    baseline, a rule that needs no score.
+
+    The fields are:
+
+    - ``area, max_area, chance_area``: of the score, of a perfect score and of the diagonal;
+    - ``ratio``: ``area / max_area``;
+    - ``corrected``: rescaled to 0 for the diagonal and 1 for a perfect score.
 
     Parameters
     ----------
     label, score, weight, pos_label
         As for `roc_auc`.
     cost_fn, cost_fp
-        Costs of a false negative and of a false positive; only their ratio matters. If only one
-        is given, it must be between 0 and 1, and the other is 1 minus it.
+        Costs of a false negative and a false positive; only their ratio matters. If one is given,
+        it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Prevalence in the population that the decision is for, strictly between 0 and 1; None
-        takes the weighted prevalence of the data.
+        Prevalence in the population that the decision is for, strictly between 0 and 1; None takes
+        that of the data.
     baseline
         ``"random"``: select at random as many rows as are positive. ``"trivial"``: the cheaper of
-        selecting all and selecting none, which is the stricter baseline.
+        selecting all and selecting none, a stricter baseline.
 
     Returns
     -------
     pl.Expr
-        One struct per group, named ``cost_partial_auc``, of Float64 fields: ``area``;
-        ``max_area``, that of a perfect score; ``chance_area``, that of the diagonal; ``ratio``,
-        ``area`` divided by ``max_area``; ``corrected``, rescaled to 0 for the diagonal and 1 for a
-        perfect score. All are null where a class has no weight; the last two also where even a
-        perfect score gains nothing.
+        One struct per group, named ``cost_partial_auc``, of Float64 fields. All are null where a
+        class has no weight; the last two also where even a perfect score gains nothing.
 
     Raises
     ------
     ValueError
-        Without a cost, for negative costs, two costs of 0 or a prevalence out of range; else as
-        for `roc_auc`.
+        Without a cost, for negative costs, two costs of 0 or a prevalence out of range; else as for
+        `roc_auc`.
 
     Notes
     -----
-    The integral is exact, also where the line crosses a segment of the curve. The slope of the
-    line is ``cost_fp * (1 - prevalence) / (cost_fn * prevalence)``. For ``"random"`` it crosses
-    the diagonal where both rates equal the prevalence.
+    The integral is exact. The slope of the line is ``cost_fp * (1 - prevalence) / (cost_fn *
+    prevalence)``. For ``"random"`` it crosses the diagonal where both rates equal the prevalence.
 
     Examples
     --------

@@ -50,6 +50,15 @@ def roc_auc_ci(
 ) -> pl.Expr:
     """Weighted AUC with its standard error and confidence interval.
 
+    Use it inside ``select``, ``group_by().agg()`` and ``over``; for clusters, surveys and replicate
+    weights use `summary`.
+
+    The main fields are:
+
+    - ``auc``: the weighted AUC;
+    - ``auc_low, auc_high``: its confidence limits;
+    - ``auc_se``: its standard error.
+
     Parameters
     ----------
     label, score, weight, pos_label
@@ -57,22 +66,20 @@ def roc_auc_ci(
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     method
-        ``"score"``: the variance changes with the AUC, and each class has one more, misranked
-        observation; keeps its level near 0 and 1, with few rows and where weights depend on the
-        score. ``"delong"``: the normal interval of the AUC itself, cut to the range from 0 to 1,
-        which other packages print; null where the variance is 0 or unknown, as with perfect
-        separation or one row in a class. ``"logit"``: the normal interval of the logit of the AUC,
-        null where ``"delong"`` is.
+        ``"score"``: a score-type interval, which keeps its level near 0 and 1, with few rows, and
+        better than the others where weights depend on the score. ``"delong"``: the normal interval
+        that other packages print, cut to 0 and 1; null where the variance is 0 or unknown, for
+        example with perfect separation. ``"logit"``: the normal interval of the logit; null where
+        ``"delong"`` is.
 
     Returns
     -------
     pl.Expr
-        One struct per group, named ``roc_auc_ci``: ``auc``, ``auc_se``, ``auc_low``, ``auc_high``
-        (Float64), ``ci_method`` (String: the method used for this group), ``n_eff_pos``,
-        ``n_eff_neg`` (Float64: Kish's effective numbers of rows). All but the effective numbers are
-        null where a class has no weight. ``auc_se`` is null where a class has only one row, or
-        where the cubes of the weights overflow or underflow; all but the AUC are null where their
-        squares do. For clusters, surveys and replicate weights see `summary`.
+        One struct per group, named ``roc_auc_ci``: ``auc, auc_se, auc_low, auc_high`` (Float64),
+        ``ci_method`` (String) and ``n_eff_pos, n_eff_neg`` (Float64: Kish's effective numbers of
+        rows). All but the effective numbers are null where a class has no weight. ``auc_se`` is
+        null where a class has only one row. All but the AUC are null where squares of the weights
+        overflow or underflow, and ``auc_se`` where their cubes do.
 
     Raises
     ------
@@ -81,17 +88,11 @@ def roc_auc_ci(
 
     Notes
     -----
-    With weights of 1 the variance is DeLong's [1]_; with others it is the linearised variance
-    of a weighted sample, with a factor for each class that makes it unbiased when weights and
-    scores are unrelated.
-
-    ``"score"`` is this package's own method: Wilson's limits [2]_ of a proportion equal to the AUC,
-    for the effective size that follows from its variance with the added observations, and with a
-    correction for skewness. In simulations its intervals of 95 % covered 92 % or more without
-    weights, with weights unrelated to the score, and with weights that change by a factor of about
-    1.4 per standard deviation of the score if tails are light. Where weights depend more on the
-    score they covered 80 to 90 %, with heavy tails too 40 to 80 %: the rows that decide are then
-    not in the sample. The tables are in the documentation under benchmarks.
+    With weights of 1 the variance is DeLong's [1]_, otherwise a linearised one. ``"score"`` is this
+    package's own method, built on Wilson's limits [2]_. In simulations its 95 % intervals covered
+    92 % or more without weights, and with weights unrelated to the score; where weights depend
+    strongly on the score, 80 to 90 %, and with heavy tails 40 to 80 %, because the rows that decide
+    are not in the sample. Formulas: [formulas](../explanation/formulas.md#roc_auc_ci).
 
     References
     ----------
@@ -183,6 +184,8 @@ def roc_auc_multiclass(
 ) -> pl.Expr:
     """Weighted AUC for more than two classes: each class against the rest, or all pairs.
 
+    Results agree with scikit-learn's ``roc_auc_score``, which has no weights for ``"ovo"``.
+
     Parameters
     ----------
     label
@@ -190,39 +193,32 @@ def roc_auc_multiclass(
     scores
         Mapping from each class to the column name or expression of its score.
     multi_class
-        ``"ovr"`` (one-vs-rest): each score ranks its class against all others together.
-        ``"ovo"`` (one-vs-one): each score ranks its class against each other class; with
-        ``average="macro"`` that is Hand and Till's M [1]_.
+        ``"ovr"`` (one-vs-rest): each score ranks its class against all others together. ``"ovo"``
+        (one-vs-one): against each other class; with ``average="macro"`` that is Hand and Till's M
+        [1]_.
     average
-        ``"macro"``: the plain mean over the classes or pairs. ``"weighted"``: the mean weighted by
-        the weight of the class, or of both classes of the pair. ``"micro"``, for ``"ovr"`` only:
-        one AUC of all rows and classes pooled, in which a class without weight has only negatives.
+        ``"macro"``: the plain mean over classes or pairs. ``"weighted"``: weighted by the weight of
+        the class, or of both classes of the pair. ``"micro"``, for ``"ovr"`` only: one AUC of all
+        rows and classes pooled.
     weight
         As for `roc_auc`.
     max_pairs
-        For ``"ovo"``: raise for more pairs of classes than this, since each pair ranks the rows
-        of both classes again. The default allows 32 classes.
+        For ``"ovo"``: raise for more pairs of classes. The default allows 32 classes.
 
     Returns
     -------
     pl.Expr
-        One Float64 per group, named ``roc_auc_multiclass``, between 0 and 1. A class without
-        weight has no AUC and is left out of the average; null where none has one. A row with a
-        null label or weight is left out, and one with a null or NaN score is left out of the AUCs
-        that use this score.
+        One Float64 per group, named ``roc_auc_multiclass``, between 0 and 1. A class without weight
+        is left out of the average; null where no class is left. A row with a null label or weight
+        is left out, and one with a null or NaN score from the AUCs that use it.
 
     Raises
     ------
     TypeError, ValueError
-        For an argument of the wrong type, fewer than two classes, more pairs than ``max_pairs``,
-        a class that the label cannot hold, or an unknown option.
+        For an argument of the wrong type, fewer than two classes, more pairs than ``max_pairs``, a
+        class that the label cannot hold, or an unknown option.
     polars.exceptions.InvalidOperationError
         At collect, for a label without a score, or an invalid weight.
-
-    Notes
-    -----
-    The results are those of scikit-learn's ``roc_auc_score``, which has no weights for
-    ``"ovo"``. Scores need not be probabilities.
 
     References
     ----------

@@ -111,98 +111,88 @@ def summary(
     tolerance: float | None = None,
     diagnostics: bool = False,
 ) -> FrameT:
-    """Counts, AUC with confidence interval, average precision and KS per group.
+    """AUC with its confidence interval, average precision, KS and row counts, per group.
+
+    Use it first: it says how well a score ranks, and how precisely that is known. Intervals of
+    groups are not a comparison of groups; `group_gaps` tests those. The arguments described here
+    are shared by most functions of the package.
+
+    The main columns are:
+
+    - the ``by`` columns, and ``model`` for several scores;
+    - ``auc, auc_low, auc_high, auc_se``: as in `roc_auc_ci`;
+    - ``average_precision``: step-wise area under the precision-recall curve;
+    - ``ks``: largest distance between tpr and fpr;
+    - ``n, n_pos, n_neg, n_missing``: rows used, rows of each class, and rows left out.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame, or a list of such that are parts of one, in each of which the
-        expressions are computed. A LazyFrame is not collected. Tables of pandas, PyArrow, DuckDB
-        and other packages that export Arrow are read into memory, and give a DataFrame. Of more
-        rows than fit there, see `Config`; a database counts them itself by `score_counts`.
+        DataFrame or LazyFrame, or a list of frames that are parts of one. A LazyFrame is not
+        collected. Tables of pandas, PyArrow, DuckDB and other packages that export Arrow are read
+        into memory and give a DataFrame. For more rows than fit there see `Config`, or let a
+        database count them with `score_counts`.
     label
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
-        Column name or numeric expression; higher means more likely positive. A sequence of them
-        adds a ``model`` column, with one row per group and model. Whole numbers beyond 2**53
-        raise an error, since floats do not tell them apart.
+        Column name or numeric expression; higher means more likely positive. Several of them add a
+        ``model`` column. Whole numbers beyond 2**53 raise an error.
     weight
-        Column name or expression of the row weights, zero or more: how much of the population a row
-        represents, so that intervals do not depend on their scale. With `frequency` it says how
-        many rows a row is. None weighs each row 1. Rows of weight 0 are ignored, and no count
-        includes them.
+        Column name or expression, zero or more: how much of the population a row represents.
+        Intervals do not depend on the scale. `frequency` says instead how many rows a row stands
+        for. Rows of weight 0 are ignored and not counted. None weighs each row 1.
     by
         One or several columns or expressions; a null key is a group of its own.
     pos_label
-        The positive value of a label that is not Boolean, 0/1 or -1/1. Where it does not occur, no
-        row is positive and AUCs are null.
+        The positive value of any other label. If no row has it, AUCs are null.
     level, method
         Level and method of the confidence interval: see `roc_auc_ci`.
     areas
-        Partial AUCs with intervals, by the name of their column, as in ``{"early":
-        PartialAUC(fpr=(0, 0.1))}``.
+        Partial AUCs with intervals, by column name: ``{"early": PartialAUC(fpr=(0, 0.1))}``.
     design
-        Which rows are not independent: a column name or expression of clusters, such as patients or
-        households, where null is a cluster too; a `Survey`; or `ReplicateWeights`. Limits are then
-        Student's t, and null where the design leaves the variance unknown: where all rows of a
-        class are in one cluster, or where a class has no weight in a replicate.
+        Which rows are not independent: a column or expression of clusters, for example patients,
+        where null is a cluster too; a `Survey`; or `ReplicateWeights`. Limits are then Student's t.
     bins
-        Approximate: group scores into about this many bins, at least 16, and treat each bin as a
-        tie; see `score_counts`. One pass, whose memory grows with groups times bins, not with
-        rows. ``auc_min`` and ``auc_max`` bound the exact AUC.
+        Approximate: group scores into about this many bins, at least 16, and treat each as a tie.
+        Takes one pass, and memory that grows with groups times bins, not with rows.
     tolerance
-        Largest allowed ``auc_max - auc_min``: the bins with the most positive-negative pairs are
-        divided, down to single scores if necessary. That takes two more passes, more time than
-        the exact summary, and memory that grows with the rows in divided bins. Use it where
-        ``bins`` alone give wide bounds and the AUC need not be exact.
+        Largest allowed ``auc_max - auc_min``: bins are divided until it is met. Two more passes,
+        slower than the exact summary; use it where ``bins`` alone give wide bounds.
     diagnostics
-        Add columns that say what the interval rests on.
+        Add columns that show what the interval is based on.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns. After them come ``n, n_pos,
-        n_neg, n_missing`` (Int64 numbers of rows; ``n`` excludes missing rows), ``auc, auc_se,
-        auc_low, auc_high`` of `roc_auc_ci`, ``average_precision`` and ``ks`` (Float64). All but the
-        counts are null where a class has no weight. A row is missing when its label, score or
-        weight is null or its score is NaN.
+        One row per group (and model), sorted by ``by``. Counts are Int64, the rest Float64. A row
+        is missing if its label, score or weight is null or its score is NaN. All but the counts are
+        null where a class has no weight; limits also where the design leaves the variance unknown.
 
-        With ``bins`` or ``tolerance`` there are also ``auc_min, auc_max`` (Float64): the exact
-        AUC of the rows lies between them, but for rounding in the last digits. The other columns
-        are computed from the binned scores.
+        - ``auc_min, auc_max``: with ``bins`` or ``tolerance``, bounds of the exact AUC.
+        - ``early, early_low, early_high, early_se`` for an area ``early``; with bins ``early_min,
+          early_max``. An area over ranges of both rates has no limits.
+        - ``deff``: with a `Survey` beyond clusters or `ReplicateWeights`, the variance divided by
+          that of independent rows; ``df`` and ``df_segment`` (Int64), degrees of freedom of the
+          interval and of the group.
 
-        A partial AUC among the ``areas``, such as ``early``, has the columns ``early, early_se,
-        early_low, early_high`` (Float64), and with bins ``early_min, early_max``. One over ranges
-        of both rates has no standard error and no limits; see also the notes.
+        ``diagnostics`` adds:
 
-        With a `Survey` of more than clusters, or `ReplicateWeights`, there are also ``deff``
-        (Float64: the variance divided by that of independent rows), ``df`` (Int64: the degrees of
-        freedom of the interval, the smaller number of both classes: the sampling units with rows of
-        the class in the group, in each stratum at most one less than it has, added up over the
-        strata) and ``df_segment`` (Int64: the units with rows of the group less the strata with
-        such; null for replicate weights).
-
-        With ``diagnostics`` the last columns are ``w_pos, w_neg`` (Float64: the weight of each
-        class, null where it overflows); ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64)
-        of `roc_auc_ci`, by a column of clusters the effective numbers of these; ``inverted``
-        (Boolean: the whole confidence interval is below 0.5, so that the negated score would rank
-        better, with an AUC of ``1 - auc``; the score itself is never negated; null where bins leave
-        it open); ``k_pos, k_neg`` (Float64: with ``"score"`` the effective number of rows of a
-        class that are misranked; below about 3 the width comes mostly from the observation that the
-        method adds); and ``ci_note`` (String): ``"few misranked rows"``; ``"weights depend on the
-        score"`` where misranked rows are, or may be, more than 1.5 times as heavy as others, or the
-        effective sample size is below a fifth of the rows, so that few rows carry the AUC and the
-        interval may be too narrow; ``"looks: 400 of 1000 rows"`` of `Looks`; or why a design leaves
-        the variance unknown: a lonely unit, a single unit with rows, a replicate without a class.
+        - ``w_pos, w_neg``: weight of each class; ``ci_method, n_eff_pos, n_eff_neg``: see
+          `roc_auc_ci`.
+        - ``inverted`` (Boolean): the whole interval is below 0.5; the negated score ranks better.
+        - ``k_pos, k_neg``: effective number of misranked rows; below about 3 the width comes mostly
+          from the observation that the method adds.
+        - ``ci_note`` (String): ``"few misranked rows"``, ``"weights depend on the score"`` (few
+          heavy rows carry the AUC, so the interval may be too narrow), the progress of `Looks`, or
+          why a design leaves the variance unknown.
 
     Raises
     ------
     TypeError
         For an argument of the wrong type, a text score, or a label that needs ``pos_label``.
     ValueError
-        For a column named twice, or a ``by`` column or an area with the name of a result column;
-        when a LazyFrame is collected, for an invalid label or weight, or for scores that are whole
-        numbers beyond 2**53, which floats do not tell apart.
+        For a column named twice or named like a result column; at collect, for an invalid label,
+        weight or score.
     polars.exceptions.ColumnNotFoundError
         For a column that does not exist.
     polars.exceptions.InvalidOperationError
@@ -210,23 +200,9 @@ def summary(
 
     Notes
     -----
-    AUC is the weighted proportion of positive-negative pairs that are ranked correctly, ties
-    counting half [1]_; KS is the largest distance between tpr and fpr; average precision is the
-    step-wise area under the precision-recall curve.
-
-    The variance of a design is that of linearised influences, summed over sampling units; without
-    strata each class has a factor for few or unequal units, which is ``n / (n - 1)`` for n equal
-    ones. In simulations intervals of 95 % by clusters covered 92 % or more from six clusters on,
-    also very unequal ones.
-
-    The variance of a partial AUC is linearised too, without estimating a density: the end of the
-    range is a quantile of the scores, and its part of a row's influence follows from the curve
-    itself [2]_. With ``"score"`` limits are null where a range of true positive rates ends below 1
-    (use `bootstrap`) or holds fewer than 3 effective positives, and where one of false positive
-    rates holds fewer than 4 effective negatives; for one that starts above 0 they are
-    Student's on the logit. In simulations of ranges to 0.1 with 150 rows in each class and uneven
-    weights these of 95 % covered 0.85 to 0.93, the score-type ones 0.93 or more, but with heavy
-    tails and weights that go with the score down to 0.91.
+    The AUC is the weighted proportion of positive-negative pairs that are ranked correctly, ties
+    counting half [1]_. Variances of designs and partial AUCs are linearised [2]_. Formulas and
+    simulations: [formulas](../explanation/formulas.md#summary).
 
     References
     ----------
@@ -237,35 +213,19 @@ def summary(
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {
-    ...         "g": ["a", "a", "a", "b", "b", "b"],
-    ...         "y": [1, 0, 0, 1, 0, 0],
-    ...         "s": [0.9, 0.4, 0.1, 0.5, 0.5, 0.8],
-    ...     }
-    ... )
-    >>> wroc.summary(df, "y", "s", by="g").select("g", "n", "n_pos", "auc", "ks")
-    shape: (2, 5)
-    ┌─────┬─────┬───────┬──────┬─────┐
-    │ g   ┆ n   ┆ n_pos ┆ auc  ┆ ks  │
-    │ --- ┆ --- ┆ ---   ┆ ---  ┆ --- │
-    │ str ┆ i64 ┆ i64   ┆ f64  ┆ f64 │
-    ╞═════╪═════╪═══════╪══════╪═════╡
-    │ a   ┆ 3   ┆ 1     ┆ 1.0  ┆ 1.0 │
-    │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ 0.5 │
-    └─────┴─────┴───────┴──────┴─────┘
     >>> loans = wroc.data.loans()
-    >>> early = {"early": wroc.PartialAUC(fpr=(0.0, 0.1))}
-    >>> table = wroc.summary(loans, "approved", "score", areas=early)
-    >>> table.select(pl.col("early", "early_se", "early_low", "early_high").round(4))
-    shape: (1, 4)
-    ┌────────┬──────────┬───────────┬────────────┐
-    │ early  ┆ early_se ┆ early_low ┆ early_high │
-    │ ---    ┆ ---      ┆ ---       ┆ ---        │
-    │ f64    ┆ f64      ┆ f64       ┆ f64        │
-    ╞════════╪══════════╪═══════════╪════════════╡
-    │ 0.0222 ┆ 0.0039   ┆ 0.0145    ┆ 0.0323     │
-    └────────┴──────────┴───────────┴────────────┘
+    >>> table = wroc.summary(loans, "approved", "score", by="race")
+    >>> table.select("race", pl.col("auc", "auc_low", "auc_high").round(3), "n")
+    shape: (3, 5)
+    ┌──────────┬───────┬─────────┬──────────┬──────┐
+    │ race     ┆ auc   ┆ auc_low ┆ auc_high ┆ n    │
+    │ ---      ┆ ---   ┆ ---     ┆ ---      ┆ ---  │
+    │ str      ┆ f64   ┆ f64     ┆ f64      ┆ i64  │
+    ╞══════════╪═══════╪═════════╪══════════╪══════╡
+    │ black    ┆ 0.703 ┆ 0.616   ┆ 0.777    ┆ 197  │
+    │ hispanic ┆ 0.824 ┆ 0.697   ┆ 0.903    ┆ 111  │
+    │ white    ┆ 0.738 ┆ 0.693   ┆ 0.779    ┆ 1681 │
+    └──────────┴───────┴─────────┴──────────┴──────┘
     """
     checks.flag("diagnostics", diagnostics)
     checks.option("method", method, get_args(AucMethod))

@@ -57,42 +57,43 @@ def confusion_matrix(
 ) -> pl.Expr:
     """Weighted confusion matrix and its metrics at one threshold.
 
-    A row is predicted positive when ``score >= threshold``. Only a rule sorts the rows.
+    A row is predicted positive if ``score >= threshold``. Use it inside ``select``,
+    ``group_by().agg()`` and ``over``; `threshold_metrics` gives the same metrics with confidence
+    limits.
+
+    The main fields are:
+
+    - ``threshold``;
+    - ``tp, fp, fn, tn``: the weight in each cell;
+    - the ``metrics``, in the order given.
 
     Parameters
     ----------
-    label
-        Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
-    score
-        Column name or numeric expression; higher means more likely positive.
+    label, score, weight, pos_label
+        As for `summary`.
     threshold
         A number, an expression with one value per group, or a rule that chooses one in each group,
-        such as ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. All fields are null where a
-        class that the rule needs has no weight.
+        for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. Only a rule sorts the
+        rows.
     metrics
-        Names of the metrics, in this order, or ``"all"``: ``tpr``, ``fpr``, ``tnr``, ``fnr``,
-        ``ppv``, ``npv``, ``selection_rate``, ``accuracy``, ``balanced_accuracy``, ``f1``, ``mcc``,
-        ``youden`` (tpr - fpr), ``lift`` (ppv over prevalence), ``prevalence``, ``zero_one_loss``,
-        ``fdr`` (1 - ppv), ``for`` (1 - npv, the false omission rate), ``markedness`` (ppv + npv -
-        1), ``f2``, ``jaccard``, ``lr_pos`` (tpr / fpr), ``lr_neg`` (fnr / tnr) and ``net_benefit``,
-        which treats the threshold as a probability [1]_ and is null for one outside [0, 1).
-    weight
-        Column name or expression of the row weights, zero or more; None counts rows.
-    pos_label
-        The positive value of a label that is not Boolean, 0/1 or -1/1.
+        Names of the metrics, or ``"all"``: ``tpr``, ``fpr``, ``tnr``, ``fnr``, ``ppv``, ``npv``,
+        ``selection_rate``, ``accuracy``, ``balanced_accuracy``, ``f1``, ``mcc``, ``youden`` (tpr -
+        fpr), ``lift`` (ppv over prevalence), ``prevalence``, ``zero_one_loss``, ``fdr`` (1 - ppv),
+        ``for`` (1 - npv, the false omission rate), ``markedness`` (ppv + npv - 1), ``f2``,
+        ``jaccard``, ``lr_pos`` (tpr / fpr), ``lr_neg`` (fnr / tnr) and ``net_benefit``, which
+        treats the threshold as a probability [1]_ and is null outside [0, 1).
     prevalence
-        Prevalence in the population that the metrics are for, strictly between 0 and 1, if the
-        data were sampled by class; None takes the prevalence of the data, or that of the rule. The
-        cells remain those of the data.
+        Prevalence in the population that the metrics are for, strictly between 0 and 1, if the data
+        were sampled by class. None takes the prevalence of the rule, if it has one, or of the data.
+        The cells always describe the data.
 
     Returns
     -------
     pl.Expr
-        One struct per group, named ``confusion_matrix``, of Float64 fields: ``threshold``;
-        the weights ``tp``, ``fp``, ``fn``, ``tn``, null where they overflow; and the ``metrics``,
-        of which `threshold_metrics` has confidence intervals. A rate whose denominator is 0 is
-        null; with a null or NaN threshold all fields are null. Rows with a null label, score or
-        weight or a NaN score are left out.
+        One struct per group, named ``confusion_matrix``, of Float64 fields. A rate whose
+        denominator is 0 is null, and so is a cell that overflows. All fields are null for a null or
+        NaN threshold, and where a class that the rule needs has no weight. Rows with a null label,
+        score or weight or a NaN score are left out.
 
     Raises
     ------

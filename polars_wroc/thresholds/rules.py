@@ -1,15 +1,15 @@
 """Rules that choose a threshold, as ``wroc.rules``.
 
-Each function returns a `Rule`, which goes wherever a ``threshold`` is taken: ``threshold=
-wroc.rules.max_fpr(0.1)``. Of equally good thresholds the highest is chosen; with a limit on the tpr
-or the fpr, of two with the same rate the one that is better in the other rate. It is +inf where
-predicting nothing positive is best, and null where a class has no weight that the rule needs.
+Pass a rule as the ``threshold`` of a function: ``threshold=wroc.rules.max_fpr(0.1)``. Among equally
+good thresholds the highest is chosen; with a limit on the tpr or fpr, the one that is better in the
+other rate comes first. The threshold is +inf if selecting nobody is best, and null if a class that
+the rule needs has no weight.
 
-The metrics at a threshold are optimistic on the rows that it was chosen on. With normal scores of
-AUC 0.85 and three negatives for each positive, expect about 0.08 (20 positives), 0.05 (50) or 0.02
-(200) less tpr on other rows at the threshold of ``youden()``, and 0.05, 0.02 or 0.005 less with
-``max_fpr(0.1)``. A limit holds for the rows at hand: on other rows fpr exceeds it in 41 to 45 % of
-such samples. `threshold_metrics` estimates the rates on other rows with ``honest="bootstrap"``.
+Metrics at the chosen threshold are optimistic on the rows that it was chosen on. With normal scores
+of AUC 0.85 and three negatives for each positive, the tpr of ``youden()`` is about 0.08 lower on
+other rows with 20 positives, 0.05 with 50 and 0.02 with 200; that of ``max_fpr(0.1)`` is 0.05, 0.02
+and 0.005 lower. A limit holds for the rows at hand: on other rows the fpr exceeds it in 41 to 45 %
+of such samples. `threshold_metrics` estimates the rates on other rows with ``honest="bootstrap"``.
 """
 
 from __future__ import annotations
@@ -145,11 +145,11 @@ def least_cost(
     Parameters
     ----------
     fn, fp
-        Costs of a false negative and of a false positive; only their ratio matters. If only one is
-        given, it must be between 0 and 1, and the other is 1 minus it.
+        Costs of a false negative and a false positive; only their ratio matters. If one is given,
+        it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Prevalence in the population that the decision is for; metrics at the threshold are then
-        those of that population too. None takes the prevalence of the data, and needs one class.
+        Prevalence in the population that the decision is for, which metrics at the threshold then
+        describe too. None takes the prevalence of the data; then one class is enough.
 
     Raises
     ------

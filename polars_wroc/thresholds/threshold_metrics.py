@@ -67,10 +67,18 @@ def threshold_metrics(
     resamples: int = 200,
     seed: int = 0,
 ) -> FrameT:
-    """Confusion matrix and its metrics at each threshold, per group.
+    """Rates and other metrics at each threshold, with confidence limits, per group.
 
-    A row is selected where its score is at least the threshold, which may be chosen by a rule for
-    all groups or in each group.
+    Use it for tpr, ppv, F1 and the like, at thresholds that are given or chosen by a rule, or for
+    recorded decisions. Rows with a score of at least the threshold are selected. Rates at a
+    threshold that was chosen on the same rows are optimistic; ``honest`` corrects them.
+
+    The main columns are:
+
+    - the ``by`` columns (and ``model``), and ``threshold``;
+    - each metric, for example ``tpr``, with its limits ``tpr_low, tpr_high``;
+    - ``tp, fp, fn, tn``: the weights in the cells of the confusion matrix;
+    - ``expected_cost``: for a rule with costs, per row, with costs scaled to sum to 1.
 
     Parameters
     ----------
@@ -79,53 +87,48 @@ def threshold_metrics(
     label, score, weight, by, pos_label
         As for `summary`.
     threshold
-        One or several numbers; None for every point of the confusion curve, including its origin
-        at +inf. ``"median"`` (of the scores of all rows) or a rule, such as
-        ``wroc.rules.max_fpr(0.1)``, chooses a threshold: see `polars_wroc.rules`. It is compared in
-        the type of the score: 0.7 selects the Float32 score 0.7.
+        One or several numbers, compared in the type of the score; ``"median"`` (of all rows) or a
+        rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: every point of
+        the confusion curve, from its origin at +inf.
     selected
-        Instead of a ``threshold``: a Boolean column or expression, the decision that was recorded.
-        Rows where it, or the score if there is one, is null are missing.
+        Instead of ``threshold``: a Boolean column or expression with the recorded decisions. Rows
+        where it, or the score if there is one, is null are missing.
     metrics
         Names of the metrics, or ``"all"``: see `confusion_matrix`.
     per_group
-        Whether a rule chooses a threshold in each group, on its rows; by default it chooses one on
-        the rows of all groups, for each score.
+        Let a rule choose a threshold in each group instead of one for all groups.
     prevalence
-        Prevalence in the target population, which the metrics are then for: see
-        `confusion_matrix`. By default that of the rule if it has one, as ``least_cost`` may.
+        Prevalence in the target population: see `confusion_matrix`. None takes the prevalence of
+        the rule, if it has one, or of the data.
     level
-        Level of the confidence intervals; None for none. They treat the threshold as given.
+        Level of the confidence intervals, or `Looks`; None for none. They treat the threshold as
+        given.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The intervals then use its
-        variances and Student's t, and effective sample sizes of at most Kish's, so that a design
-        makes them wider but hardly narrower. A ``threshold`` or ``selected``, and a ``level``, must
-        be given, and no ``prevalence``.
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Not with ``prevalence``, and only
+        with a ``level`` and a ``threshold`` or ``selected``.
     honest
-        How metrics at a threshold that a rule chooses are estimated for other rows than those that
-        it was chosen on, for which those of the same rows (None) are optimistic. ``"bootstrap"``:
-        the metrics of the chosen threshold, from which most of the optimism is subtracted, with
-        intervals around them. ``"crossfit"``: those of the rule, when it chooses on other rows than
-        are measured; without intervals (all limits are null), since these would not hold for the
-        chosen threshold. Both draw single rows, and take no ``design``.
+        Estimate of the metrics on other rows than those that the rule chose on. ``"bootstrap"``:
+        for the chosen threshold, with most of the optimism subtracted and intervals.
+        ``"crossfit"``: for the rule, when it chooses on other rows than are measured; without
+        intervals. None: the same rows. Both draw single rows and take no ``design``.
     resamples
         Number of resamples, 1 or more, for ``honest="bootstrap"``.
     seed
-        Seed of the resamples and of the folds. Results repeat with the same seed and version of
-        Polars, in any order of the rows.
+        Seed of the resamples and folds. Results repeat with the same seed and version of Polars, in
+        any order of the rows.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group and threshold, sorted by the ``by`` columns, then by descending threshold;
-        one per group for a rule, and for recorded decisions, whose threshold is null. After the
-        ``by`` columns (and ``model``) come the fields of `confusion_matrix` as Float64 columns,
-        with ``level`` limits of every metric, such as ``mcc_low, mcc_high``; and for a rule with
-        costs ``expected_cost``, per row and with costs scaled to the sum 1. A metric whose
-        denominator is 0 is null, and so are its limits; they are also null where the squares of the
-        weights overflow or underflow, and without a variance by the ``design``. All are null where
-        no threshold satisfies the rule. With ``honest`` the threshold, the cells and the prevalence
-        are those of the data, and a metric is null also if no resample or fold defines it.
+        one per group for a rule, and for recorded decisions, whose ``threshold`` is null. All
+        metrics, limits and cells are Float64.
+
+        A metric and its limits are null where the denominator is 0, and all columns where no
+        threshold satisfies the rule. Limits are null also where squares of the weights overflow or
+        underflow, or the design leaves the variance unknown. With ``honest`` the threshold, the
+        cells and the prevalence still describe the data; a metric is null also if no resample or
+        fold defines it.
 
     Raises
     ------
@@ -135,40 +138,12 @@ def threshold_metrics(
 
     Notes
     -----
-    Proportions have Wilson's intervals [1]_. With unequal weights each limit has the effective
-    sample size that a rate at that limit would have, which follows from how heavy the counted rows
-    and the others are, shrunk where there are few of them, and the quantile is Student's t with
-    ``1 / (1 / n_eff - 1 / n)`` degrees of freedom, where ``n_eff`` is Kish's effective sample size.
-    In simulations such intervals of 95 % covered 92 % or more where at least five rows of the rarer
-    outcome were expected; with fewer, and weights that depend on the outcome, 85 to 92 %.
-
-    The other metrics have intervals by the delta method: the influence of a row is the derivative
-    of the metric by the weight in its cell, and variances add up squares of influences, or of their
-    totals in the sampling units of a design. Limits keep to the range: errors are on the logit
-    between its ends (from -1 to 1 twice Fisher's z), for ``lift`` and likelihood ratios on the
-    logarithm. For the variance and the center each cell has half an effective row more [2]_, and
-    limits reach as far from the metric itself where that is not at an end of its range. In
-    simulations of 30 to 500 rows intervals of 95 % mostly covered 93 to 97 %, and 88 % or more
-    where about one row was expected in the cell that decides.
-
-    `polars_wroc.rules` says how large the optimism of a chosen threshold is. The bootstrap [3]_
-    chooses the threshold again on each resample and subtracts the mean of (rate on the resample -
-    rate on the data), both at the threshold of the resample, from tpr, fpr, ppv and npv, and clips
-    the result to 0 and 1. In simulations with 20 to 200 positives this removed 60 to 80 % of the
-    bias of tpr, and 95 % intervals, Wilson's around these rates with the effective sample sizes of
-    the data, held the true tpr and fpr in 93 to 97 % of the samples (without ``honest`` tpr in 89
-    to 95 %). It corrects the rates, not the choice: with ``max_fpr`` the true fpr still exceeds the
-    limit as often, and the corrected fpr may be above it.
-
-    In a resample a Poisson variable of mean 1 multiplies the weight of each row, as in `bootstrap`
-    without ``design``, and each class of each group keeps its total weight. A group of which no row
-    of a class is drawn is left out of that resample. ``"crossfit"`` has ten folds, by a hash of the
-    row; the cells that are measured in each, at the threshold chosen on the other nine, are added
-    up. Folds in which no threshold satisfies the rule are left out. The other metrics follow from
-    these four rates: fnr, tnr, fdr, ``for`` and the zero-one loss are complements, selection rate
-    and accuracy are means of tpr, fpr and tnr by the weights of the classes, and the rest are the
-    formulas of `confusion_matrix`. With ``prevalence`` the predictive values follow from tpr and
-    fpr, too.
+    Proportions have Wilson's intervals [1]_, with effective sample sizes where there are weights;
+    other metrics use the delta method [2]_. In simulations 95 % intervals of weighted rates covered
+    92 % or more with at least five expected rows of the rarer outcome; with fewer, and weights that
+    depend on the outcome, 85 to 92 %. The bootstrap [3]_ removed 60 to 80 % of the optimism of the
+    tpr. It corrects the rates, not the choice: with ``max_fpr`` the true fpr exceeds the limit as
+    often as before. Formulas: [formulas](../explanation/formulas.md#threshold_metrics).
 
     References
     ----------
@@ -180,39 +155,27 @@ def threshold_metrics(
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {
-    ...         "g": ["a"] * 4 + ["b"] * 4,
-    ...         "y": [1, 0, 1, 0, 1, 1, 0, 0],
-    ...         "s": [0.9, 0.8, 0.7, 0.1, 0.6, 0.5, 0.4, 0.3],
-    ...     }
-    ... )
-    >>> metrics = wroc.threshold_metrics(df, "y", "s", threshold=[0.5, 0.75])
-    >>> metrics.select("threshold", "tpr", "fpr", "accuracy")
-    shape: (2, 4)
-    ┌───────────┬──────┬──────┬──────────┐
-    │ threshold ┆ tpr  ┆ fpr  ┆ accuracy │
-    │ ---       ┆ ---  ┆ ---  ┆ ---      │
-    │ f64       ┆ f64  ┆ f64  ┆ f64      │
-    ╞═══════════╪══════╪══════╪══════════╡
-    │ 0.75      ┆ 0.25 ┆ 0.25 ┆ 0.5      │
-    │ 0.5       ┆ 1.0  ┆ 0.25 ┆ 0.875    │
-    └───────────┴──────┴──────┴──────────┘
+    >>> loans = wroc.data.loans()
+    >>> table = wroc.threshold_metrics(loans, "approved", "score", threshold=0.5, by="race")
+    >>> table.select("race", pl.col("tpr", "tpr_low", "tpr_high", "fpr").round(3))
+    shape: (3, 5)
+    ┌──────────┬───────┬─────────┬──────────┬───────┐
+    │ race     ┆ tpr   ┆ tpr_low ┆ tpr_high ┆ fpr   │
+    │ ---      ┆ ---   ┆ ---     ┆ ---      ┆ ---   │
+    │ str      ┆ f64   ┆ f64     ┆ f64      ┆ f64   │
+    ╞══════════╪═══════╪═════════╪══════════╪═══════╡
+    │ black    ┆ 0.947 ┆ 0.895   ┆ 0.974    ┆ 0.734 │
+    │ hispanic ┆ 1.0   ┆ 0.957   ┆ 1.0      ┆ 0.885 │
+    │ white    ┆ 0.987 ┆ 0.98    ┆ 0.992    ┆ 0.896 │
+    └──────────┴───────┴─────────┴──────────┴───────┘
 
-    A threshold that is best in each group:
+    A rule that chooses a threshold in each group:
 
-    >>> rule = wroc.rules.youden()
-    >>> points = wroc.threshold_metrics(df, "y", "s", threshold=rule, per_group=True, by="g")
-    >>> points.select("g", "threshold", "tpr", "fpr")
-    shape: (2, 4)
-    ┌─────┬───────────┬─────┬─────┐
-    │ g   ┆ threshold ┆ tpr ┆ fpr │
-    │ --- ┆ ---       ┆ --- ┆ --- │
-    │ str ┆ f64       ┆ f64 ┆ f64 │
-    ╞═════╪═══════════╪═════╪═════╡
-    │ a   ┆ 0.9       ┆ 0.5 ┆ 0.0 │
-    │ b   ┆ 0.5       ┆ 1.0 ┆ 0.0 │
-    └─────┴───────────┴─────┴─────┘
+    >>> rule = wroc.rules.max_fpr(0.1)
+    >>> options = {"threshold": rule, "per_group": True, "by": "race"}
+    >>> points = wroc.threshold_metrics(loans, "approved", "score", **options)
+    >>> points["threshold"].round(3).to_list()
+    [0.921, 0.915, 0.947]
     """
     checks.flag("per_group", per_group)
     resamples = checks.whole_number("resamples", resamples, low=1)
