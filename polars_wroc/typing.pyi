@@ -1,5 +1,6 @@
 # The types, which typing.py reads too, and where they are defined.
 
+from .audits.tables import AuditAdjustment as AuditAdjustment
 from .audits.tables import AuditReference as AuditReference
 from .charts.options import ChartOptions as ChartOptions
 from .charts.options import GainKind as GainKind
