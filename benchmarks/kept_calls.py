@@ -100,6 +100,24 @@ def _decide_gone() -> None:
     _decide("confusion_matrix *", "*_low *_high", "tables have limits, expressions none", rows=1)
 
 
+def _decide_faults() -> None:
+    """Name the decisions for faults that were found in use and mended."""
+    for function in ("threshold_metrics", "operating_points"):
+        _decide(
+            f"{function} *",
+            "net_benefit_low net_benefit_high",
+            "limits of net benefits are those of `decision_curve`",
+            at_most=1,
+        )
+    _decide(
+        '*reference="best"*',
+        "*",
+        "those without a value of an attribute are no reference",
+        at_most=10,
+        rows=500,
+    )
+
+
 def _decide_aucs() -> None:
     """Name the decisions for AUCs of segments."""
     for function in ("summary", "roc_auc_ci"):

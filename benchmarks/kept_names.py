@@ -23,13 +23,13 @@ _COLUMNS: dict[str, dict[str, str]] = {
     "compare *": _COMPARE,
     "calibration_curve *": {f"difference{end}": f"{_ERROR}{end}" for end in _ENDS},
     "calibration_test *": {f"miscalibration{end}": f"{_ERROR}{end}" for end in _ENDS},
-    "brier_score *": {"brier_score.brier_score": "brier_score"},
+    "brier_score *": {"v.brier_score": "v"},
     "*": {f"calibration_in_the_large{end}": f"{_ERROR}{end}" for end in _ENDS},
 }
 # The parts of the Brier score are columns of `calibration_summary`; z is gap / gap_se.
 _MOVED: dict[str, list[str]] = {
     "brier_score *": [
-        f"brier_score.{part}"
+        f"v.{part}"
         for part in (
             "reliability",
             "resolution",
