@@ -283,6 +283,7 @@ def _decide_audits() -> None:
 
 for _name_decisions in (
     _decide_gone,
+    _decide_faults,
     _decide_aucs,
     _decide_rates,
     _decide_comparisons_of_scores,
