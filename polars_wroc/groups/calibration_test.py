@@ -176,10 +176,10 @@ def calibration_test(
     had a p-value of at most 0.05, from 3 distinct scores on, with weights or not.
 
     The interval is the one that looks worst, so that its ``mean_calibration_error`` is farther from
-    0 than the truth. The limits allow for that: they hold for every interval at once. They are wide, and
-    where they exclude 0 the p-value is below 1 less the level, but not the other way round.
-    ``largest_miscalibration`` grows with the share of rows that it covers: do not rank groups by
-    it, but by the limit that is nearer to 0.
+    0 than the truth. The limits allow for that: they hold for every interval at once. They are
+    wide, and where they exclude 0 the p-value is below 1 less the level, but not the other way
+    round. ``largest_miscalibration`` grows with the share of rows that it covers: do not rank
+    groups by it, but by the limit that is nearer to 0.
 
     By a design the variances are as many times larger as that of the mean difference is, of all
     rows or of the interval, whichever is more; the test is then conservative.
