@@ -123,6 +123,18 @@ def impact_of(audit: Any) -> pl.DataFrame:
     return without_model(audit.table.filter(metric="impact_ratio"), audit.settings)
 
 
+def wide_ratios(*args: Any, **options: Any) -> pl.DataFrame:
+    """One row for each category: its impact ratio, with the rate of the category as value."""
+    return ratios_with_rates(wroc.impact_ratios(*args, **options))
+
+
+def ratios_with_rates(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows of impact ratios with the values of the rows of rates."""
+    rates = table.filter(pl.col("metric") != "impact_ratio")
+    columns = ["value", "value_low", "value_high", "reference_value"]
+    return table.filter(metric="impact_ratio").with_columns(rates.select(columns))
+
+
 def fairness_of(audit: Any) -> pl.DataFrame:
     """The rows of fairness metrics, with both segments by name."""
     rows = audit.table.filter(

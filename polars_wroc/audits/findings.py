@@ -42,6 +42,7 @@ from polars_wroc.groups.comparisons import (
     UNLABELED,
     is_cleared,
     is_finding,
+    join_rates,
 )
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
@@ -213,7 +214,7 @@ def with_findings(
 ) -> pl.DataFrame:
     """Add ``direction``, ``rank`` and ``sentence`` to comparisons, and which repeat another."""
     rows = rounded(_by_metric(table.with_row_index("__place")))
-    rows = with_columns_of(rows, _counted(segments, settings))
+    rows = _add_rates(with_columns_of(rows, _counted(segments, settings)), settings)
     compared = pl.col("verdict").is_not_null()
     rows = rows.with_columns(_direction(settings).alias("direction"))
     rows = rows.with_columns(_is_repeat().alias(_IS_REPEAT))
@@ -232,6 +233,23 @@ def with_findings(
     ).join(ranks, on="__place", how="left", maintain_order="left")
     added = added.sort("__place").select("reason", "direction", "rank", "sentence")
     return table.with_columns(added)
+
+
+def _add_rates(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
+    """Add the rates of the favorable decision to impact ratios: see `join_rates`."""
+    rated = join_rates(rows.filter(metric=IMPACT_RATIO), favorable_rates(rows, settings))
+    return pl.concat([rows.filter(pl.col("metric") != IMPACT_RATIO), rated], how="diagonal").sort(
+        "__place"
+    )
+
+
+def favorable_rates(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
+    """Return the selection rates of an audit, or the rates of the others if these are good."""
+    rates = table.filter(metric=_SELECTION_RATE)
+    if settings.favorable != "rejected":
+        return rates
+    opposite = {"value": "value", "value_low": "value_high", "value_high": "value_low"}
+    return rates.with_columns(**{name: 1 - pl.col(of) for name, of in opposite.items()})
 
 
 def _with_needed(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:

@@ -64,6 +64,7 @@ from polars_wroc.groups.comparisons import (
     SMD,
     THE_REFERENCE,
     UNKNOWN_REASON,
+    rated_ratios,
 )
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS
@@ -165,7 +166,7 @@ def _segments(audit: AuditTables) -> str:
 def _impact(audit: AuditTables) -> str:
     """Lay out the impact ratios, those of categories that are left out too."""
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
-        "Selected": partial(_number, name="value", percent=True),
+        "Selected": partial(_number, name="rate", percent=True),
         "Impact ratio": partial(_number, name="ratio", percent=False),
         "Below four fifths": lambda row: markdown_text(below_four_fifths(row) or DASH),
         "Left out": lambda row: markdown_text(left_out(row) or DASH),
@@ -183,11 +184,7 @@ def _scores(audit: AuditTables) -> str:
 
 def impact_ratios_of(audit: AuditTables) -> pl.DataFrame:
     """Return the impact ratios with the rates of those selected, whether or not that is good."""
-    table = audit.table.filter(metric=IMPACT_RATIO)
-    if audit.settings.favorable != "rejected":
-        return table
-    opposite = {"value": "value", "value_low": "value_high", "value_high": "value_low"}
-    return table.with_columns(**{name: 1 - pl.col(of) for name, of in opposite.items()})
+    return rated_ratios(audit.table)
 
 
 def below_four_fifths(row: Mapping[str, Any]) -> str | None:

@@ -21,7 +21,7 @@ from polars_wroc.audits.words import DASH, listed, many, verb
 from polars_wroc.charts.options import unlike
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON
+from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON, rated_ratios
 from polars_wroc.groups.impact_ratios import MIN_SHARE, count_decisions, impact_ratios
 from polars_wroc.inputs.columns import UNKNOWN_CATEGORY, Frequency, IntoColumn
 from polars_wroc.inputs.decisions import DecisionThreshold, Unknown
@@ -359,7 +359,8 @@ def new_york_summary(
         weight=weight,
     )
     decisions = count_decisions(plan, score, selected=selected, threshold=threshold, weight=weight)
-    table, counts = collect_all([ratios, decisions])
+    found, counts = collect_all([ratios, decisions])
+    table = rated_ratios(found)
     return NewYorkSummary(
         _of_rule(table),
         int(table.filter(attribute=names[0])["n"].sum()),
@@ -388,8 +389,8 @@ def _of_rule(table: pl.DataFrame) -> pl.DataFrame:
         "segment",
         "n",
         # Exact, as a rate is one number of people divided by another.
-        n_selected=(pl.col("value") * n).round().cast(pl.Int64).fill_null(0),
-        rate="value",
+        n_selected=(pl.col("rate") * n).round().cast(pl.Int64).fill_null(0),
+        rate="rate",
         impact_ratio=ratio,
         share=pl.when(known, total > 0).then(n / total),
         reason=pl.when(ratio.is_null()).then("reason"),

@@ -142,7 +142,7 @@ def _of_impact(finding: Mapping[str, Any], words: Words) -> str:
             return f"Impact ratios refer to {segment}, the most often {words.good}."
         why = f"under {reason.removeprefix(SMALL_SHARE)} of the rows" if few else reason
         return f"{segment} has no impact ratio: {why}."
-    own, other = (f"{100 * finding[name]:.0f}%" for name in ("value", "reference_value"))
+    own, other = (f"{100 * finding[name]:.0f}%" for name in ("rate", "reference_rate"))
     reference = segment_in_words(finding["attribute"], finding["reference"])
     text = (
         f"{own} are {words.good} in {segment}, {other} in {reference}, the most: a ratio of "
@@ -153,7 +153,7 @@ def _of_impact(finding: Mapping[str, Any], words: Words) -> str:
         if words.weighted:
             # A weighted rate is not that of these rows.
             return text
-        missing = abs(finding["reference_value"] - finding["value"]) * finding["n"]
+        missing = abs(finding["reference_rate"] - finding["rate"]) * finding["n"]
         return (
             f"{text} At the rate of {reference}, {missing:,.0f} more of {finding['n']:,} would "
             f"{_be(words.good)}."

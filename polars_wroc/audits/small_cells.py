@@ -143,6 +143,10 @@ def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettin
     return kept.with_columns(
         *(pl.when(~hides).then(name).alias(name) for name in _OF_REFERENCE if name not in _OF_ALL),
         *(pl.when(~hides & ~of_all).then(name).alias(name) for name in _OF_ALL),
+        *(
+            pl.when(~(hides & is_impact)).then(name).alias(name)
+            for name in ("value", "value_low", "value_high")
+        ),
         pl.when(hides).then(reason).otherwise("reason").alias("reason"),
     )
 

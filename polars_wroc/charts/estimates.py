@@ -23,11 +23,16 @@ from polars_wroc.charts.options import (
 from polars_wroc.checks import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.groups.comparisons import (
     COMPARABLE,
+    FAVORABLE_RATE,
+    FINDINGS,
     IMPACT,
+    IMPACT_RATES,
+    IMPACT_RATIO,
     METRICS,
     THE_REFERENCE,
     FairnessMetric,
     is_finding,
+    rated_ratios,
 )
 from polars_wroc.groups.release_check import WORSE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
@@ -144,7 +149,7 @@ def read_estimates(
 
 def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
     """Look up the metrics, in the order of the caller."""
-    known = METRICS | COMPARABLE
+    known = {**METRICS, **COMPARABLE, FAVORABLE_RATE.name: FAVORABLE_RATE}
     held = [name for name in known if name in set(table["metric"])]
     names = [metric] if isinstance(metric, str) else list(metric)
     for name in names:
@@ -179,8 +184,20 @@ def _of_comparisons(
         if show not in _shows(metric) and not searched:
             checks.reject("show", f"be one of {_shows(metric)} for {metric.column}", repr(show))
     first, names = metrics[0], [metric.column for metric in metrics]
-    of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT
+    # Rates whose ratios are impact ratios are judged by these.
+    of_rates = show == "value" and _are_rates_of_ratios(table, names)
+    of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT or of_rates
+    if first is IMPACT:
+        # The value is the ratio.
+        show = "ratio"
     rows = table.filter(pl.col("metric").is_in(names), pl.col("attribute") != OVERALL)
+    if of_rates:
+        rows = rated_ratios(table).with_columns(
+            value="rate",
+            value_low="rate_low",
+            value_high="rate_high",
+            reference_value="reference_rate",
+        )
     of_value = show == "value"
     # What values are judged by.
     by: Show = show if not of_value else "ratio" if of_impact else "gap"
@@ -225,6 +242,11 @@ def _of_comparisons(
     )
 
 
+def _are_rates_of_ratios(table: pl.DataFrame, names: Sequence[str]) -> bool:
+    """Whether the metrics are the rates of a table of impact ratios."""
+    return set(table["metric"]) == {IMPACT_RATIO, *names} and names[0] in IMPACT_RATES
+
+
 def _of_releases(
     table: pl.DataFrame, metrics: list[Metric], show: Show, margin: float | None
 ) -> Estimates:
@@ -260,7 +282,7 @@ def _of_releases(
         note=sentences(band and band.note, mark * (show == "value") or None, _counted(metrics)),
         mark="old",
         marked=WORSE,
-        finding=_finding(rows, metric.label, "gap", "the old score", WORSE),
+        finding=_finding(rows, metric.label, "gap", "the old score", (WORSE,)),
     )
 
 
@@ -364,7 +386,7 @@ def _title(metrics: list[Metric], show: Show) -> str:
         return "Largest difference between groups" if show == "gap" else "Smallest ratio of groups"
     if isinstance(first, FairnessMetric) or (first is IMPACT and show == "ratio"):
         return first.heading
-    if first is IMPACT and show == "value":
+    if first is FAVORABLE_RATE:
         return _RATE
     if show == "value":
         return "Value" if several else first.heading
@@ -377,10 +399,14 @@ _THAN = {"rest": "the rest", "overall": "all rows"}
 
 
 def _finding(
-    rows: pl.DataFrame, what: str, by: str, than: str | None = None, marked: str = DIFFERENT
+    rows: pl.DataFrame,
+    what: str,
+    by: str,
+    than: str | None = None,
+    marked: Sequence[str] = FINDINGS,
 ) -> str | None:
     """Say what is different in the segment that differs most, below rather than above."""
-    found = rows.filter(pl.col(VERDICT) == marked, pl.col(by).is_not_null()).sort(by)
+    found = rows.filter(pl.col(VERDICT).is_in(marked), pl.col(by).is_not_null()).sort(by)
     if by != "ratio":
         # Two segments have the same gap but for rounding.
         found = found.sort(pl.col(by).abs().round(9), descending=True, maintain_order=True)
@@ -497,5 +523,5 @@ def _of_changes(
         ),
         mark="before",
         marked=SIGNIFICANT,
-        finding=_finding(rows, label, "change", "the first audit", SIGNIFICANT),
+        finding=_finding(rows, label, "change", "the first audit", (SIGNIFICANT,)),
     )

@@ -108,7 +108,9 @@ def gap_chart(
     show
         ``"gap"`` to the reference, in points of 100: 0.05 is 5. ``"value"``: the metric itself,
         with an upright mark at that of the reference, and a dotted line at that of all rows if the
-        table has it, or at four fifths of the reference's rate. ``"ratio"`` to the reference.
+        table has it. ``"ratio"`` to the reference. Of `impact_ratios` the value of ``impact_ratio``
+        is the ratio; that of ``selection_rate`` or ``favorable_rate`` is the rate, with a dashed
+        line at four fifths of the reference's rate and the verdicts on the ratios.
         Of `audit_changes` it is what changed. Of `release_check` ``"value"`` is that of the new
         score, with the limits of its change, and an upright mark is at that of the old score.
         ``"funnel"``: the gap against the number of rows,

@@ -52,7 +52,7 @@ from polars_wroc.config import Config
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import scan
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO, rated_ratios
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.rows_needed import rows_needed
@@ -268,8 +268,9 @@ def run_impact(options: argparse.Namespace) -> None:
     given["attributes"] = groups_of(options, groups)
     table, counts = collect_all([function(**given), sources.decisions(frame, options)])
     arguments.check_selected(options, counts["selected"].sum())
-    notes = _notes(table, counts, options)
-    shown = partial(tables.impact_shown, table, notes)
+    ratios = rated_ratios(table)
+    notes = _notes(ratios, counts, options)
+    shown = partial(tables.impact_shown, ratios, notes)
 
     def show() -> None:
         drawn = {"metric": IMPACT_RATIO, "show": "ratio", "level": options.level}

@@ -434,7 +434,7 @@ def impact_shown(table: pl.DataFrame, notes: Sequence[str]) -> list[Shown]:
     named = table.with_columns(pl.col(key).fill_null(UNKNOWN_CATEGORY) for key in keys)
     columns: _Columns = [
         "n",
-        pl.col("value").alias("rate"),
+        "rate",
         "ratio",
         pl.coalesce("verdict", "reason").alias("verdict"),
         _limits(table, "ratio_low", "ratio_high", "joint limits"),

@@ -211,7 +211,7 @@ def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
     ...     selected=pl.col("hired") == 1,
     ...     favorable="selected",
     ... )
-    >>> rates["segment"].to_list()
+    >>> rates["segment"].unique(maintain_order=True).to_list()
     ['<45', '45+', None]
     """
     cuts = _increasing(breaks)

@@ -10,7 +10,7 @@ from typing import Literal
 
 import polars as pl
 
-from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.rows import (
@@ -74,6 +74,41 @@ def is_cleared() -> pl.Expr:
     return pl.col("verdict").is_in(CLEARED).fill_null(value=False)
 
 
+def join_rates(ratios: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
+    """Add to rows of impact ratios the rates that they divide.
+
+    The rows of ``rates`` have those of all segments as ``value``. The columns are ``rate, rate_low,
+    rate_high`` and that of the reference, ``reference_rate``; null where there are none.
+    """
+    attribute, name = AUDIT_KEYS
+    keys = [attribute, MODEL]
+    segment = pl.col(name).fill_null(MISSING)
+    of_segments = rates.select(
+        *keys,
+        __segment=segment,
+        __n="n",
+        rate="value",
+        rate_low="value_low",
+        rate_high="value_high",
+    )
+    of_references = rates.select(*keys, reference=segment, reference_rate="value")
+    joined = ratios.with_columns(__segment=segment)
+    for other, column in ((of_segments, "__segment"), (of_references, "reference")):
+        joined = joined.join(
+            other, on=[*keys, column], how="left", nulls_equal=True, maintain_order="left"
+        )
+    # The rows of an unknown category may be in several segments.
+    same = pl.col("n") == pl.col("__n")
+    known = pl.when(same).then(pl.col("rate", "rate_low", "rate_high"))
+    return joined.with_columns(known).drop("__segment", "__n")
+
+
+def rated_ratios(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of impact ratios of a table with the rates that are in its other rows."""
+    rates = table.filter(pl.col("metric").is_in(IMPACT_RATES))
+    return join_rates(table.filter(metric=IMPACT_RATIO), rates)
+
+
 def few_rows(min_rows: int) -> str:
     """Say that a number rests on too few rows to be tested."""
     return f"{FEW}{min_rows} rows"
@@ -103,6 +138,13 @@ IMPACT = ComparedMetric(
     label="impact ratio",
     definition="Rate of the favorable decision divided by that of the reference.",
     has_ratio=True,
+    family="impact",
+)
+# The rate of the favorable decision in tables of impact ratios, where that is not to be selected.
+FAVORABLE_RATE = ComparedMetric(
+    name="favorable_rate",
+    label="rate of the favorable decision",
+    definition="Share of the weight that has the favorable decision.",
     family="impact",
 )
 CALIBRATION: dict[str, ComparedMetric] = {
@@ -224,6 +266,8 @@ NAMED_FOR = {IMPACT_RATIO: "ratio"} | {
     metric.name: "gap" if metric.kind == "difference" else "ratio" for metric in FAIRNESS.values()
 }
 _SELECTION_RATE = "selection_rate"
+# The rates whose ratios are impact ratios: of those selected, or else of the favorable decision.
+IMPACT_RATES = (_SELECTION_RATE, FAVORABLE_RATE.name)
 # What compares decisions, whatever the label.
 UNLABELED = (
     *(_SELECTION_RATE, IMPACT.name, SMD.name),

@@ -19,7 +19,9 @@ from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
     COMPARISON_SCHEMA,
+    FAVORABLE_RATE,
     FEW_EVENTS,
+    IMPACT_RATES,
     IMPACT_RATIO,
     NO_VARIANCE,
     THE_REFERENCE,
@@ -81,6 +83,11 @@ _RATES: dict[Favorable, RateMetric] = {
         _SELECTION_RATE, counted=_SELECTION_RATE.others, others=_SELECTION_RATE.counted
     ),
 }
+# What these rates are in the table.
+RATE_NAMES: dict[Favorable, str] = {
+    "selected": _SELECTION_RATE.column,
+    "rejected": FAVORABLE_RATE.name,
+}
 _COUNT_SCHEMA = {"missing": pl.Int64(), "selected": pl.Int64(), "share": pl.Float64()}
 
 
@@ -113,7 +120,9 @@ def impact_ratios(
 
     - ``attribute, segment``: the category;
     - ``reference``: the category that it is compared with;
-    - ``ratio, ratio_low, ratio_high``: the impact ratio with its joint limits;
+    - ``metric``: ``"impact_ratio"``, and ``"selection_rate"`` (``"favorable_rate"`` if being
+      selected is bad) in a row of its own, which has no verdict;
+    - ``value, value_low, value_high``: the ratio with its joint limits, or the rate with its own;
     - ``verdict``: ``"below four fifths"`` (the whole interval is below 0.8), ``"at least four
       fifths"`` or ``"inconclusive"``;
     - ``reason``: why there is no verdict.
@@ -153,19 +162,17 @@ def impact_ratios(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        The comparison table of `group_gaps`, with the metric ``impact_ratio``: one row per category
-        and score, then the categories of all attributes crossed. Rows of unknown category form the
-        last row of an attribute, whose ``segment`` is null.
+        The comparison table of `group_gaps`: for each category and score its rate and its
+        ``impact_ratio``, then those of all attributes crossed. Rows of unknown category form the
+        last segment of an attribute, which is null.
 
+        - ``reference, reference_value``: the category that this one is compared with, and its rate;
+          1 in rows of ``impact_ratio``, whose ``ratio, ratio_low, ratio_high`` repeat the value.
         - ``n, n_reference``: rows with a decision.
         - ``p_value, p_adjusted``: test that both rates are equal, which allows for the choice of
           the highest rate.
         - ``reason``: ``"an unknown category"``, ``"share below 2%"`` (or another ``min_share``),
           ``"the reference"``, ``"undefined"`` or ``"no variance"``.
-
-        The reference has the ratio 1, no limits and no test. Ratios are null where the rate of the
-        reference is 0, and upper limits also where they are infinite. A single category is its own
-        reference; without a known category there are no ratios.
 
     Raises
     ------
@@ -191,20 +198,28 @@ def impact_ratios(
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> loans = wroc.data.loans()
-    >>> decided = {"threshold": 0.5, "favorable": "selected"}
-    >>> table = wroc.impact_ratios(loans, "score", attributes="race", **decided)
-    >>> table.select("segment", pl.col("ratio", "ratio_low", "ratio_high").round(3), "verdict")
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "sex": ["f"] * 8 + ["m"] * 10 + [None] * 2,
+    ...         "hired": [True] * 2 + [False] * 6 + [True] * 8 + [False] * 2 + [True, False],
+    ...     }
+    ... )
+    >>> table = wroc.impact_ratios(df, attributes="sex", selected="hired", favorable="selected")
+    >>> table.filter(metric="impact_ratio").select(
+    ...     "segment", pl.col("value", "p_value").round(4), "verdict", "reason"
+    ... )
     shape: (3, 5)
-    ┌──────────┬───────┬───────────┬────────────┬──────────────────────┐
-    │ segment  ┆ ratio ┆ ratio_low ┆ ratio_high ┆ verdict              │
-    │ ---      ┆ ---   ┆ ---       ┆ ---        ┆ ---                  │
-    │ str      ┆ f64   ┆ f64       ┆ f64        ┆ str                  │
-    ╞══════════╪═══════╪═══════════╪════════════╪══════════════════════╡
-    │ black    ┆ 0.897 ┆ 0.831     ┆ 0.944      ┆ at least four fifths │
-    │ hispanic ┆ 0.994 ┆ 0.929     ┆ 1.017      ┆ at least four fifths │
-    │ white    ┆ 1.0   ┆ null      ┆ null       ┆ null                 │
-    └──────────┴───────┴───────────┴────────────┴──────────────────────┘
+    ┌─────────┬────────┬─────────┬──────────────┬─────────────────────┐
+    │ segment ┆ value  ┆ p_value ┆ verdict      ┆ reason              │
+    │ ---     ┆ ---    ┆ ---     ┆ ---          ┆ ---                 │
+    │ str     ┆ f64    ┆ f64     ┆ str          ┆ str                 │
+    ╞═════════╪════════╪═════════╪══════════════╪═════════════════════╡
+    │ f       ┆ 0.3125 ┆ 0.0392  ┆ inconclusive ┆ null                │
+    │ m       ┆ 1.0    ┆ null    ┆ null         ┆ the reference       │
+    │ null    ┆ null   ┆ null    ┆ null         ┆ an unknown category │
+    └─────────┴────────┴─────────┴──────────────┴─────────────────────┘
+    >>> table.filter(metric="selection_rate")["value"].to_list()
+    [0.25, 0.8, 0.5]
     """
     limit = check_decision(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)
@@ -270,8 +285,9 @@ class ImpactPlan:
                 segments = measure_segments(replace(pooled, keys=keys), keys.columns, model, needs)
                 names = name_categories(division, segments.keys)
                 labels = label_segments(division, names, self.scores[model], (number, place))
-                table = compare_categories(segments, names, division, self.references, rules)
-                tables.append(labels.hstack(table))
+                pairs = _pair_categories(segments, names, division, self.references, rules)
+                tables.append(labels.hstack(_tabulate_rates(pairs, rules)))
+                tables.append(labels.hstack(_tabulate_ratios(pairs, rules)))
         return adjust_ratios(tables, rules)
 
 
@@ -286,14 +302,44 @@ def compare_categories(
 
     The ``names`` are those of the categories, null for the unknown one.
     """
-    pairs = _pair_categories(segments, names, division, references, rules)
+    return _tabulate_ratios(_pair_categories(segments, names, division, references, rules), rules)
+
+
+def _tabulate_ratios(pairs: _CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
+    """Return the ratios to the reference, with their verdicts."""
     columns = _measure_ratios(pairs, rules)
     verdict = _judge_ratios(pairs, columns)
+    reasons = _find_reasons(pairs, columns, verdict, rules)
+    return _make_table(IMPACT_RATIO, pairs, columns, verdict, reasons)
+
+
+def _tabulate_rates(pairs: _CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
+    """Return the rates of the favorable decision, which are not compared here."""
+    columns = _measure_rates(pairs, rules)
+    untested = np.full(pairs.n.shape, "")
+    cases = [
+        (~pairs.is_known, UNKNOWN_REASON),
+        (~pairs.can_be_compared, small_share(rules.min_share)),
+        (~pairs.are_tested, THE_REFERENCE),
+        (np.isnan(columns["value"]), UNDEFINED),
+    ]
+    reasons = np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
+    return _make_table(RATE_NAMES[rules.favorable], pairs, columns, untested, reasons)
+
+
+def _make_table(
+    metric: str,
+    pairs: _CategoryPairs,
+    columns: Mapping[str, Array],
+    verdict: NDArray[np.str_],
+    reasons: NDArray[np.str_],
+) -> pl.DataFrame:
+    """Return numbers and texts of a metric as rows of comparisons; an empty text is none."""
     texts = {
-        "metric": [IMPACT_RATIO] * segments.number,
+        "metric": [metric] * pairs.n.size,
         "reference": [pairs.reference_name if known else None for known in pairs.is_known],
         "verdict": [text or None for text in verdict.tolist()],
-        "reason": _find_reasons(pairs, columns, verdict, rules),
+        "reason": [text or None for text in reasons.tolist()],
     }
     table = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64), nan_to_null=True)
     return table.hstack(pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String)))
@@ -372,28 +418,39 @@ def pick_highest(value: Array, weight: Array) -> Reference:
 
 
 def _measure_ratios(pairs: _CategoryPairs, rules: ImpactRules) -> dict[str, Array]:
-    """Return the numbers of the table."""
-    own, reference_value = pairs.pair.contrast.own, pairs.rates[1].value
-    shown = own.limits(rules.level.quantile(own.df))
+    """Return the ratios, and the tests that rates are equal."""
+    ratio, reference_value = pairs.pair.contrast.ratio, pairs.rates[1].value
     low, high = pairs.pair.contrast.ratio_limits(*_joint_quantiles(pairs, rules.level))
     is_bounded = (reference_value > 0) & np.isfinite(high)
-    of_reference = {
-        "n_reference": pairs.n_reference,
-        "reference_value": reference_value,
-        "ratio": pairs.pair.contrast.ratio,
-    }
-    tested = {
+    ratio = np.where(pairs.is_known, ratio, np.nan)
+    low = np.where(pairs.are_tested, low, np.nan)
+    high = np.where(pairs.are_tested & is_bounded, high, np.nan)
+    return {
+        "n": pairs.n,
+        "value": ratio,
+        "value_low": low,
+        "value_high": high,
+        "n_reference": np.where(pairs.is_known, pairs.n_reference, np.nan),
+        "reference_value": np.where(np.isnan(ratio), np.nan, 1.0),
+        "ratio": ratio,
         "ratio_low": low,
-        "ratio_high": np.where(is_bounded, high, np.nan),
-        "p_value": _test_rates(pairs, rules),
+        "ratio_high": high,
+        "p_value": np.where(pairs.are_tested, _test_rates(pairs, rules), np.nan),
     }
+
+
+def _measure_rates(pairs: _CategoryPairs, rules: ImpactRules) -> dict[str, Array]:
+    """Return the rates of categories with their limits, and that of the reference."""
+    own = pairs.pair.contrast.own
+    shown = own.limits(rules.level.quantile(own.df))
     return {
         "n": pairs.n,
         "value": own.value,
         "value_low": shown.low,
         "value_high": shown.high,
-        **{name: np.where(pairs.is_known, each, np.nan) for name, each in of_reference.items()},
-        **{name: np.where(pairs.are_tested, each, np.nan) for name, each in tested.items()},
+        "n_reference": np.where(pairs.is_known, pairs.n_reference, np.nan),
+        "reference_value": np.where(pairs.is_known, pairs.rates[1].value, np.nan),
+        "p_value": np.full(pairs.n.shape, np.nan),
     }
 
 
@@ -438,31 +495,30 @@ def _find_reasons(
     columns: Mapping[str, Array],
     verdict: NDArray[np.str_],
     rules: ImpactRules,
-) -> list[str | None]:
-    """Return why there is no verdict or no test of each category, None where there is."""
+) -> NDArray[np.str_]:
+    """Return why there is no verdict or no test of each category; empty where there is."""
     no_limits = (verdict == INCONCLUSIVE) & np.isnan(columns["ratio_low"])
     cases = [
         (~pairs.is_known, UNKNOWN_REASON),
         (~pairs.can_be_compared, small_share(rules.min_share)),
         (~pairs.are_tested, THE_REFERENCE),
-        (np.isnan(columns["value"]), UNDEFINED),
+        (np.isnan(pairs.pair.contrast.own.value), UNDEFINED),
         (verdict == "", pairs.same_decision or UNDEFINED),
         (~pairs.enough, few_rows(rules.min_rows)),
         (no_limits, NO_VARIANCE),
         (pairs.pair.few_events, FEW_EVENTS),
     ]
-    found = np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
-    return [reason or None for reason in found.tolist()]
+    return np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
 
 
 def adjust_ratios(tables: Sequence[pl.DataFrame], rules: ImpactRules) -> pl.DataFrame:
     """Return the tables of several divisions as one, with p-values adjusted together."""
     if not tables:
         return pl.DataFrame(schema=COMPARISON_SCHEMA)
-    table = pl.concat(tables)
+    table = pl.concat(tables, how="diagonal")
     p_values = table["p_value"].to_numpy()
     adjusted = pl.Series("p_adjusted", adjust_p_values(p_values, rules.adjust), nan_to_null=True)
-    return in_order(table.with_columns(adjusted), [IMPACT_RATIO])
+    return in_order(table.with_columns(adjusted), [*IMPACT_RATES, IMPACT_RATIO])
 
 
 def count_decisions(

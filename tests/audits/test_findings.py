@@ -200,7 +200,7 @@ def test_sides_depend_on_the_favorable_decision(
 
 def assert_impact_ratios(audit: wroc.Audit, table: pl.DataFrame) -> None:
     """Compare rows with those of the function; few rows of an audit are not judged."""
-    found = audit.table.filter(metric="impact_ratio")
+    found, table = (each.filter(metric="impact_ratio") for each in (audit.table, table))
     keys = ["attribute", "segment", "model"]
     assert found.height == table.height
     columns = [name for name in table.columns if name not in ("verdict", "reason")]
@@ -237,10 +237,12 @@ def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None
     assert_impact_ratios(audit, table)
     ratios = audit.table.filter(metric="impact_ratio").drop_nulls("sentence")
     assert any("% are not selected in g = " in text for text in ratios["sentence"])
-    # The value is the rate of the good decision.
-    ratios = ratios.drop_nulls("ratio")
-    rates = ratios["value"] / ratios["reference_value"]
-    assert_series_equal(rates, ratios["ratio"], check_names=False)
+    # The ratios are those of the good decision, whose rates are in rows of the function.
+    rates = table.filter(metric="favorable_rate").drop_nulls("reference_value")
+    divided = rates["value"] / rates["reference_value"]
+    ratios = table.filter(metric="impact_ratio").drop_nulls("ratio")
+    for column in ("value", "ratio"):
+        assert_series_equal(divided, ratios[column], check_names=False)
 
 
 @pytest.mark.slow
@@ -300,7 +302,7 @@ def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
     ],
 )
 def test_sentences_of_impact_ratios(row: dict[str, Any], expected: str) -> None:
-    own = {"value": 0.5584, "reference_value": 0.8102, "n": 197, "reference": "white"}
+    own = {"rate": 0.5584, "reference_rate": 0.8102, "n": 197, "reference": "white"}
     own |= dict.fromkeys(("ratio_low", "ratio_high"))
     assert sentence_of(finding("impact_ratio", **(own | row)), WORDS) == expected
 

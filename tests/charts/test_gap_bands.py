@@ -50,6 +50,7 @@ def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFram
     chart = in_rows(table, metric="impact_ratio", show="ratio")
     assert limits_named(chart) == {"joint confidence interval", "limits"}
     found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
+    table = table.filter(metric="impact_ratio")
     for column, name in zip(NUMBERS, ("ratio", "ratio_low", "ratio_high"), strict=True):
         assert found[column].to_list() == table[name].to_list()
     low, end, none = spans(chart)
@@ -83,9 +84,10 @@ def test_values_are_judged_by_their_gaps(rows: pl.DataFrame, reference: str) -> 
 def test_four_fifths_of_the_highest_rate_is_a_line(rows: pl.DataFrame) -> None:
     table = wroc.impact_ratios(rows, "s", attributes="g", threshold=0.5, favorable="selected")
     for margin, words in ((None, "four fifths"), (0.1, "0.9")):
-        chart = wroc.gap_chart(table, metric="impact_ratio", show="value", margin=margin)
+        chart = wroc.gap_chart(table, metric="selection_rate", show="value", margin=margin)
         found = pl.DataFrame(drawn(chart), infer_schema_length=None)
-        highest = table["value"].filter(table["reason"].eq_missing("the reference")).item()
+        rates = table.filter(metric="selection_rate")
+        highest = rates.filter(reason="the reference")["value"].item()
         assert found["__mark"].drop_nulls().unique().to_list() == [highest]
         line = found["__limit_value"].unique().to_list()
         assert line == [pytest.approx((1 - (margin or 0.2)) * highest)]

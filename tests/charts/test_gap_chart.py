@@ -226,9 +226,9 @@ def test_title_is_the_largest_gap_that_is_different(rows: pl.DataFrame, gaps: pl
     same = gaps.with_columns(verdict=pl.lit(LITTLE))
     assert title(same) == "n is the number of rows of the smaller class"
     ratios = wroc.impact_ratios(rows, "s", attributes="g", threshold=0.8, favorable="selected")
-    worst = ratios.filter(verdict=DIFFERENT).sort("ratio").row(0, named=True)
+    worst = ratios.filter(verdict="below four fifths").sort("ratio").row(0, named=True)
     expected = f"{worst['segment']}: rate of the favorable decision {worst['ratio']:.2f} times that"
-    found = title(ratios, metric="impact_ratio", show="value")
+    found = title(ratios, metric="selection_rate", show="value")
     assert found == f"{expected} of {worst['reference']}"
     release = wroc.release_check(rows, "y", "s", "t", attributes=["g", "h"], threshold=0.8)
     worse = release.filter(metric="auc", verdict="worse").sort("gap").row(0, named=True)

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
+from wide_tables import wide_ratios
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
@@ -126,9 +127,9 @@ def test_formats(output: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[
         assert pl.read_csv(output)["ratio"].to_list() == pytest.approx(expected["ratio"].to_list())
         return
     listed = json.loads(printed if output == "-" else Path(output).read_text(encoding="utf-8"))
-    assert [row["segment"] for row in listed] == ["f", "m"]
+    assert [row["segment"] for row in listed] == ["f", "f", "m", "m"]
     assert list(listed[0]) == expected.columns
-    assert listed[0]["ratio"] == pytest.approx(expected["ratio"][0])
+    assert listed[1]["ratio"] == pytest.approx(expected["ratio"][1])
 
 
 def test_values_of_numbers_in_csv_files(rows: pl.DataFrame) -> None:
@@ -155,7 +156,7 @@ def test_values_of_numbers_in_csv_files(rows: pl.DataFrame) -> None:
         unknown=[9, "none"],
     )
     assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
-    assert expected.filter(reason="an unknown category").height == 2
+    assert expected.filter(reason="an unknown category").height == 4
 
 
 def test_keep_makes_null_a_category(rows: pl.DataFrame) -> None:
@@ -192,7 +193,8 @@ def test_rows_without_a_decision_are_said(
         assert f"polars-wroc: {said}\n" in err
     listed = json.loads(printed)
     assert [row["n"] for row in listed] == pl.read_csv("x.csv")["n"].to_list()
-    assert sum(row["n"] for row in listed) == hires.height - 10
+    ratios = [row for row in listed if row["metric"] == "impact_ratio"]
+    assert sum(row["n"] for row in ratios) == hires.height - 10
     hires.drop_nulls("hired").write_parquet("rows.parquet")
     assert main([*CALL, "--attribute", "sex"]) == 0
     assert "left out" not in capsys.readouterr().out
@@ -244,16 +246,17 @@ def test_a_category_that_may_be_unknown_gives_a_hint(
 def test_all_outputs_say_the_same_words(
     hires: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = wroc.impact_ratios(
+    both = wroc.impact_ratios(
         hires,
         selected="hired",
         favorable="selected",
         attributes=["sex", "race"],
         unknown=["Not stated"],
     )
+    table = both.filter(metric="impact_ratio")
     call = [*CALL, "--attribute", "sex", "--attribute", "race", "--unknown", "Not stated"]
     assert main([*call, "-o", "x.csv"]) == 0
-    written = pl.read_csv("x.csv")
+    written = pl.read_csv("x.csv").filter(metric="impact_ratio")
     assert main(call) == 0
     capsys_lines = capsys.readouterr().out.split("\n\n")[1].splitlines()[1:]
     drawn = wroc.gap_chart(table, metric="impact_ratio", show="ratio").to_dict()
@@ -414,15 +417,13 @@ def test_the_table_fits_the_terminal(
     monkeypatch.setenv("COLUMNS", str(width))
     assert main([*CALL, "--attribute", "sex", "--attribute", "race"]) == 0
     verdict, printed = capsys.readouterr().out.split("\n\n")
-    table = wroc.impact_ratios(
-        long, selected="hired", favorable="selected", attributes=["sex", "race"]
-    )
+    table = wide_ratios(long, selected="hired", favorable="selected", attributes=["sex", "race"])
     lines = printed.splitlines()
     assert max(map(len, [*verdict.splitlines(), *lines])) <= width
     surely = table.filter(verdict="below four fifths")["ratio"].sort()
     assert verdict.startswith("The whole interval is below four fifths: ")
     assert all(f"({ratio:.2f})" in verdict for ratio in surely.head(5))
-    assert lines.pop() == f"all {table.width} columns: --columns all"
+    assert lines.pop() == f"all {table.width + 4} columns: --columns all"
     assert len(lines) == table.height + 1
     assert ("b" * 50 in lines[4]) == (width == 200)
     for line, row in zip(lines[1:], table.rows(named=True), strict=True):
@@ -451,7 +452,7 @@ def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFi
     call = [*CALL, "--attribute", "sex", "--attribute", "race", "--fail-if", gate, "-o", "x.csv"]
     table = wroc.impact_ratios(
         rows, selected="hired", favorable="selected", attributes=["sex", "race"]
-    )
+    ).filter(metric="impact_ratio")
     judged = pl.col("reason").is_null()
     if name in ("value", "n"):
         judged |= pl.col("reason") == "the reference"

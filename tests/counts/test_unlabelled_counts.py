@@ -139,7 +139,7 @@ def test_rates_of_merged_counts_are_plain_shares(
         attributes="g", threshold="median" if median else 0.5, favorable="selected", unknown="keep"
     )
     known = frame["s"].drop_nulls().to_numpy()
-    for row in table.to_dicts():
+    for row in table.filter(metric="selection_rate").to_dicts():
         group = None if row["segment"] == "(missing)" else row["segment"]
         scores = frame.filter(pl.col("g").eq_missing(pl.lit(group)))["s"].drop_nulls().to_numpy()
         selected = scores > np.median(known) if median and known.size else scores >= 0.5

@@ -134,9 +134,10 @@ def test_impact_ratios(frame: pl.DataFrame, way: str, favorable: Any) -> None:
         min_share=0.2,
         **WAYS[way],
     )
-    assert_is_comparison(table, {"impact_ratio"})
+    rate = "selection_rate" if favorable == "selected" else "favorable_rate"
+    assert_is_comparison(table, {rate, "impact_ratio"})
     assert table.select("gap", "gap_low", "detectable").null_count().row(0) == (table.height,) * 3
-    sure = table.drop_nulls("ratio_high").filter(verdict="different")
+    sure = table.drop_nulls("ratio_high").filter(verdict="below four fifths")
     assert (sure["ratio_high"] < 0.8).all()
     assert (table.filter(verdict="equivalent")["ratio_low"] >= 0.8).all()
     itself = table.filter(reason="the reference")

@@ -312,6 +312,13 @@ def test_demographic_parity_is_the_least_impact_ratio(
     least = ratios.row(0, named=True)
     assert parity["ratio"] == pytest.approx(least["ratio"])
     assert (parity["segment"] or "(missing)") == least["segment"]
-    assert (parity["value"], parity["reference_value"]) == pytest.approx(
-        (least["value"], least["reference_value"])
+    assert least["value"] == least["ratio"]
+    rates = table.filter(metric="selection_rate").with_columns(
+        pl.col("segment").fill_null("(missing)")
     )
+    of_least, of_reference = (
+        rates.filter(segment=least[name])["value"].item() for name in ("segment", "reference")
+    )
+    if favorable == "rejected":
+        of_least, of_reference = 1 - of_least, 1 - of_reference
+    assert (parity["value"], parity["reference_value"]) == pytest.approx((of_least, of_reference))

@@ -19,7 +19,7 @@ from plain_roc import ratio_limits
 from polars.testing import assert_frame_equal
 from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportions_ztest
-from wide_tables import wide_gaps
+from wide_tables import wide_gaps, wide_ratios
 
 import polars_wroc as wroc
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
@@ -50,7 +50,7 @@ def of(table: pl.DataFrame, segment: str | None) -> dict[str, Any]:
 def ratios(frame: Any, **options: Any) -> Any:
     """Impact ratios of recorded decisions by one attribute, where to be selected is good."""
     given: dict[str, Any] = {"attributes": "g", "selected": "d", "favorable": "selected"}
-    return wroc.impact_ratios(frame, **given | options)
+    return wide_ratios(frame, **given | options)
 
 
 def test_worked_example() -> None:
@@ -134,9 +134,7 @@ PRINTED: dict[str, dict[str, tuple[int, int, float]]] = {
 def test_printed_examples_of_the_rules(name: str) -> None:
     """New York's of 6 RCNY 5-301, and the federal questions and answers of 1979."""
     applicants = {group: (selected, n) for group, (selected, n, _) in PRINTED[name].items()}
-    found = wroc.impact_ratios(
-        counts(applicants), attributes="g", selected="d", favorable="selected"
-    )
+    found = wide_ratios(counts(applicants), attributes="g", selected="d", favorable="selected")
     for group, (_, _, ratio) in PRINTED[name].items():
         digits = len(str(ratio).partition(".")[2])
         assert of(found, group)["ratio"] == pytest.approx(ratio, abs=0.51 * 10**-digits)
@@ -149,7 +147,7 @@ def test_printed_examples_of_the_rules(name: str) -> None:
 
 
 def test_exactly_four_fifths_is_not_below() -> None:
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         counts({"a": (60, 100), "b": (48, 100), "c": (47, 100)}),
         attributes="g",
         selected="d",
@@ -163,7 +161,7 @@ def test_exactly_four_fifths_is_not_below() -> None:
 
 
 def test_near_the_limits_of_koopman() -> None:
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         counts({"a": (110, 197), "b": (1362, 1681)}),
         attributes="g",
         selected="d",
@@ -201,7 +199,7 @@ def test_against_the_definition(frame: pl.DataFrame, reference: str) -> None:
     ties = [g for g, rate in sorted(rates.items()) if rate.value >= top - 1e-12]
     named = reference == "named" and "a" in rates
     best = "a" if named else max(ties, key=lambda g: weight[g])
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         frame,
         attributes="g",
         selected="d",
@@ -247,13 +245,13 @@ def test_against_the_definition(frame: pl.DataFrame, reference: str) -> None:
             p_value = p_value if named else plain_picked.p_value(p_value, k)
             assert row["p_value"] == pytest.approx(p_value, rel=1e-6, abs=1e-12)
         surely = found[1] is not None and found[1] < 0.8
-        verdict = "equivalent" if found[0] >= 0.8 else "inconclusive"
-        assert row["verdict"] == ("different" if surely else verdict)
+        verdict = "at least four fifths" if found[0] >= 0.8 else "inconclusive"
+        assert row["verdict"] == ("below four fifths" if surely else verdict)
 
 
 @given(weighted_rows())
 def test_fairlearn_has_the_same_smallest_ratio(frame: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         frame, attributes="g", selected="d", favorable="selected", weight="w", min_share=0
     )
     if table["ratio"].null_count() == 0:
@@ -268,23 +266,21 @@ def test_fairlearn_has_the_same_smallest_ratio(frame: pl.DataFrame) -> None:
 def test_frequencies_are_rows(frame: pl.DataFrame) -> None:
     frame = frame.with_columns(pl.col("w").ceil().cast(pl.Int64))
     rows = frame.select(pl.exclude("w").repeat_by("w").explode())
-    found = wroc.impact_ratios(
+    found = wide_ratios(
         frame,
         attributes="g",
         selected="d",
         favorable="selected",
         weight=wroc.frequency("w"),
     )
-    expected = wroc.impact_ratios(rows, attributes="g", selected="d", favorable="selected")
+    expected = wide_ratios(rows, attributes="g", selected="d", favorable="selected")
     assert_frame_equal(found, expected)
 
 
 @given(weighted_rows(), st.integers(0, 1000))
 def test_scale_of_weights_and_order_of_rows_do_not_matter(frame: pl.DataFrame, seed: int) -> None:
-    table = wroc.impact_ratios(
-        frame, attributes="g", selected="d", favorable="selected", weight="w"
-    )
-    scaled = wroc.impact_ratios(
+    table = wide_ratios(frame, attributes="g", selected="d", favorable="selected", weight="w")
+    scaled = wide_ratios(
         frame.sample(fraction=1, shuffle=True, seed=seed),
         attributes="g",
         selected="d",
@@ -303,7 +299,7 @@ def test_p_values_are_adjusted_for_all_tests_of_the_table() -> None:
             "s": random.normal(size=600),
         }
     ).with_columns(s=pl.col("s") + (pl.col("g") == "a") * 0.4)
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         frame, "s", attributes=["g", "h"], intersections=True, threshold=0.3, favorable="selected"
     )
     tested = table.drop_nulls("p_value").sort("p_value")
@@ -311,7 +307,7 @@ def test_p_values_are_adjusted_for_all_tests_of_the_table() -> None:
     factors = np.arange(tested.height, 0, -1)
     expected = np.minimum(np.maximum.accumulate(tested["p_value"].to_numpy() * factors), 1)
     assert tested["p_adjusted"].to_numpy() == pytest.approx(expected)
-    plain = wroc.impact_ratios(
+    plain = wide_ratios(
         frame,
         "s",
         attributes=["g", "h"],
@@ -330,7 +326,7 @@ def test_five_expected_rows_are_not_fewer_by_rounding(weight: float | None) -> N
     scores = {f"{x},{y}": [1] * x + [0] * (18 - x) + [1] * y + [0] * (36 - y) for x, y in tables}
     frame = pl.DataFrame({"g": ["a"] * 18 + ["b"] * 36, **scores})
     options: dict[str, Any] = {} if weight is None else {"weight": pl.lit(weight)}
-    impact = wroc.impact_ratios(
+    impact = wide_ratios(
         frame, [*scores], attributes="g", threshold=1, favorable="selected", **options
     )
     impact = impact.filter(pl.col("p_value").is_not_null())
@@ -349,8 +345,8 @@ def test_median(size: int) -> None:
     frame = pl.DataFrame({"g": groups, "s": random.normal(size=size).round(1)})
     frame = frame.with_columns(pl.col("g").replace("?", None))
     above = pl.col("s") > float(np.median(frame["s"].to_numpy()))
-    found = wroc.impact_ratios(frame, "s", attributes="g", threshold="median", favorable="selected")
-    expected = wroc.impact_ratios(frame, attributes="g", selected=above, favorable="selected")
+    found = wide_ratios(frame, "s", attributes="g", threshold="median", favorable="selected")
+    expected = wide_ratios(frame, attributes="g", selected=above, favorable="selected")
     assert set(found["model"]) <= {"s"}
     assert_frame_equal(found.drop("model"), expected.drop("model"))
 
@@ -359,7 +355,7 @@ def test_median_of_weights_and_of_each_model() -> None:
     frame = pl.DataFrame(
         {"g": list("aabb"), "s": [4, 3, 2, 1], "t": [1, 2, 3, 4], "w": [1, 2, 3, 2]}
     )
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         frame, ["s", "t"], attributes="g", weight="w", threshold="median", favorable="selected"
     )
     assert table["model"].to_list() == ["s", "t", "s", "t"]
@@ -367,7 +363,7 @@ def test_median_of_weights_and_of_each_model() -> None:
 
 
 def test_equal_scores_select_nobody_above_their_median() -> None:
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         pl.DataFrame({"g": ["a", "b"], "s": [1, 1]}),
         "s",
         attributes="g",
@@ -382,7 +378,7 @@ def test_equal_scores_select_nobody_above_their_median() -> None:
 def test_no_score_is_above_the_median_of_none(rows: int) -> None:
     schema = {"g": pl.String, "s": pl.Float64}
     frame = pl.DataFrame({"g": ["a", "b"], "s": [None, None]}, schema=schema).head(rows)
-    table = wroc.impact_ratios(frame, "s", attributes="g", threshold="median", favorable="selected")
+    table = wide_ratios(frame, "s", attributes="g", threshold="median", favorable="selected")
     assert table.select("segment", "n", "value", "reason").rows() == [
         (g, 0, None, "share below 2%") for g in "ab"[:rows]
     ]
@@ -398,7 +394,7 @@ def test_unknown_categories() -> None:
         }
     )
     options: dict[str, Any] = {"attributes": ["race", "sex"], "selected": "d"}
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         frame,
         **options,
         intersections=True,
@@ -417,40 +413,34 @@ def test_unknown_categories() -> None:
         (f"race {TIMES} sex", "b, f", 1),
         (f"race {TIMES} sex", None, 3),
     ]
-    kept = wroc.impact_ratios(
-        frame, **options, unknown="keep", intersections=False, favorable="selected"
-    )
+    kept = wide_ratios(frame, **options, unknown="keep", intersections=False, favorable="selected")
     races = kept.filter(attribute="race")
     assert races["segment"].to_list() == ["(missing)", "", "a", "b"]
     assert "an unknown category" not in races["reason"]
     assert set(races["reference"]) == {""}
     numbers = pl.DataFrame({"g": [1, 2, 2, 99], "d": [True, False, True, True]})
-    found = wroc.impact_ratios(
-        numbers, attributes="g", selected="d", favorable="selected", unknown=[99]
-    )
+    found = wide_ratios(numbers, attributes="g", selected="d", favorable="selected", unknown=[99])
     assert found["segment"].to_list() == ["1", "2", None]
 
 
 def test_small_categories_are_shown_and_left_out() -> None:
     frame = counts({"a": (1, 1), "b": (50, 99), "c": (20, 60)})
-    table = wroc.impact_ratios(frame, attributes="g", selected="d", favorable="selected")
+    table = wide_ratios(frame, attributes="g", selected="d", favorable="selected")
     a = of(table, "a")
     assert (a["reason"], a["reference"]) == ("share below 2%", "b")
     assert a["ratio"] == pytest.approx(99 / 50)
     assert a["ratio_low"] is a["p_value"] is a["verdict"] is None
     # Left out of the number of comparisons as well.
-    two = wroc.impact_ratios(
+    two = wide_ratios(
         frame.filter(pl.col("g") != "a"), attributes="g", selected="d", favorable="selected"
     )
     joint = ["ratio_low", "ratio_high", "p_adjusted"]
     assert_frame_equal(
         table.filter(segment="c").select(joint), two.filter(segment="c").select(joint)
     )
-    kept = wroc.impact_ratios(
-        frame, attributes="g", selected="d", favorable="selected", min_share=0
-    )
+    kept = wide_ratios(frame, attributes="g", selected="d", favorable="selected", min_share=0)
     assert set(kept["reference"]) == {"a"}
-    exactly = wroc.impact_ratios(
+    exactly = wide_ratios(
         frame, attributes="g", selected="d", favorable="selected", min_share=1 / 160
     )
     assert "share below 0.625%" not in exactly["reason"]
@@ -460,7 +450,7 @@ def test_small_categories_are_shown_and_left_out() -> None:
 def test_of_equal_rates_the_heavier_is_the_reference_then_the_first() -> None:
     equal = counts({"a": (1, 2), "b": (5, 10), "c": (5, 10)})
     assert set(
-        wroc.impact_ratios(equal, attributes="g", selected="d", favorable="selected")["reference"]
+        wide_ratios(equal, attributes="g", selected="d", favorable="selected")["reference"]
     ) == {"b"}
 
 
@@ -470,18 +460,18 @@ def test_references_by_name() -> None:
     options["intersections"] = True
     crossed = f"g {TIMES} h"
     named = {"g": "a", "h": False, crossed: "b, false"}
-    table = wroc.impact_ratios(frame, **options, reference=named, favorable="selected")
+    table = wide_ratios(frame, **options, reference=named, favorable="selected")
     found = dict(
         table.drop_nulls("reference").select("attribute", "reference").unique().iter_rows()
     )
     assert found == {"g": "a", "h": "false", crossed: "b, false"}
-    some = wroc.impact_ratios(frame, **options, reference={"g": "a"}, favorable="selected")
-    highest = wroc.impact_ratios(frame, **options, favorable="selected")
+    some = wide_ratios(frame, **options, reference={"g": "a"}, favorable="selected")
+    highest = wide_ratios(frame, **options, favorable="selected")
     kept = ["attribute", "segment", "reference", "ratio", "ratio_high"]
     others = pl.col("attribute") != "g"
     assert_frame_equal(some.filter(others).select(kept), highest.filter(others).select(kept))
     called = counts({"highest": (1, 4), "b": (3, 4)})
-    one = wroc.impact_ratios(
+    one = wide_ratios(
         called, attributes="g", selected="d", favorable="selected", reference={"g": "highest"}
     )
     assert of(one, "b")["ratio"] == 3
@@ -495,9 +485,7 @@ def test_missing_rows_and_rows_without_weight_are_left_out() -> None:
             "w": [1.0, 1, 1, 1, None, 0, 2],
         }
     )
-    table = wroc.impact_ratios(
-        frame, "s", attributes="g", threshold=0.5, favorable="selected", weight="w"
-    )
+    table = wide_ratios(frame, "s", attributes="g", threshold=0.5, favorable="selected", weight="w")
     assert table["n"].to_list() == [2, 1]
     assert table["value"].to_list() == [0.5, 0]
 
@@ -507,7 +495,7 @@ def test_nothing_to_compare_with(groups: list[str | None]) -> None:
     frame = pl.DataFrame(
         {"g": groups, "d": [True, False][: len(groups)]}, {"g": pl.String, "d": pl.Boolean}
     )
-    table = wroc.impact_ratios(frame, attributes="g", selected="d", favorable="selected")
+    table = wide_ratios(frame, attributes="g", selected="d", favorable="selected")
     assert table.height == len(set(groups))
     assert table["ratio"].to_list() == ([1.0] if groups == ["a", "a"] else [None] * table.height)
     for name in ("ratio_low", "ratio_high", "p_value", "p_adjusted"):
@@ -517,11 +505,11 @@ def test_nothing_to_compare_with(groups: list[str | None]) -> None:
 def test_a_category_without_weight_has_no_rate() -> None:
     frame = pl.DataFrame({"g": ["a", "b", "c"], "d": [True, True, None]})
     c = of(
-        wroc.impact_ratios(frame, attributes="g", selected="d", favorable="selected", min_share=0),
+        wide_ratios(frame, attributes="g", selected="d", favorable="selected", min_share=0),
         "c",
     )
     assert (c["n"], c["value"], c["ratio"], c["reason"]) == (0, None, None, "undefined")
-    none = wroc.impact_ratios(
+    none = wide_ratios(
         frame.with_columns(d=pl.lit(None)), attributes="g", selected="d", favorable="selected"
     )
     assert none["n"].to_list() == [0, 0, 0]
@@ -530,7 +518,7 @@ def test_a_category_without_weight_has_no_rate() -> None:
 
 def test_nobody_selected_in_a_category() -> None:
     a = of(
-        wroc.impact_ratios(
+        wide_ratios(
             counts({"a": (0, 50), "b": (25, 50)}),
             attributes="g",
             selected="d",
@@ -540,6 +528,32 @@ def test_nobody_selected_in_a_category() -> None:
     )
     assert a["ratio"] == a["ratio_low"] == 0
     assert a["verdict"] == "below four fifths"
+
+
+@pytest.mark.parametrize(
+    ("favorable", "metric", "rates", "best"),
+    [
+        ("selected", "selection_rate", [0.25, 0.8, 0.5], "b"),
+        ("rejected", "favorable_rate", [0.75, 0.2, 0.5], "a"),
+    ],
+)
+def test_values_are_ratios_and_rates_have_rows(
+    favorable: Any, metric: str, rates: list[float], best: str
+) -> None:
+    table = wroc.impact_ratios(PAIR, attributes="g", selected="d", favorable=favorable)
+    assert table["metric"].to_list() == [metric, "impact_ratio"] * 3
+    assert table["gap"].null_count() == table.height
+    ratio, rate = (table.filter(metric=name) for name in ("impact_ratio", metric))
+    for end in ("", "_low", "_high"):
+        assert ratio[f"value{end}"].equals(ratio[f"ratio{end}"])
+    assert ratio["reference_value"].to_list() == [1, 1, None]
+    assert ratio["value"].drop_nulls().max() == 1
+    assert rate["value"].to_list() == pytest.approx(rates)
+    assert rate["value_low"].null_count() == 0
+    assert rate["reference_value"].to_list() == [pytest.approx(max(rates[:2]))] * 2 + [None]
+    for rows in (ratio, rate):
+        assert rows["reference"].to_list() == [best, best, None]
+    assert rate["verdict"].null_count() == rate["ratio"].null_count() == 3
 
 
 def test_lazy_stays_lazy(engine: Engine) -> None:
@@ -706,14 +720,12 @@ def test_refusals_at_collect(name: str) -> None:
 def test_categories_must_have_different_names() -> None:
     frame = pl.DataFrame({"g": ["a, b", "a"], "h": ["c", "b, c"], "d": [True, False]})
     with pytest.raises(ValueError, match="`attributes` must have values that name each seg"):
-        wroc.impact_ratios(
+        wide_ratios(
             frame, attributes=["g", "h"], intersections=True, selected="d", favorable="selected"
         )
     missing = pl.DataFrame({"g{}": ["(missing)", None], "d": [True, False]})
     with pytest.raises(ValueError, match=r"found \(missing\) twice in 'g\{\}'"):
-        wroc.impact_ratios(
-            missing, attributes="g{}", selected="d", favorable="selected", unknown="keep"
-        )
+        wide_ratios(missing, attributes="g{}", selected="d", favorable="selected", unknown="keep")
 
 
 def test_counts_are_no_frames() -> None:

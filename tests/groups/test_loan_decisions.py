@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from fairlearn.metrics import demographic_parity_ratio
 from scipy import stats
+from wide_tables import wide_ratios
 
 import polars_wroc as wroc
 
@@ -30,7 +31,7 @@ def test_scores(loans: pl.DataFrame) -> None:
 
 
 def test_decisions_of_the_lenders(loans: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         loans,
         attributes=["race", "sex"],
         intersections=True,
@@ -56,7 +57,7 @@ def test_decisions_of_the_lenders(loans: pl.DataFrame) -> None:
 
 
 def test_decisions_of_a_threshold(loans: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         loans,
         "score",
         attributes=["race", "sex"],
@@ -87,7 +88,7 @@ def test_decisions_of_a_threshold(loans: pl.DataFrame) -> None:
 
 
 def test_scores_above_the_median(loans: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         loans,
         "score",
         attributes=["race", "sex"],
@@ -117,7 +118,7 @@ def test_scores_above_the_median(loans: pl.DataFrame) -> None:
 
 def test_fairlearn(loans: pl.DataFrame) -> None:
     decided = loans.with_columns(d=pl.col("score") >= 0.85)
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         loans,
         "score",
         attributes=["race", "sex"],
@@ -150,7 +151,7 @@ def test_aedt_audit(loans: pl.DataFrame, by: list[str], threshold: Any) -> None:
     expected = expected.filter(pl.all_horizontal(pl.col(by) != "unknown"))
     expected = expected.with_columns(segment=pl.concat_str(by, separator=", "))
     crossed: Any = {"intersections": "only"} if len(by) > 1 else {}
-    found = wroc.impact_ratios(
+    found = wide_ratios(
         loans, "score", attributes=by, threshold=threshold, favorable="selected", **crossed
     ).drop_nulls("segment")
     both = found.join(expected, on="segment", suffix="_expected", validate="1:1")
@@ -179,9 +180,7 @@ def mean_differences(loans: pl.DataFrame) -> pl.DataFrame:
 
 def test_numbers_of_solas(loans: pl.DataFrame) -> None:
     """Those that solas-ai 0.6.0 prints, which needs an older pandas; it multiplies SMDs by 100."""
-    table = wroc.impact_ratios(
-        loans, "score", attributes="race", threshold=0.85, favorable="selected"
-    )
+    table = wide_ratios(loans, "score", attributes="race", threshold=0.85, favorable="selected")
     assert row(table, "black", RATIO) == pytest.approx([0.689155], abs=1e-6)
     assert row(table, "hispanic", RATIO) == pytest.approx([0.845048], abs=1e-6)
     means = mean_differences(loans)

@@ -14,6 +14,7 @@ from plain_survey import Row, covariance, degrees_of_freedom, rate_influences, t
 from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 from sweeps import sweep
+from wide_tables import wide_ratios
 
 import polars_wroc as wroc
 from polars_wroc.inputs.decisions import Favorable
@@ -52,7 +53,7 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
 @pytest.mark.parametrize("favorable", ["selected", "rejected"])
 def test_against_the_definition(survey: pl.DataFrame, favorable: Favorable) -> None:
     units = {row.psu for row in rows_of(survey)}
-    table = wroc.impact_ratios(
+    table = wide_ratios(
         survey, "s", attributes="g", threshold=THRESHOLD, favorable=favorable, **DESIGN
     )
     groups = {g: rows_of(rows) for (g,), rows in survey.group_by("g")}
@@ -122,7 +123,7 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
         weights = [(pl.col("w") * (pl.col("c") != i) * 4 / 3).alias(f"w{i}") for i in range(4)]
         design = {"weight": "w", "design": wroc.ReplicateWeights(weights, "jk1")}
     options: dict[str, Any] = {"attributes": "g", "threshold": THRESHOLD, "reference": "b"}
-    found = wroc.impact_ratios(survey, "s", **options, **design, favorable="selected")
+    found = wide_ratios(survey, "s", **options, **design, favorable="selected")
     gaps = wroc.group_gaps(survey, pl.col("s") > 0, "s", **options, **design)
     expected = gaps.filter(metric="selection_rate", reference="b")
     names = ["segment", "n", "value", "value_low", "value_high", "n_reference", "reference_value"]
@@ -141,15 +142,15 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
 @pytest.mark.slow
 def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"threshold": THRESHOLD, "adjust": "none", **DESIGN}
-    both = wroc.impact_ratios(
+    both = wide_ratios(
         survey, "s", attributes=["g", "sex"], intersections=True, **options, favorable="selected"
     )
     for name in ("g", "sex"):
-        alone = wroc.impact_ratios(survey, "s", attributes=name, **options, favorable="selected")
+        alone = wide_ratios(survey, "s", attributes=name, **options, favorable="selected")
         assert_frame_equal(both.filter(attribute=name), alone)
     # Rows of unknown sex are in units all the same.
     crossed = pl.when(pl.col("sex").is_not_null()).then(pl.col("g") + ", " + pl.col("sex"))
-    expected = wroc.impact_ratios(
+    expected = wide_ratios(
         survey, "s", attributes=crossed.alias("crossed"), **options, favorable="selected"
     )
     found = both.filter(~pl.col("attribute").is_in(["g", "sex"]))
@@ -159,26 +160,26 @@ def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
 @pytest.mark.slow
 def test_rows_without_strata_and_with_a_known_population(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": "g", "threshold": THRESHOLD, "weight": "w"}
-    plain = wroc.impact_ratios(survey, "s", **options, favorable="selected")
-    census = wroc.impact_ratios(
+    plain = wide_ratios(survey, "s", **options, favorable="selected")
+    census = wide_ratios(
         survey,
         "s",
         design=wroc.Survey("c", strata="h", fpc=pl.lit(0.9)),
         **options,
         favorable="selected",
     )
-    sample = wroc.impact_ratios(
+    sample = wide_ratios(
         survey, "s", design=wroc.Survey("c", strata="h"), **options, favorable="selected"
     )
     assert census["ratio"].to_list() == pytest.approx(plain["ratio"].to_list())
     narrower = census["ratio_low"] >= sample["ratio_low"]
     assert narrower.drop_nulls().to_list() == [True, True]
     lonely = survey.filter((pl.col("h") != 0) | (pl.col("c") == 0))
-    null = wroc.impact_ratios(
+    null = wide_ratios(
         lonely, "s", design=wroc.Survey("c", strata="h"), **options, favorable="selected"
     )
     assert null["ratio_low"].null_count() == null.height
-    known = wroc.impact_ratios(
+    known = wide_ratios(
         lonely,
         "s",
         design=wroc.Survey("c", strata="h", lonely="adjust"),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
+from wide_tables import wide_ratios
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
@@ -157,7 +158,7 @@ def test_worked_gap_and_ratio() -> None:
     assert (gap["gap_low"], gap["gap_high"]) == pytest.approx(
         (-0.3227040851, 0.0335282602), abs=5e-11
     )
-    ratio = wroc.impact_ratios(frame, attributes="g", favorable="selected", **given)
+    ratio = wide_ratios(frame, attributes="g", favorable="selected", **given)
     for row in (gap, ratio.row(0, named=True)):
         limits = row["ratio_low"], row["ratio_high"]
         assert limits == pytest.approx((0.2143448301, 1.1524502356), abs=5e-11)
@@ -173,8 +174,8 @@ def test_p_values_of_the_best_share_the_error_of_all_pairs() -> None:
     frame = decisions(a=(15, 100), b=(18, 100), c=(45, 100))
     given: dict[str, Any] = {"attributes": "g", "selected": pl.col("s") == 1}
     given |= {"level": wroc.Looks(300), "favorable": "selected"}
-    table = wroc.impact_ratios(frame, **given)
-    named = wroc.impact_ratios(frame, **given, reference={"g": "c"})
+    table = wide_ratios(frame, **given)
+    named = wide_ratios(frame, **given, reference={"g": "c"})
     both = table.join(named, on="segment", suffix="_named").drop_nulls("p_value")
     assert both["p_value"].to_list() == pytest.approx((1.5 * both["p_value_named"]).to_list())
     for n, row in zip((15, 18), both.sort("value").iter_rows(named=True), strict=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from polars_wroc.audits.findings import favorable_rates
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     ALL_ROWS,
@@ -47,7 +48,15 @@ from polars_wroc.charts.options import (
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
 from polars_wroc.checks import FOUR_FIFTHS
-from polars_wroc.groups.comparisons import CALIBRATION, GAP_METRICS, IMPACT_RATIO, METRICS, REPEATS
+from polars_wroc.groups.comparisons import (
+    CALIBRATION,
+    FAVORABLE_RATE,
+    GAP_METRICS,
+    IMPACT_RATIO,
+    METRICS,
+    REPEATS,
+    rated_ratios,
+)
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.registry import ROC_AUC
@@ -201,8 +210,12 @@ def decisions_chart(
     table = audit.table.with_columns(pl.col("segment").fill_null(MISSING))
     if attribute is not None:
         table = table.filter(attribute=attribute)
-    metric = SELECTION_RATE if audit.settings.favorable == "neither" else IMPACT_RATIO
-    return gap_chart(table, metric=metric, show="value", level=audit.settings.confidence)
+    level = audit.settings.confidence
+    if audit.settings.favorable == "neither":
+        return gap_chart(table, metric=SELECTION_RATE, show="value", level=level)
+    rates = favorable_rates(table, audit.settings).with_columns(metric=pl.lit(FAVORABLE_RATE.name))
+    of_ratios = pl.concat([table.filter(metric=IMPACT_RATIO), rates])
+    return gap_chart(of_ratios, metric=FAVORABLE_RATE.name, show="value", level=level)
 
 
 # Rates up to this share are written with a decimal.
@@ -247,10 +260,11 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
 
 def _four_fifths(table: pl.DataFrame) -> pl.Series:
     """Return four fifths of the highest selection rate for each segment."""
-    least = (FOUR_FIFTHS * pl.col("reference_value")).filter(metric=IMPACT_RATIO).max()
-    of_segments = table.filter(pl.col("attribute") != OVERALL)
-    lines = of_segments.select("metric", least=least.over("attribute", MODEL))
-    return lines.filter(metric=SELECTION_RATE)["least"]
+    keys = ["attribute", MODEL]
+    highest = rated_ratios(table).group_by(keys).agg(pl.col("reference_rate").max())
+    rates = table.filter(pl.col("attribute") != OVERALL, metric=SELECTION_RATE)
+    lines = rates.join(highest, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return FOUR_FIFTHS * lines["reference_rate"]
 
 
 def score_figures(

@@ -229,7 +229,7 @@ def _impact(shown: AuditTables, attribute: str) -> list[Row]:
             *_keys(row, shown.settings),
             ("Rows", _count(row["n"])),
             ("Selected", _count(row["n_selected"])),
-            ("Selection rate", estimate(row, "value")),
+            ("Selection rate", estimate(row, "rate")),
             ("Impact ratio", estimate(row, "ratio")),
             ("Below four fifths", text_cell(below_four_fifths(row))),
             ("Left out", text_cell(left_out(row))),
