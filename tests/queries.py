@@ -388,18 +388,6 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", by=by
     ),
 }
-# Plans of Polars alone; the others compute on arrays.
-NATIVE_TABLES = {
-    "at_horizon",
-    "merge_counts",
-    "pr_curve",
-    "roc_curve",
-    "roc_curve of few points",
-    "score_counts",
-    "score_counts in bins",
-    "score_counts without a label",
-}
-
 EXPRESSIONS: dict[str, pl.Expr] = {
     **{
         name: one_metric(name, "y", _SHARE if metric.of_score else "s", weight="w")
@@ -413,5 +401,3 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     "confusion_matrix": wroc.confusion_matrix("y", "s", weight="w", threshold=0),
     "operating_point": wroc.confusion_matrix("y", "s", weight="w", threshold=wroc.rules.youden()),
 }
-# Those with a part that is computed on arrays.
-EXPRESSIONS_OF_PYTHON = {"roc_auc_ci", "roc_hull_auc", "h_measure"}

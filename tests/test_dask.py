@@ -125,7 +125,6 @@ def test_sklearn_agrees(client: Client, parts: list[pl.LazyFrame], whole: pl.Dat
             {
                 "score": ["t", "s"],
                 "threshold": wroc.rules.youden(),
-                "reference": "best",
                 "favorable": "rejected",
             },
             {

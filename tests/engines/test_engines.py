@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from processes import PLAIN
-from queries import EXPRESSIONS, EXPRESSIONS_OF_PYTHON, NATIVE_TABLES, TABLES
+from queries import EXPRESSIONS, TABLES
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -56,15 +56,6 @@ def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
     plan = _plan(people, name)
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
     assert_frame_equal(shipped.collect(), plan.collect(), rel_tol=1e-12)
-
-
-@pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][1::6]))
-def test_curves_counts_and_most_expressions_are_plans_of_polars_alone(
-    people: pl.DataFrame, name: str
-) -> None:
-    is_native = "python" not in _plan(people, name).explain(optimized=False).lower()
-    natives = NATIVE_TABLES | (EXPRESSIONS.keys() - EXPRESSIONS_OF_PYTHON)
-    assert is_native == (name in natives)
 
 
 @pytest.mark.parametrize(
