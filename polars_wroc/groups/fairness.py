@@ -46,7 +46,7 @@ def fairness(
     selected: IntoColumn | None = None,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    min_rows: int = 0,
+    min_rows: int = 30,
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
@@ -69,7 +69,7 @@ def fairness(
         which rates are then computed from; AUCs come from the score. Rows where it is null are
         missing.
     min_rows
-        Leave out estimates from fewer rows, as `audit` does with 30: rows of each class for an
+        Leave out estimates from fewer rows, as `audit` does: rows of each class for an
         AUC, all rows for a selection rate, positives for a tpr, negatives for an fpr, rows
         predicted positive for a ppv.
     design
@@ -151,7 +151,7 @@ def fairness(
     ...         "s": [0.9, 0.6, 0.7, 0.1, 0.8, 0.4, 0.3, 0.2],
     ...     }
     ... )
-    >>> table = wroc.fairness(df, "y", "s", attributes="g", threshold=0.5)
+    >>> table = wroc.fairness(df, "y", "s", attributes="g", threshold=0.5, min_rows=0)
     >>> table.select("metric", "segment", "value", "reference", "reference_value").head(3)
     shape: (3, 5)
     ┌───────────────────────────────┬─────────┬───────┬───────────┬─────────────────┐

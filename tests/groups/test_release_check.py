@@ -68,7 +68,7 @@ MEANS = {
 
 def check(frame: Any, *, lazily: bool = False, **options: Any) -> pl.DataFrame:
     """Check a release, and that it is the same ``lazily``."""
-    options = {"label": "y", "old": "old", "new": "new"} | options
+    options = {"label": "y", "old": "old", "new": "new", "min_rows": 0} | options
     table: pl.DataFrame = wroc.release_check(frame, **options)
     if lazily:
         planned = wroc.release_check(frame.lazy(), **options).collect()
