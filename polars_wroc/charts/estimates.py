@@ -22,6 +22,7 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.checks import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.groups.comparisons import (
+    BELOW_FOUR_FIFTHS,
     COMPARABLE,
     FAVORABLE_RATE,
     FINDINGS,
@@ -235,6 +236,8 @@ def _of_comparisons(
         limits=JOINT_INTERVAL if joint else INTERVAL,
         none={"value": None, "gap": 0.0, "ratio": 1.0}[show],
         note=sentences(note, None if of_pairs else _counted(metrics)),
+        # A margin of the caller has verdicts of its own.
+        marked=BELOW_FOUR_FIFTHS if of_impact and not judged else DIFFERENT,
         facet="attribute" if len(keys) > 1 and "metric" in keys and "attribute" in keys else None,
         finding=None
         if of_pairs or len(metrics) > 1

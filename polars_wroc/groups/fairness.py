@@ -46,7 +46,7 @@ def fairness(
     selected: IntoColumn | None = None,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    min_rows: int = 0,
+    min_rows: int = 30,
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:

@@ -86,7 +86,7 @@ def group_gaps(
     weight: IntoWeight | None = None,
     pos_label: object = None,
     margin: float = MARGIN,
-    min_rows: int = 0,
+    min_rows: int = 30,
     level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",
     design: Design | None = None,

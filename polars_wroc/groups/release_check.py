@@ -100,7 +100,7 @@ def release_check(
     metrics: Sequence[str] | None = None,
     margin: float | Mapping[str, float] = RELEASE_MARGIN,
     net_benefit_at: float | None = None,
-    min_rows: int = 0,
+    min_rows: int = 30,
     design: Design | None = None,
     level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",

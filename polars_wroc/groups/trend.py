@@ -91,7 +91,7 @@ def trend(
     weight: IntoWeight | None = None,
     pos_label: object = None,
     margin: float = MARGIN,
-    min_rows: int = 0,
+    min_rows: int = 30,
     level: float = 0.95,
     adjust: Adjustment = "holm",
     design: Design | None = None,
@@ -183,7 +183,8 @@ def trend(
     ...         "s": [0.9, 0.6, 0.5, 0.2, 0.8, 0.7, 0.4, 0.3],
     ...     }
     ... )
-    >>> table = wroc.trend(df, "y", "s", over="month", metrics=["auc", "shift_auc"])
+    >>> metrics = ["auc", "shift_auc"]
+    >>> table = wroc.trend(df, "y", "s", over="month", metrics=metrics, min_rows=0)
     >>> table.select("period", "metric", "value", "reference_value", "gap", "reason")
     shape: (4, 6)
     ┌────────┬───────────┬───────┬─────────────────┬───────┬──────────────────┐

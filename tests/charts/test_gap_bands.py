@@ -55,6 +55,7 @@ def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFram
         assert found[column].to_list() == table[name].to_list()
     low, end, none = spans(chart)
     assert (low, none) == (pytest.approx(0.8), 1.0)
+    assert "datum.__verdict === 'below four fifths'" in str(chart.to_dict())
     assert end == 560
     assert found["__verdict"].to_list() == table["verdict"].to_list()
     said = [verdict or reason for verdict, reason in table.select("verdict", "reason").rows()]

@@ -83,7 +83,7 @@ def values_of(table: pl.DataFrame) -> dict[str, float | None]:
 
 def fair(frame: pl.DataFrame, threshold: float = 0.5, **options: Any) -> pl.DataFrame:
     given = {"weight": "w", "attributes": "g"} | options
-    return wroc.fairness(frame, "y", "s", threshold=threshold, **given)
+    return wroc.fairness(frame, "y", "s", threshold=threshold, **given, min_rows=0)
 
 
 @pytest.mark.parametrize("threshold", sweep([-0.5, 0.3, 0.5, 1.1]))
@@ -91,7 +91,9 @@ def test_values_are_those_of_fairlearn(
     people: pl.DataFrame, threshold: float, engine: Engine
 ) -> None:
     assert people["s"].is_in([threshold]).any()
-    plan = wroc.fairness(people.lazy(), "y", "s", weight="w", attributes="g", threshold=threshold)
+    plan = wroc.fairness(
+        people.lazy(), "y", "s", weight="w", attributes="g", threshold=threshold, min_rows=0
+    )
     table = plan.collect(engine=engine)
     assert dict(table.schema) == COMPARISON_SCHEMA
     assert table["metric"].to_list() == METRICS
@@ -150,7 +152,7 @@ def test_the_two_groups_are_the_extremes(people: pl.DataFrame) -> None:
 
 
 def test_an_undefined_ratio_has_no_limits(people: pl.DataFrame) -> None:
-    nobody = wroc.fairness(people, "y", "s", attributes="g", threshold=1e9)
+    nobody = wroc.fairness(people, "y", "s", attributes="g", threshold=1e9, min_rows=0)
     ratios = nobody.filter(pl.col("metric").str.ends_with("_ratio"))
     assert ratios.select("ratio", "ratio_low", "ratio_high").null_count().row(0) == (3,) * 3
     assert ratios["reason"].to_list() == ["undefined"] * 3
@@ -191,7 +193,7 @@ def test_groups_with_few_rows_are_left_out(people: pl.DataFrame, weight: str | N
     table = wroc.fairness(rows, "y", "s", min_rows=10, **call)
     auc = table.filter(metric="auc_difference").row(0, named=True)
     assert "few" not in (auc["segment"], auc["reference"])
-    with_all = wroc.fairness(rows, "y", "s", **call)
+    with_all = wroc.fairness(rows, "y", "s", **call, min_rows=0)
     assert with_all.filter(metric="demographic_parity_ratio")["reference"].item() == "few"
     without_few, people_alone = (
         wroc.fairness(each, "y", "s", min_rows=13, **call) for each in (rows, people)
@@ -217,9 +219,11 @@ def test_every_metric_has_a_row(people: pl.DataFrame, groups: str, threshold: fl
 
 
 def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
-    plan = wroc.fairness(people.lazy(), "y", "s", weight="w", attributes="g", threshold=0.5)
+    plan = wroc.fairness(
+        people.lazy(), "y", "s", weight="w", attributes="g", threshold=0.5, min_rows=0
+    )
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.fairness(people, "y", "s", weight="w", attributes="g", threshold=0.5)
+    table = wroc.fairness(people, "y", "s", weight="w", attributes="g", threshold=0.5, min_rows=0)
     assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
 
 
@@ -227,7 +231,9 @@ def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: E
 def test_models_are_compared_each_for_itself(people: pl.DataFrame, engine: Engine) -> None:
     models = people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
     options: dict[str, Any] = {"weight": "w", "attributes": "g", "threshold": 0.5}
-    table = wroc.fairness(models.lazy(), "y", ["s", "r"], **options).collect(engine=engine)
+    table = wroc.fairness(models.lazy(), "y", ["s", "r"], **options, min_rows=0).collect(
+        engine=engine
+    )
     assert sorted(table.select("metric", "model").rows()) == sorted(
         (name, model) for name in METRICS for model in ("s", "r")
     )
@@ -242,10 +248,10 @@ def test_attributes_are_compared_each_alone_or_crossed(people: pl.DataFrame) -> 
     h = pl.int_range(pl.len()) % 3
     frame = people.with_columns(h=pl.when(h > 0).then(h))
     given: dict[str, Any] = {"weight": "w", "threshold": 0.5, "attributes": ["g", "h"]}
-    table = wroc.fairness(frame, "y", "s", **given, intersections=True)
+    table = wroc.fairness(frame, "y", "s", **given, intersections=True, min_rows=0)
     alone = [fair(frame), fair(frame, attributes="h")]
     assert_frame_equal(table.head(18), pl.concat(alone))
-    crossed = wroc.fairness(frame, "y", "s", **given, intersections="only")
+    crossed = wroc.fairness(frame, "y", "s", **given, intersections="only", min_rows=0)
     assert_frame_equal(table.tail(9), crossed)
     # Rows without a value are no group.
     name = pl.format("{}, {}", "g", "h")
@@ -268,7 +274,7 @@ def test_order_of_the_rows_does_not_matter(people: pl.DataFrame) -> None:
 
 def test_options_are_checked(people: pl.DataFrame) -> None:
     with pytest.raises(TypeError, match="`attributes` must name the groups to compare"):
-        wroc.fairness(people, "y", "s", attributes=None, threshold=0.5)  # type: ignore[arg-type]
+        wroc.fairness(people, "y", "s", attributes=None, threshold=0.5, min_rows=0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`threshold` must be a number; found nan"):
         fair(people, float("nan"))
     with pytest.raises(ValueError, match="`level` must lie"):
@@ -282,12 +288,12 @@ def test_rows_without_a_value_are_no_group(people: pl.DataFrame) -> None:
 
 def test_without_a_label_there_is_demographic_parity_alone(people: pl.DataFrame) -> None:
     given: dict[str, Any] = {"attributes": "g", "selected": pl.col("s") > 0.5}
-    table = wroc.fairness(people, None, **given)
+    table = wroc.fairness(people, None, **given, min_rows=0)
     assert table["metric"].to_list() == [
         "demographic_parity_difference",
         "demographic_parity_ratio",
     ]
-    gaps = wroc.group_gaps(people, None, **given)
+    gaps = wroc.group_gaps(people, None, **given, min_rows=0)
     assert gaps["metric"].unique().to_list() == ["selection_rate"]
 
 

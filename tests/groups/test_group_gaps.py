@@ -41,7 +41,7 @@ REFERENCES = ["best", "b"]
 
 
 def gaps_of(*args: Any, **options: Any) -> Any:
-    return wide_gaps(*args, **{"reference": "b"} | options)
+    return wide_gaps(*args, **{"reference": "b", "min_rows": 0} | options)
 
 
 def frame_of(rows: list[Row]) -> pl.DataFrame:
@@ -489,9 +489,9 @@ def test_reference_group_that_one_model_lacks(people: pl.DataFrame) -> None:
 @pytest.mark.parametrize("reference", [("a", 1), (), ["a"], None])
 def test_reference_that_can_be_no_group(people: pl.DataFrame, reference: Any) -> None:
     with pytest.raises((ValueError, TypeError), match=r"`reference` must "):
-        wroc.group_gaps(people.lazy(), "y", "s", attributes="g", reference=reference)
+        wroc.group_gaps(people.lazy(), "y", "s", attributes="g", reference=reference, min_rows=0)
     with pytest.raises(ValueError, match=r"map attributes to segments where there are several"):
-        wroc.group_gaps(people, "y", "s", attributes=["g", "y"], reference="a")
+        wroc.group_gaps(people, "y", "s", attributes=["g", "y"], reference="a", min_rows=0)
 
 
 @pytest.mark.parametrize(
@@ -515,13 +515,13 @@ def test_there_must_be_attributes(people: pl.DataFrame) -> None:
         (): "be one or several column names",
     }.items():
         with pytest.raises(TypeError, match=f"`attributes` must {message}"):
-            wroc.group_gaps(people, "y", "s", attributes=wrong)  # type: ignore[arg-type]
+            wroc.group_gaps(people, "y", "s", attributes=wrong, min_rows=0)  # type: ignore[arg-type]
     with pytest.raises(ColumnNotFoundError, match="`attributes` must name a column"):
-        wroc.group_gaps(people, "y", "s", attributes="nowhere")
+        wroc.group_gaps(people, "y", "s", attributes="nowhere", min_rows=0)
     with pytest.raises(ValueError, match="`intersections` needs two or more `attributes`"):
-        wroc.group_gaps(people, "y", "s", attributes="g", intersections=True)
+        wroc.group_gaps(people, "y", "s", attributes="g", intersections=True, min_rows=0)
     called = people.rename({"g": "overall"})
     with pytest.raises(ValueError, match="not have a column of the name 'overall'"):
-        wroc.group_gaps(called, "y", "s", attributes="overall")
+        wroc.group_gaps(called, "y", "s", attributes="overall", min_rows=0)
     with pytest.raises(ValueError, match="`score` must be given unless decisions are `selected`"):
-        wroc.group_gaps(people, "y", attributes="g", threshold=1)
+        wroc.group_gaps(people, "y", attributes="g", threshold=1, min_rows=0)

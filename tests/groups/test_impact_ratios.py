@@ -331,7 +331,7 @@ def test_five_expected_rows_are_not_fewer_by_rounding(weight: float | None) -> N
     )
     impact = impact.filter(pl.col("p_value").is_not_null())
     gaps = wide_gaps(
-        frame, pl.int_range(pl.len()) % 2, [*scores], by="g", threshold=1, **options
+        frame, pl.int_range(pl.len()) % 2, [*scores], by="g", threshold=1, **options, min_rows=0
     ).filter(g="a")
     expected = {f"{x},{y}": proportions_ztest([x, y], [18, 36])[1] for x, y in tables}
     for table, p_value in ((impact, "p_value"), (gaps, "selection_rate_gap_p_value")):

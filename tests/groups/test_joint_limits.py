@@ -85,7 +85,7 @@ def p_alike(shares: Sequence[Rate]) -> float:
 
 def fair(frame: Any, **options: Any) -> Any:
     given = {"weight": "w"} | options
-    return wroc.fairness(frame, "y", "s", attributes="g", threshold=0.5, **given)
+    return wroc.fairness(frame, "y", "s", attributes="g", threshold=0.5, **given, min_rows=0)
 
 
 def counts(selected: dict[str, tuple[int, int]]) -> pl.DataFrame:
@@ -156,7 +156,7 @@ def test_aucs_by_brute_force(people: pl.DataFrame, weight_type: Any) -> None:
 def test_two_groups_are_the_pair_itself(people: pl.DataFrame, weight: str | None) -> None:
     two = people.filter(pl.col("g").is_in(["a", "b"]))
     table = fair(two, weight=weight)
-    gaps = wide_gaps(two, "y", "s", weight=weight, by="g", threshold=0.5)
+    gaps = wide_gaps(two, "y", "s", weight=weight, by="g", threshold=0.5, min_rows=0)
     for criterion, (rate, *others) in RATES.items():
         if others:
             continue
@@ -254,7 +254,9 @@ def test_no_limits_where_a_group_has_none() -> None:
 
 def test_models_have_limits_of_their_own(people: pl.DataFrame) -> None:
     models = people.with_columns(r=pl.when(g="d").then(None).otherwise(-pl.col("s")))
-    table = wroc.fairness(models, "y", ["s", "r"], weight="w", attributes="g", threshold=0.5)
+    table = wroc.fairness(
+        models, "y", ["s", "r"], weight="w", attributes="g", threshold=0.5, min_rows=0
+    )
     for model in ("s", "r"):
         alone = models.select("g", "y", "w", s=model).drop_nulls()
         of_model = table.filter(model=model).drop("model")
@@ -263,7 +265,7 @@ def test_models_have_limits_of_their_own(people: pl.DataFrame) -> None:
 
 def test_counts_give_the_same(people: pl.DataFrame) -> None:
     state = wroc.score_counts(people, "y", "s", weight="w", by="g")
-    table = wroc.from_counts(state).fairness(attributes="g", threshold=0.5)
+    table = wroc.from_counts(state).fairness(attributes="g", threshold=0.5, min_rows=0)
     assert_frame_equal(table.drop("model"), fair(people).drop("model"), rel_tol=1e-9)
 
 

@@ -68,10 +68,10 @@ MEANS = {
 
 def check(frame: Any, *, lazily: bool = False, **options: Any) -> pl.DataFrame:
     """Check a release, and that it is the same ``lazily``."""
-    options = {"label": "y", "old": "old", "new": "new"} | options
-    table: pl.DataFrame = wroc.release_check(frame, **options)
+    given: dict[str, Any] = {"label": "y", "old": "old", "new": "new", "min_rows": 0} | options
+    table: pl.DataFrame = wroc.release_check(frame, **given)
     if lazily:
-        planned = wroc.release_check(frame.lazy(), **options).collect()
+        planned = wroc.release_check(frame.lazy(), **given).collect()
         assert_frame_equal(table, planned, rel_tol=1e-9, abs_tol=1e-12)
     return table
 

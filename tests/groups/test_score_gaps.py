@@ -45,7 +45,7 @@ def labelled_at_random() -> pl.DataFrame:
 )
 def test_numbers_of_extreme_weights(weight: float, options: dict[str, Any]) -> None:
     frame = labelled_at_random().with_columns(w=pl.lit(weight))
-    found = wide_gaps(frame, "y", "s", by="g", weight="w", **options)
+    found = wide_gaps(frame, "y", "s", by="g", weight="w", **options, min_rows=0)
     numbers = found.select(pl.selectors.float()).unpivot().drop_nulls()["value"]
     assert numbers.is_finite().all()
 
@@ -86,7 +86,7 @@ def people(seed: int, sizes: dict[str, int], good: float = 2.0) -> pl.DataFrame:
     ],
 )
 def test_worked_numbers(reference: str, auc: float, numbers: tuple[float, ...]) -> None:
-    found = wide_gaps(WORKED, "y", "s", by="g", reference=reference).filter(g="A")
+    found = wide_gaps(WORKED, "y", "s", by="g", reference=reference, min_rows=0).filter(g="A")
     assert found["auc_reference"].item() == pytest.approx(auc, abs=6e-6)
     assert found.select(NUMBERS[:3]).row(0) == pytest.approx(numbers[:3], abs=1e-8)
     assert found[NUMBERS[3]].item() == pytest.approx(numbers[3], abs=1e-7)
@@ -102,7 +102,9 @@ def test_against_the_definition(
         # Quarters become whole numbers.
         frame = frame.with_columns(pl.col("w") * 4)
     weight: Any = wroc.frequency("w") if frequency else "w"
-    table = wide_gaps(frame, "y", "s", weight=weight, by="g", reference=reference, level=level)
+    table = wide_gaps(
+        frame, "y", "s", weight=weight, by="g", reference=reference, level=level, min_rows=0
+    )
     expected = plain_score.gaps(frame, reference, level, frequency=frequency)
     for row in table.rows(named=True):
         found, gap = [row[name] for name in NUMBERS], expected[row["g"]]
@@ -125,7 +127,7 @@ def test_the_test_is_mostly_significant_where_the_interval_excludes_0(reference:
         for good in (0.5, 1.5, 3.0)
     ).with_columns(s=pl.col("s") - (pl.col("g") == "a") * (pl.col("y") * worse))
     tables = [
-        wide_gaps(rows, "y", "s", weight="w", by="g", reference=reference)
+        wide_gaps(rows, "y", "s", weight="w", by="g", reference=reference, min_rows=0)
         for (_,), rows in frame.group_by("k")
     ]
     table = pl.concat(tables).drop_nulls("auc_gap")
@@ -140,7 +142,7 @@ def test_the_test_is_mostly_significant_where_the_interval_excludes_0(reference:
 
 def test_a_group_of_one_class_has_the_others_as_its_reference() -> None:
     frame = people(7, {"a": 50, "b": 90, "c": 40}).filter((pl.col("g") != "c") | (pl.col("y") == 1))
-    table = wide_gaps(frame, "y", "s", weight="w", by="g", reference="overall")
+    table = wide_gaps(frame, "y", "s", weight="w", by="g", reference="overall", min_rows=0)
     aucs = [plain_score.auc_of(frame.filter(g=g)) for g in ("a", "b")]
     others = plain_score.mean_of([auc for auc in aucs if auc])
     assert others
@@ -154,7 +156,7 @@ def test_an_offset_of_all_scores_of_a_group_is_no_gap() -> None:
     frame = pl.concat(
         one.with_columns(g=pl.lit(g), s=pl.col("s") + 2 * (g == "c")) for g in ("a", "b", "c")
     )
-    within = wide_gaps(frame, "y", "s", by="g")
+    within = wide_gaps(frame, "y", "s", by="g", min_rows=0)
     assert within["auc_gap"].abs().max() == pytest.approx(0, abs=1e-12)
     assert within["auc_gap_p_value"].to_list() == pytest.approx([1.0] * 3, abs=1e-9)
 
@@ -164,7 +166,7 @@ def test_groups_that_rank_perfectly_have_gaps(reference: str) -> None:
     frame = people(11, {"a": 30, "b": 60, "c": 60}).with_columns(
         s=pl.when(pl.col("g") == "a").then(pl.col("y") * 3.0).otherwise("s")
     )
-    row = wide_gaps(frame, "y", "s", by="g", reference=reference).filter(g="a")
+    row = wide_gaps(frame, "y", "s", by="g", reference=reference, min_rows=0).filter(g="a")
     if reference == "best":
         assert row["auc_gap"].item() is None
         return
@@ -178,9 +180,9 @@ def test_groups_that_rank_perfectly_have_gaps(reference: str) -> None:
 def test_on_both_polars_engines_and_in_any_order(reference: str) -> None:
     frame = people(13, {"a": 50, "b": 90, "c": 40})
     options: Any = {"weight": "w", "by": "g", "reference": reference}
-    expected = wide_gaps(frame, "y", "s", **options)
+    expected = wide_gaps(frame, "y", "s", **options, min_rows=0)
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1).lazy()
-    plan = wide_gaps(shuffled, "y", "s", **options)
+    plan = wide_gaps(shuffled, "y", "s", **options, min_rows=0)
     engines: tuple[Literal["in-memory", "streaming"], ...] = ("in-memory", "streaming")
     for engine in engines:
         found = plan.collect(engine=engine)
@@ -192,8 +194,8 @@ def test_no_group_takes_digits_from_the_others() -> None:
     frame = people(17, {"a": 400, "b": 40, "c": 60})
     heavy = frame.with_columns(w=pl.when(pl.col("g") == "a").then(pl.col("w") * 1e9).otherwise("w"))
     alone = frame.filter(pl.col("g") != "a")
-    expected = wide_gaps(alone, "y", "s", weight="w", by="g", reference="overall")
-    found = wide_gaps(heavy, "y", "s", weight="w", by="g").filter(g="a")
+    expected = wide_gaps(alone, "y", "s", weight="w", by="g", reference="overall", min_rows=0)
+    found = wide_gaps(heavy, "y", "s", weight="w", by="g", min_rows=0).filter(g="a")
     assert found["auc_reference"].item() == pytest.approx(expected["auc_reference"][0], rel=1e-13)
 
 
@@ -211,5 +213,5 @@ def test_worked_test_at_a_common_auc() -> None:
 
 def test_an_auc_does_not_differ_from_itself(seven: pl.DataFrame) -> None:
     both = pl.concat(seven.with_columns(g=pl.lit(g)) for g in "ab")
-    table = wroc.group_gaps(both, "y", "s", attributes="g", weight="w")
+    table = wroc.group_gaps(both, "y", "s", attributes="g", weight="w", min_rows=0)
     assert table["p_value"].to_list() == [1, 1]

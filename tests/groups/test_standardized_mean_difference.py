@@ -25,7 +25,7 @@ ENDS = ("gap_low", "gap_high", "p_value")
 
 def gaps_of(frame: Any, score: Any = "s", **options: Any) -> Any:
     given: dict[str, Any] = {"attributes": "g", "adjust": "none"} | options
-    return wroc.group_gaps(frame, score=score, metrics=[METRIC], **given)
+    return wroc.group_gaps(frame, score=score, metrics=[METRIC], **given, min_rows=0)
 
 
 def of(table: pl.DataFrame, segment: str | None) -> dict[str, Any]:
@@ -242,22 +242,24 @@ def test_a_label_says_which_rows_are_missing_and_counts_by_score_are_the_same() 
         }
     ).with_columns(y=pl.when(pl.col("y") < 2).then("y"))
     options: dict[str, Any] = {"attributes": "g", "metrics": [METRIC], "adjust": "none"}
-    labeled = wroc.group_gaps(frame, "y", "s", weight="w", **options)
+    labeled = wroc.group_gaps(frame, "y", "s", weight="w", **options, min_rows=0)
     assert_frame_equal(labeled, gaps_of(frame.drop_nulls("y"), weight="w"), rel_tol=1e-9)
     counts = wroc.score_counts(frame, "y", "s", weight="w", by="g")
-    found = wroc.from_counts(counts).group_gaps(**options)
+    found = wroc.from_counts(counts).group_gaps(**options, min_rows=0)
     assert_frame_equal(found, labeled.with_columns(model=pl.lit("score")), rel_tol=1e-9)
     bins = wroc.score_counts(frame, "y", "s", weight="w", by="g", bins=1024)
     with pytest.raises(ValueError, match=r"^`counts` must be by score for mean scores"):
-        wroc.from_counts(bins).group_gaps(**options)
+        wroc.from_counts(bins).group_gaps(**options, min_rows=0)
 
 
 def test_selection_rates_need_no_label_either() -> None:
     options: dict[str, Any] = {"attributes": "g", "threshold": 3}
     metrics = ["selection_rate", METRIC]
-    found = wroc.group_gaps(PAIR, score="s", metrics=metrics, **options)
+    found = wroc.group_gaps(PAIR, score="s", metrics=metrics, **options, min_rows=0)
     labeled = PAIR.with_columns(y=pl.int_range(pl.len()) % 2)
-    assert_frame_equal(found, wroc.group_gaps(labeled, "y", "s", metrics=metrics, **options))
+    assert_frame_equal(
+        found, wroc.group_gaps(labeled, "y", "s", metrics=metrics, **options, min_rows=0)
+    )
 
 
 def test_a_lazy_frame_gives_a_lazy_table() -> None:
@@ -302,4 +304,4 @@ def test_refusals(name: str) -> None:
     arguments, kind, message = REFUSED[name]
     given: dict[str, Any] = {"score": "s", "attributes": "g", "metrics": [METRIC], **arguments}
     with pytest.raises(kind, match=message):
-        wroc.group_gaps(PAIR, **given)
+        wroc.group_gaps(PAIR, **given, min_rows=0)

@@ -53,8 +53,8 @@ def frame_of(seed: int, n: int = 600, periods: int = 3) -> pl.DataFrame:
 
 
 def trend(frame: Any, metrics: list[str] | None = None, **options: Any) -> pl.DataFrame:
-    given: dict[str, Any] = {"over": "period", "threshold": 0.5, "metrics": metrics} | options
-    table: pl.DataFrame = wroc.trend(frame, "y", "s", **given).lazy().collect()
+    given: dict[str, Any] = {"over": "period", "threshold": 0.5, "metrics": metrics, "min_rows": 0}
+    table: pl.DataFrame = wroc.trend(frame, "y", "s", **given | options).lazy().collect()
     assert table.columns == [*COMPARISON_SCHEMA, "period", "critical"]
     return table
 
@@ -195,14 +195,14 @@ def test_shift_auc_is_tested_where_its_interval_excludes_one_half() -> None:
     frame = frame_of(5, n=900)
     for options in (DESIGNS["weighted"], DESIGNS["survey"]):
         p_value = (
-            wroc.trend(frame, None, "s", over="period", **options)
+            wroc.trend(frame, None, "s", over="period", min_rows=0, **options)
             .filter(metric="shift_auc", period=3)["p_value"]
             .item()
         )
         for level in (1 - 1.1 * p_value, 1 - 0.9 * p_value):
-            row = wroc.trend(frame, None, "s", over="period", level=level, **options).filter(
-                metric="shift_auc", period=3
-            )
+            row = wroc.trend(
+                frame, None, "s", over="period", min_rows=0, level=level, **options
+            ).filter(metric="shift_auc", period=3)
             excluded = not (row["gap_low"].item() < 0 < row["gap_high"].item())
             assert excluded == (level < 1 - p_value)
 
@@ -328,7 +328,11 @@ def test_psi_of_worked_examples(
     )
     frame = frame.with_columns(pl.col("s") * (-1 if mirrored else 1))
     found = wroc.trend(
-        *(frame, None, "s"), over="t", weight="w" if weighted else None, metrics=["psi"]
+        *(frame, None, "s"),
+        over="t",
+        weight="w" if weighted else None,
+        metrics=["psi"],
+        min_rows=0,
     )
     row = found.filter(period=2).select("value", "critical", "p_value").row(0)
     assert row == pytest.approx(expected, abs=5e-11)
@@ -336,7 +340,7 @@ def test_psi_of_worked_examples(
 
 def test_one_score_has_no_shift_and_no_test_of_psi() -> None:
     frame = pl.DataFrame({"t": [1] * 20 + [2] * 20, "s": [0.5] * 40})
-    same = wroc.trend(frame, None, "s", over="t").filter(period=2)
+    same = wroc.trend(frame, None, "s", over="t", min_rows=0).filter(period=2)
     assert same.select("metric", "value", "p_value", "critical", "reason").rows() == [
         ("shift_auc", 0.5, 1.0, None, None),
         ("score_ks", 0.0, 1.0, same["critical"][1], None),
@@ -354,7 +358,7 @@ def test_one_score_has_no_shift_and_no_test_of_psi() -> None:
 def test_a_total_shift_has_a_finite_psi(rows: int, p_value: float, verdict: str) -> None:
     place = pl.int_range(pl.len())
     frame = pl.select(t=pl.int_range(2 * rows) // rows).with_columns(s=pl.col("t") + place / 1000)
-    moved = wroc.trend(frame, None, "s", over="t").filter(period=1)
+    moved = wroc.trend(frame, None, "s", over="t", min_rows=0).filter(period=1)
     assert moved["value"].to_list()[:2] == [1.0, 1.0]
     assert moved["p_value"][2] == pytest.approx(p_value, abs=5e-11)
     assert moved["verdict"].to_list() == ["different", "different", verdict]

@@ -37,7 +37,7 @@ def frame_of(seed: int, n: int = 400) -> pl.DataFrame:
 
 def gaps_of(frame: Any, metrics: list[str], **options: Any) -> Any:
     given: dict[str, Any] = {"attributes": "g", "threshold": 0.5, "weight": "w"} | options
-    return wroc.group_gaps(frame, "y", "s", metrics=metrics, **given)
+    return wroc.group_gaps(frame, "y", "s", metrics=metrics, **given, min_rows=0)
 
 
 def test_values_are_those_of_the_groups_and_of_the_others() -> None:
@@ -241,7 +241,7 @@ def test_a_segment_of_one_class_has_no_number_that_is_undefined() -> None:
 def test_wrong_metrics(options: dict[str, Any], error: type[Exception], message: str) -> None:
     given: dict[str, Any] = {"attributes": "g", "threshold": 0.5} | options
     with pytest.raises(error, match=message):
-        wroc.group_gaps(frame_of(8, 20), "y", "s", **given)
+        wroc.group_gaps(frame_of(8, 20), "y", "s", **given, min_rows=0)
 
 
 def test_losses_are_of_probabilities() -> None:

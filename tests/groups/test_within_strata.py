@@ -52,7 +52,7 @@ def people(seed: int, n: int, strata: int = 4) -> pl.DataFrame:
 
 def gaps(frame: Any, **options: Any) -> Any:
     options = {"by": "g", "within": "k", "weight": "w", "threshold": 0.5, **options}
-    return wide_gaps(frame, "y", "s", **options)
+    return wide_gaps(frame, "y", "s", **options, min_rows=0)
 
 
 def test_numbers_of_statsmodels() -> None:
@@ -217,7 +217,7 @@ def auc_sides(frame: pl.DataFrame, group: str, reference: str) -> Any:
 def test_aucs_against_the_definition(reference: str, seed: int, n: int) -> None:
     frame = people(seed, n)
     table = gaps(frame, reference=reference, threshold=None)
-    crude = wide_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
+    crude = wide_gaps(frame, "y", "s", weight="w", by="g", reference=reference, min_rows=0)
     assert table["auc_gap_crude"].to_list() == pytest.approx(crude["auc_gap"].to_list())
     for row in table.rows(named=True):
         found = [row[f"auc_gap{end}"] for end in ("", "_low", "_high", "_p_value")]
@@ -233,7 +233,7 @@ def test_aucs_against_the_definition(reference: str, seed: int, n: int) -> None:
 def test_one_stratum_is_no_stratum() -> None:
     frame = people(7, 400).with_columns(k=pl.lit(1))
     for reference in ("rest", "best", "b"):
-        plain = wide_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
+        plain = wide_gaps(frame, "y", "s", weight="w", by="g", reference=reference, min_rows=0)
         within = gaps(frame, reference=reference, threshold=None)
         same = [name for name in plain.columns if not name.endswith("_verdict")]
         assert_frame_equal(within.select(same), plain.select(same), rel_tol=1e-8)
@@ -297,7 +297,7 @@ def test_no_ratio_without_outcomes_or_with_nothing_else(outcome: int) -> None:
 @pytest.mark.slow
 def test_best_is_the_best_without_strata() -> None:
     frame = people(9, 900)
-    crude = wide_gaps(frame, "y", "s", weight="w", by="g", reference="best")
+    crude = wide_gaps(frame, "y", "s", weight="w", by="g", reference="best", min_rows=0)
     found = gaps(frame, reference="best")
     null = found["auc_gap"].is_null().to_list()
     assert null == crude["auc_gap"].is_null().to_list()
@@ -338,9 +338,9 @@ def test_several_columns_and_null_are_strata() -> None:
 def test_models_have_strata_of_their_own() -> None:
     frame = people(12, 300).with_columns(t=-pl.col("s"))
     options: Any = {"by": "g", "within": "k", "weight": "w", "adjust": "none"}
-    table = wide_gaps(frame, "y", ["s", "t"], **options)
+    table = wide_gaps(frame, "y", ["s", "t"], **options, min_rows=0)
     for model in ("s", "t"):
-        alone = wide_gaps(frame, "y", model, **options)
+        alone = wide_gaps(frame, "y", model, **options, min_rows=0)
         assert_frame_equal(table.filter(model=model).drop("model"), alone, rel_tol=1e-9)
 
 
@@ -349,7 +349,9 @@ def test_counts_and_both_engines() -> None:
     frame = people(13, 300)
     expected = gaps(frame)
     counts = wroc.score_counts(frame, "y", "s", weight="w", by=["g", "k"])
-    table = wroc.from_counts(counts).group_gaps(attributes="g", within="k", threshold=0.5)
+    table = wroc.from_counts(counts).group_gaps(
+        attributes="g", within="k", threshold=0.5, min_rows=0
+    )
     found = gaps_by_group(table, frame, "g")
     assert_frame_equal(found, expected, rel_tol=1e-8)
     plan = gaps(frame.lazy())
