@@ -44,7 +44,7 @@ def by_attributes(function: Any) -> Any:
 
 
 def wide_gaps(frame: Any, label: Any, score: Any, *, by: Any, **options: Any) -> Any:
-    """`group_gaps` of the values of ``by``, several crossed, a row for each group."""
+    """`group_gaps` of the values of ``by``, several crossed, a row for each group, few rows too."""
     several = isinstance(by, list) and len(by) > 1
     if several:
         options["intersections"] = "only"
@@ -52,6 +52,7 @@ def wide_gaps(frame: Any, label: Any, score: Any, *, by: Any, **options: Any) ->
     if isinstance(reference, tuple) and reference:
         named = ", ".join(map(str, reference)) if several else reference[0]
         options["reference"] = named if several else {by: named}
+    options = {"min_rows": 0} | options
     table = wroc.group_gaps(frame, label, score, attributes=by, **options)
     decided = any(options.get(name) is not None for name in ("threshold", "selected"))
     metrics = METRICS if decided else METRICS[:1]

@@ -28,7 +28,12 @@ LOW, HIGH = (
 
 def gaps_in_tables(frame: pl.DataFrame, weight: str | None, reference: str) -> pl.DataFrame:
     """Compare the groups of each table; rates too with the rest."""
-    options: dict[str, Any] = {"weight": weight, "reference": reference, "adjust": "none"}
+    options: dict[str, Any] = {
+        "weight": weight,
+        "reference": reference,
+        "adjust": "none",
+        "min_rows": 0,
+    }
     if reference == "rest":
         options["threshold"] = 0.5
     return pl.concat(

@@ -202,42 +202,6 @@ def test_audits_of_decisions_that_a_threshold_made(
         assert_frame_equal(found, expected, rel_tol=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("options", sweep([{"bins": 64}, {"bins": 4096}]))
-def test_binned_audits_know_the_decisions_exactly(
-    people: pl.DataFrame, options: dict[str, Any]
-) -> None:
-    # In a bin there are rows of both decisions with several scores.
-    score = pl.col("s") + pl.col("w") / 1000
-    exact = wroc.audit(
-        people, "y", score, attributes="g", weight="w", selected="d", favorable="selected"
-    )
-    binned = wroc.audit(
-        people,
-        "y",
-        score,
-        attributes="g",
-        weight="w",
-        selected="d",
-        favorable="selected",
-        **options,
-    )
-    assert_frame_equal(binned.segments, exact.segments)
-    names = ["n", "value", "value_low", "value_high", "gap", "p_value"]
-    of_decisions = pl.col("metric").is_in(["selection_rate", "tpr", "fpr", "ppv", "impact_ratio"])
-    tables = [audit.table.filter(of_decisions).select(names) for audit in (binned, exact)]
-    assert_frame_equal(*tables)
-    both = pl.DataFrame(
-        {
-            name: audit.table.filter(metric="auc")["value"]
-            for name, audit in (("binned", binned), ("exact", exact))
-        }
-    )
-    away = pl.col("binned") - pl.col("exact")
-    assert both.select(away.abs().max()).item() <= (binned.run.auc_error or 0)
-    assert both.select((away != 0).any()).item()
-
-
 def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
     frame = with_gaps(people)
     audit = wroc.audit(frame, "y", "s", attributes="g", selected="d", favorable="selected")

@@ -91,7 +91,7 @@ def test_observed_to_expected_ratio() -> None:
 
 
 LOANS = wroc.data.loans()
-GAPS: dict[str, Any] = {"attributes": ["race", "sex"], "threshold": 0.85}
+GAPS: dict[str, Any] = {"attributes": ["race", "sex"], "threshold": 0.85, "min_rows": 0}
 
 
 def gaps_of(frame: Any = LOANS, **given: Any) -> Any:

@@ -52,7 +52,7 @@ def people(seed: int, n: int, strata: int = 4) -> pl.DataFrame:
 
 def gaps(frame: Any, **options: Any) -> Any:
     options = {"by": "g", "within": "k", "weight": "w", "threshold": 0.5, **options}
-    return wide_gaps(frame, "y", "s", **options, min_rows=0)
+    return wide_gaps(frame, "y", "s", **options)
 
 
 def test_numbers_of_statsmodels() -> None:
