@@ -2,7 +2,6 @@
 
 from .audits.tables import AuditReference as AuditReference
 from .charts.options import ChartOptions as ChartOptions
-from .charts.options import GainKind as GainKind
 from .charts.options import Rate as Rate
 from .charts.options import Show as Show
 from .charts.options import Sort as Sort
