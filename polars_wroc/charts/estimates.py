@@ -161,7 +161,7 @@ def _style(metric: Metric, show: Show) -> dict[str, Any]:
     if show == "ratio":
         return {"form": ".2f", "tick": ".1f", "none": 1.0}
     if show == "value":
-        return {"form": ".1%", "tick": ".0%"} if is_rate else {"form": ".3f", "tick": ".2f"}
+        return {"form": ".1%", "tick": "~%"} if is_rate else {"form": ".3f", "tick": ",~f"}
     in_points = is_rate or (metric.name not in LOSSES and metric is not SMD)
     if in_points:
         return {"unit": POINTS, "form": "+.1f", "tick": "+,~f", "none": 0.0}
@@ -341,7 +341,7 @@ def _read_summary(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
         tone=pl.lit(None, pl.String),
         note=pl.lit(None, pl.String),
     )
-    return replace(_empty(drawn, keys, show, "AUC", "AUC"), form=".3f", tick=".2f")
+    return replace(_empty(drawn, keys, show, "AUC", "AUC"), form=".3f", tick=",~f")
 
 
 def _read_changes(frame: pl.DataFrame, metric: str, show: Show, level: float) -> Estimates:
