@@ -9,7 +9,7 @@ from typing import NamedTuple
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.options import COLOURS, DASHES, SHAPES
+from polars_wroc.charts.look import DASHES, LIGHT, SHAPES
 
 
 class Panel(NamedTuple):
@@ -24,7 +24,7 @@ def save_lines(kind: str, panels: Sequence[Panel], path: Path) -> None:
     """Draw a line for each kind, on logarithmic axes, side by side."""
     kinds = panels[0].df[kind].unique(maintain_order=True).to_list()
     count = len(kinds)
-    scales = (alt.Scale(domain=kinds, range=r[:count]) for r in (COLOURS, DASHES, SHAPES))
+    scales = (alt.Scale(domain=kinds, range=r[:count]) for r in (LIGHT, DASHES, SHAPES))
     colour, dash, shape = scales
     powers = alt.Axis(values=[10.0**power for power in range(-12, 13)], format="~g")
     counts = alt.Axis(values=powers.values, format="~s")

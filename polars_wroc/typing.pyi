@@ -3,7 +3,6 @@
 from .audits.tables import AuditAdjustment as AuditAdjustment
 from .audits.tables import AuditReference as AuditReference
 from .charts.options import ChartOptions as ChartOptions
-from .charts.options import GainKind as GainKind
 from .charts.options import Rate as Rate
 from .charts.options import Show as Show
 from .charts.options import Sort as Sort

@@ -213,19 +213,6 @@ def groups() -> Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]:
 
 
 @pytest.fixture
-def rounded() -> None:
-    """Leave the numbers of charts rounded, in tests of charts."""
-
-
-@pytest.fixture(autouse=True)
-def _digits(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Draw charts with all digits in their tests, which compare them with other computations."""
-    if request.path.parent.name == "charts" and "rounded" not in request.fixturenames:
-        for name in ("_DIGITS", "_DIGITS_OF_COUNTS"):
-            monkeypatch.setattr(f"polars_wroc.charts.options.{name}", 17)
-
-
-@pytest.fixture
 def undefined_is_nan() -> Iterator[None]:
     """Let divisions by 0 and the like give NaN or infinity without a warning, as callers do."""
     with np.errstate(all="ignore"):

@@ -1,8 +1,7 @@
 """Write the pages of the site that other files contain already: ``python tests/fill_site.py``.
 
-The notebooks become pages, the audit of the loan applications a report, and the chart of the
-gallery that has a slider a page to try it. `zensical build` needs them; they are not under version
-control.
+The notebooks become pages, and the audit of the loan applications a report. `zensical build` needs
+them; they are not under version control.
 """
 
 from __future__ import annotations
@@ -10,13 +9,11 @@ from __future__ import annotations
 import base64
 import re
 from pathlib import Path
-from typing import Any
 
 import nbformat
-from fill_gallery import codes
 from fill_notebooks import read
 from fill_pictures import loan_audit
-from site_navigation import MADE, NOTEBOOKS, REPORT, SLIDER
+from site_navigation import MADE, NOTEBOOKS, REPORT
 
 # What every step of a notebook ends with, as a box.
 _BOXES = {"Conclusion": "success", "Caution": "warning"}
@@ -59,16 +56,7 @@ def _shown(output: nbformat.NotebookNode, picture: Path) -> str:
     return f"```text\n{output.get('text') or data['text/plain']}\n```"
 
 
-def _save_slider() -> None:
-    known: dict[str, Any] = {}
-    for picture, code in codes():
-        exec(code, known)  # noqa: S102
-        if picture.stem == SLIDER.stem:
-            known["chart"].save(str(SLIDER), inline=True)
-
-
 if __name__ == "__main__":
     for path in NOTEBOOKS:
         page_of(path, MADE)
     loan_audit().save(REPORT)
-    _save_slider()

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
 
 import numpy as np
 import polars as pl
@@ -89,6 +89,8 @@ def _json_type(field: Mapping[str, Any]) -> str:
 
 
 def _described(value: object) -> object:
+    if is_typeddict(value):
+        return {name: str(kind) for name, kind in sorted(value.__annotations__.items())}
     if inspect.isclass(value):
         return {"": _signature(value), **_methods(value)}
     if inspect.ismodule(value):

@@ -14,8 +14,8 @@ DOCS = ROOT / "docs"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # What tests/fill_site.py writes, and is not under version control.
 MADE = DOCS / "examples"
-REPORT, SLIDER = MADE / "report.html", MADE / "threshold_chart.html"
-MADE_FILES = {REPORT, SLIDER, *(MADE / f"{path.stem}.md" for path in NOTEBOOKS)}
+REPORT = MADE / "report.html"
+MADE_FILES = {REPORT, *(MADE / f"{path.stem}.md" for path in NOTEBOOKS)}
 
 _Page: TypeAlias = tuple[str, str, str]
 

@@ -11,7 +11,7 @@ import polars as pl
 from designs import RELATED
 from tables import COVERAGE_LEAST
 
-from polars_wroc.charts.options import COLOURS, DASHES, GREY, SHAPES
+from polars_wroc.charts.look import DASHES, LIGHT, SHAPES, SOFT
 
 NAMES = {
     "score": "score, the default",
@@ -36,7 +36,7 @@ class Panels:
     def draw(self, table: pl.DataFrame) -> alt.FacetChart:
         """Draw a panel for each kind of data and AUC."""
         names = list(NAMES.values())
-        ranges = (r[: len(names)] for r in (COLOURS, DASHES, SHAPES))
+        ranges = (r[: len(names)] for r in (LIGHT, DASHES, SHAPES))
         colour, dash, shape = (alt.Scale(domain=names, range=r) for r in ranges)
         axis = alt.Axis(values=self.ticks, format="~g")
         marks = (
@@ -78,7 +78,7 @@ class Panels:
         dashes = (DASHES[0], DASHES[2])
         return [
             alt.Chart()
-            .mark_rule(color=GREY, strokeWidth=1, strokeDash=dash)
+            .mark_rule(color=SOFT, strokeWidth=1, strokeDash=dash)
             .encode(y=alt.YDatum(line, scale=self.scale))
             for line, dash in zip(self.lines, dashes, strict=False)
         ]

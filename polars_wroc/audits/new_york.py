@@ -18,7 +18,6 @@ from polars_wroc.audits.remarks import of_median, unknown_hint
 from polars_wroc.audits.table_pages import Page, Screen, Section
 from polars_wroc.audits.tables import now
 from polars_wroc.audits.words import DASH, listed, many, verb
-from polars_wroc.charts.options import unlike
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON, rated_ratios
@@ -28,6 +27,7 @@ from polars_wroc.inputs.decisions import DecisionThreshold, Unknown
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
+from polars_wroc.names import unique_name
 from polars_wroc.queries import collect_all
 
 SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
@@ -130,7 +130,9 @@ class NewYorkSummary:
         numbers = self._numbers(rows) | {"Impact ratio": _ratios(rows)}
         keys = {
             # An attribute may have any name.
-            unlike(name, numbers): [parts.get(row["segment"], _whole(row))[place] for row in rows]
+            unique_name(name, numbers): [
+                parts.get(row["segment"], _whole(row))[place] for row in rows
+            ]
             for place, name in enumerate(names)
         }
         number = self._unknown(attribute)

@@ -29,7 +29,6 @@ from polars_wroc.audits.words import (
     threshold_text,
     verb,
 )
-from polars_wroc.charts.options import visible
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
@@ -37,6 +36,7 @@ from polars_wroc.inputs.decisions import Unknown, seems_unknown
 from polars_wroc.inputs.spellings import say_near_equal
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.names import escape_controls
 
 # Of more attributes than this only the widest range of AUCs is described.
 _RANGES = 3
@@ -371,12 +371,12 @@ def not_audited(audit: AuditTables) -> list[str]:
 
 def _taken_as_given(settings: AuditSettings) -> list[str]:
     """Say what an audit of these columns cannot show."""
-    names = [visible(name) for name in settings.attributes]
+    names = [escape_controls(name) for name in settings.attributes]
     only = f"Only {first_few(names)} {verb(len(names), 'is', 'are')} compared"
     compared = f"{only}: groups by anything else may differ too."
     if not settings.labeled:
         return [compared]
-    label = "" if settings.label is None else f" in {visible(settings.label)}"
+    label = "" if settings.label is None else f" in {escape_controls(settings.label)}"
     taken = f"Outcomes are taken as recorded{label}: a bias in them cannot be seen here."
     return [compared, taken]
 

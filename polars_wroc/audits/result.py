@@ -37,8 +37,6 @@ from polars_wroc.inputs.columns import OVERALL
 if TYPE_CHECKING:
     import altair as alt
 
-    from polars_wroc.charts.options import Chart
-
 
 SUFFIXES = (".html", ".md", ".json", ".xlsx", ".parquet", ".csv")
 # Most panels of a chart.
@@ -137,7 +135,9 @@ class Audit(AuditTables):
             numbers |= {name: value for name, value in found.items() if value is not None}
         return numbers
 
-    def chart(self, attribute: str | None = None) -> Chart | alt.VConcatChart:
+    def chart(
+        self, attribute: str | None = None
+    ) -> alt.LayerChart | alt.FacetChart | alt.VConcatChart:
         """Draw the ROC curves of an attribute's segments; None draws the overall curve.
 
         Without a label, rates of decisions are drawn instead. Crossed attributes go by their name

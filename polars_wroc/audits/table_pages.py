@@ -14,9 +14,9 @@ from unicodedata import category, east_asian_width
 import polars as pl
 
 from polars_wroc.audits.words import many, points
-from polars_wroc.charts.options import visible
 from polars_wroc.checks import did_you_mean, reject
 from polars_wroc.groups.comparisons import CLEARED, FINDINGS
+from polars_wroc.names import escape_controls
 from polars_wroc.stats.families import INCONCLUSIVE
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def markdown_table(
 
 def markdown_text(text: str) -> str:
     """Escape what Markdown or HTML would take for its own, in one line."""
-    text = visible(text)
+    text = escape_controls(text)
     for sign in "\\`*_[]<>|#&":
         text = text.replace(sign, f"\\{sign}")
     return " ".join(text.split())
@@ -364,15 +364,15 @@ def pages() -> jinja2.Environment:
         loader=jinja2.PackageLoader("polars_wroc.audits", "report/templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_visible,
+        finalize=_escape_text,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
 
-def _visible(value: object) -> object:
+def _escape_text(value: object) -> object:
     """Show control characters in names; code of the page is marked as safe, and stays."""
-    return visible(value) if type(value) is str else value
+    return escape_controls(value) if type(value) is str else value
 
 
 def in_html(page: Page) -> str:

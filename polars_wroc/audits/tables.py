@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.options import visible
 from polars_wroc.files import sources
 from polars_wroc.files.sources import without_credentials
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
@@ -24,6 +23,7 @@ from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
+from polars_wroc.names import escape_controls
 from polars_wroc.queries import collect
 from polars_wroc.stats.families import Adjustment
 from polars_wroc.steps import FloatType
@@ -316,7 +316,7 @@ def name_of(segment: str | None) -> str:
 
 def segment_in_words(attribute: str, segment: str | None) -> str:
     """Name a segment in a sentence: ``race = black``, or ``Region 12`` of the attribute region."""
-    name, attribute = visible(name_of(segment)), visible(attribute)
+    name, attribute = escape_controls(name_of(segment)), escape_controls(attribute)
     if attribute == OVERALL:
         return ALL_ROWS
     rest = name.casefold().removeprefix(attribute.casefold())

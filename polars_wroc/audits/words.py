@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
-from polars_wroc.charts.options import visible
 from polars_wroc.groups.comparisons import CALIBRATION
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS
 from polars_wroc.looks import Looks
+from polars_wroc.names import escape_controls
 
 _NAMES = 5
 DASH = "\N{EN DASH}"
@@ -128,10 +128,15 @@ class Words:
         positive, negative = _classes(settings.label, settings.pos_label)
         if text.positive is not None:
             positive, negative = text.positive, f"not {text.positive}"
-        selected = visible(text.selected or "selected")
-        rejected = visible(text.rejected or f"not {selected}")
+        selected = escape_controls(text.selected or "selected")
+        rejected = escape_controls(text.rejected or f"not {selected}")
         good = {"selected": selected, "rejected": rejected}.get(settings.favorable or "")
-        words = visible(positive), visible(text.negative or negative), selected, rejected
+        words = (
+            escape_controls(positive),
+            escape_controls(text.negative or negative),
+            selected,
+            rejected,
+        )
         kind, named = reference.kind, dict(reference.named)
         weighted = settings.weight is not None and not settings.frequency
         return cls(*words, settings.margin, good, kind, named, settings.several, weighted)

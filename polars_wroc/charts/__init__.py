@@ -1,7 +1,9 @@
 """Altair charts of the package's tables.
 
-A chart draws the rows of its table, thinned if there are too many. It computes only what labels
-and lines need and the table lacks: areas, average precisions, prevalences and costs of curves.
+A chart is a table whose columns have fixed roles (`x`, `y`, `low`, `high`, `color`, `panel`, ...),
+drawn by a few drawings: curves, dots, bars and tiles. Each public function gives the columns of
+its table their roles and says what is found; `plot` draws, `groups` gives colours and panels,
+`look` has colours and axes, and `options` what a caller may choose.
 
 Each chart is a plain Altair object to restyle. No theme is enabled and no global option is set.
 Altair takes two seconds to import: every file of this folder but `options` does.

@@ -1,82 +1,52 @@
-"""Charts of calibration: curves in bins, and cumulative differences without bins."""
+"""Charts of calibration: what came true against what was predicted."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 from typing import Any, Unpack
 
 import altair as alt
 import polars as pl
 
-from polars_wroc import checks
-from polars_wroc.charts.channels import Channel, numbers, read_groups, slot_of, tooltips_of
-from polars_wroc.charts.curve_layers import (
-    GRID,
-    LABELS,
-    POINT,
-    CurveChart,
-    chance,
-    curve_chart,
-    numbered,
-)
-from polars_wroc.charts.interval_layers import NOT_DEFINED, check_rows
-from polars_wroc.charts.options import (
-    GREY,
-    PANEL,
-    Chart,
-    ChartOptions,
-    Ranked,
-    inline,
-    interval_name,
-)
-from polars_wroc.curves.smooth_calibration import SMOOTH_RATES
+from polars_wroc.charts.groups import assign_groups, check_size, choose_panels, read_table
+from polars_wroc.charts.look import without_checks
+from polars_wroc.charts.options import ChartOptions, read_options
+from polars_wroc.charts.plot import Axis, Plot
+from polars_wroc.charts.wording import join_sentences, write_number, write_points
 from polars_wroc.queries import over
-from polars_wroc.ranking.curve import ratio
 
-_RATE = "observed_rate"
-_LIMITS = (f"{_RATE}_low", f"{_RATE}_high")
-_COLUMNS = ("bin", "score_min", "score_max", "n", "weight", "mean_score", _RATE, *_LIMITS)
-# Columns that are added to the drawn rows: the mean difference of a curve, and the share, the foot
-# and the top of the bar of a bin.
-_BIAS, _SHARE, _FOOT, _TOP = "__bias", "__share", "__foot", "__top"
-_BIAS_LABEL = "mean score minus observed rate"
-# Height of a strip of bars in parts of the panel, and of its highest bar in parts of the strip.
-_STRIP, _HIGHEST = 0.12, 0.85
-# Ends of the axes: the first that the scores and rates do not exceed.
-_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-_SHOWN = ("score_min", "score_max", "mean_score", _RATE, *_LIMITS)
-_NAMES = ("lowest score", "highest score", "mean score", "observed rate", "lower limit")
-_WORDS = dict(zip(_SHOWN, (*_NAMES, "upper limit"), strict=True))
+_COLUMNS = ("bin", "mean_score", "observed_rate", "n", "weight")
+_LIMITS = ("observed_rate_low", "observed_rate_high")
+_SMOOTH = ("smooth", "smooth_low", "smooth_high")
+# Mean differences that are not called too high or too low.
+_SMALL = 0.005
+# A narrower panel has the number alone.
+_ROOM_FOR_WORDS = 220
+_STEP, _LEAST_STEP = 0.1, 1e-9
 
 
+@without_checks
 def calibration_chart(
-    curves: pl.DataFrame | pl.LazyFrame,
-    *,
-    level: float | None = None,
-    **options: Unpack[ChartOptions],
-) -> Chart:
-    """Draw calibration curves with their intervals, the diagonal and the weight of each bin.
+    curves: pl.DataFrame | pl.LazyFrame, **options: Unpack[ChartOptions]
+) -> alt.LayerChart | alt.FacetChart:
+    """Draw the observed rate against the mean score of each bin, and by how much scores are off.
 
     Parameters
     ----------
     curves
         The table of `calibration_curve`; a LazyFrame is collected. With ``smooth`` the line is the
         smooth curve, with its limits.
-    level
-        Confidence level of the intervals, for the caption only: the table does not contain it.
     **options
-        `ChartOptions`. Curves are sorted, and chosen for color, by mean score minus observed rate;
-        ``height`` is without the bars.
+        See `ChartOptions`. By default groups have panels, and several models colors. Curves are
+        sorted, and chosen for color, by mean score minus observed rate.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        A point for each bin, at its mean score and its observed rate: below the diagonal the
-        scores are too high. Labels are the mean score minus the observed rate of all rows, and say
-        "too high" or "too low". The
-        bars below, a strip for each curve in colour, are the share of the weight in each bin,
-        from its lowest to its highest score. Axes end at 1, or earlier where scores and rates are
-        low; intervals are cut there.
+        A point for each bin, at its mean score and its observed rate: below the dashed diagonal the
+        scores are too high. The area of a point is the share of its group's weight that the bin
+        has. Labels are the mean score minus the observed rate of all rows. Both axes begin and end
+        where the scores and rates do, at tenths if they span more than one; limits are cut there.
 
     Raises
     ------
@@ -93,129 +63,100 @@ def calibration_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    level = checks.optional_level(level)
-    table, keys = read_groups("curves", curves, _COLUMNS, "`calibration_curve`")
-    check_rows("curves", table)
-    groups = list(keys.values())
-    bins = _with_numbers(table, groups)
-    chart = curve_chart(keys, bins, options, Ranked(pl.col(_BIAS), _BIAS_LABEL))
-    weighted = bool((bins["n"] != bins["weight"]).any())
-    bins = numbered(chart.in_order(bins), "weight")
-    end = _end(bins)
-    strips = 1 if chart.color is None else len(chart.color.shown)
-    bins = _with_bars(bins, chart.color, end)
-    first = over(pl.int_range(pl.len()), groups) == 0
-    # The higher the curve, the lower are the scores.
-    bins = chart.with_labels(bins, _biases(bins), first, -pl.col(_BIAS))
-    smooth = [name for name in SMOOTH_RATES if name in bins.columns]
-    # Grey curves have neither bars nor intervals.
-    bins = bins.with_columns(chart.coloured(*smooth[1:]))
-    drawn = (*groups, *_COLUMNS[1:], *smooth, POINT, _SHARE, _FOOT, _TOP, *LABELS)
-    base = alt.Chart(inline(bins.select(drawn)))
-    axis = {
-        **GRID,
-        "values": [end * fifth / 5 for fifth in range(6)],
-        "format": ".3~g",
-        "tickCount": 6,
-    }
-    x = alt.X("mean_score:Q", title="Mean score", axis=axis)
-    x = x.scale(domain=[0, end], nice=False)
-    y = alt.Y(f"{_RATE}:Q", title="Observed rate of positives", axis=axis)
-    y = y.scale(domain=[-_STRIP * strips * end, end], nice=False)
-    shown = [
-        *tooltips_of(keys),
-        *numbers(".3f", _WORDS),
-        *numbers(".1%", {_SHARE: "share"}),
-        *numbers(",.1~f", {"n": "rows", "weight": "weight"}),
-    ]
-    layers = [
-        chance(base, end=(end, end)),
-        # What parts the panel from the bars.
-        base.mark_rule(color=GREY, aria=False).encode(alt.YDatum(0)),
-        *_bins(base, chart.ink, x, y),
-        *_lines(base, chart, x, y, shown, smooth=bool(smooth)),
-        *chart.labels(base),
-    ]
-    highest = bins[_SHARE].filter(bins[_TOP].is_not_null()).max()
-    height = round((chart.options.height or PANEL) * (1 + _STRIP * strips))
-    return replace(chart, options=replace(chart.options, height=height)).chart(
-        layers,
-        "Calibration curves: observed rate against mean score in bins of the score, with the "
-        "diagonal of perfect calibration and the share of each bin",
-        f"Vertical lines{', shaded' if smooth else ''}: {interval_name(level)}",
-        f"Bars: share of the {'weight' if weighted else 'rows'} in each bin, at most "
-        f"{100 * highest:.0f}%"
-        if isinstance(highest, float)
-        else None,
+    chosen = read_options(options)
+    table, keys = read_table("curves", curves, _COLUMNS, "`calibration_curve`")
+    check_size("curves", table)
+    weight, off = pl.col("weight"), pl.col("mean_score") - pl.col("observed_rate")
+    limits = [name for name in _LIMITS if name in table.columns]
+    rows = table.select(
+        *keys,
+        "n",
+        x="mean_score",
+        y="observed_rate",
+        **{name.removeprefix("observed_rate_"): pl.col(name) for name in limits},
+        **{name: pl.col(name) for name in _SMOOTH if name in table.columns},
+        share=weight / over(weight.sum(), keys),
+        rank=over((weight * off).sum() / weight.sum(), keys),
     )
+    rows, groups = assign_groups(rows, keys, chosen, choose_panels)
+    ends = _ends(rows)
+    axes = Axis("Score"), Axis("↑ Share that is positive")
+    x, y = (Axis(axis.title, ends, axis.form) for axis in axes)
+    plot = Plot(groups, chosen, x, y, panel_size=(190, 190))
+    plot.has_lines = False
+    plot.draw_diagonal()
+    _draw_curves(plot, rows)
+    says_words = plot.width >= _ROOM_FOR_WORDS
+    texts = [_write_off(rank) if says_words else _write_short(rank) for rank in rows["rank"]]
+    curve = rows.with_columns(text=pl.Series(texts, dtype=pl.String))
+    plot.list_labels(curve.group_by("color", "panel", maintain_order=True).first(), "top left")
+    titles = {"x": "mean score", "y": "observed rate", "share": "share of weight", "n": "rows"}
+    drawn = {"low": "from", "high": "to"} if limits else {}
+    plot.add_tooltips("dot", titles | drawn)
+    key = "Below the dashed line scores are too high, above it too low"
+    numbers = "" if says_words else "Numbers: mean score minus observed rate, in points"
+    subtitle = join_sentences(key, numbers, "Size: share of the rows")
+    return plot.finish(_title(curve), subtitle)
 
 
-def _with_numbers(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add the share of each bin, and the mean score minus the observed rate of each curve."""
-    weight = pl.col("weight")
-    total = over(weight.sum(), keys)
-    above = over((weight * (pl.col("mean_score") - pl.col(_RATE))).sum(), keys)
-    known = over(pl.col(_RATE).count() > 0, keys)
-    return table.with_columns(
-        ratio(weight, total).alias(_SHARE), pl.when(known).then(ratio(above, total)).alias(_BIAS)
-    )
+def _draw_curves(plot: Plot, rows: pl.DataFrame) -> None:
+    """Draw the bins, joined by lines, or the smooth curve if there is one."""
+    base = ["x", "color", "panel"]
+    if "smooth" in rows.columns:
+        smooth = rows.select(*base, y="smooth", low="smooth_low", high="smooth_high")
+        plot.draw_curves(smooth.drop_nulls("y"), band=True)
+    else:
+        plot.draw_curves(rows.select(*base, "y"))
+    known = ["y", "n", "share", *(end for end in ("low", "high") if end in rows.columns)]
+    area = alt.Size("share:Q", legend=None, scale=alt.Scale(domain=[0, 0.5], range=[12, 150]))
+    plot.draw_dots(rows.select(*base, *known), size=area)
 
 
-def _end(bins: pl.DataFrame) -> float:
-    """Return the end of both axes."""
-    largest = bins.select(pl.max_horizontal(pl.col("score_max", _RATE).max())).item()
-    return next(end for end in _ENDS if largest is None or largest <= end)
+def _ends(rows: pl.DataFrame) -> tuple[float, float]:
+    """Return the ends of both axes, which have all points."""
+    numbers: list[Any] = [*rows["x"].drop_nulls(), *rows["y"].drop_nulls()]
+    least, most = min(numbers, default=0.0), max(numbers, default=1.0)
+    step = _STEP
+    # Rare events have low scores and rates.
+    while most - least < 2 * step and step > _LEAST_STEP:
+        step /= 10
+    low, high = math.floor(least / step - 0.2) * step, math.ceil(most / step + 0.2) * step
+    if least >= 0 and low < 3 * step:
+        low = 0.0
+    if most <= 1 and high > 1 - 2 * step:
+        high = 1.0
+    return low, high
 
 
-def _with_bars(bins: pl.DataFrame, color: Channel | None, end: float) -> pl.DataFrame:
-    """Place a bar for each bin of a curve in colour, in a strip below the panel."""
-    slot = slot_of(color)
-    shares = bins.select(pl.when(slot.is_not_null()).then(_SHARE)).to_series()
-    highest = shares.max()
-    foot = -_STRIP * end * (slot + 1)
-    bar = _STRIP * _HIGHEST * end * pl.col(_SHARE) / highest
-    return bins.with_columns(
-        pl.when(pl.col(_SHARE).is_not_null()).then(foot).alias(_FOOT),
-        (foot + bar).alias(_TOP),
-    )
+def _write_off(off: float | None) -> str:
+    """Say by how many points scores are off."""
+    if off is None or math.isnan(off):
+        return "unknown"
+    if abs(off) < _SMALL:
+        return "right on average"
+    return f"{write_points(off)} too {'high' if off > 0 else 'low'}"
 
 
-def _biases(bins: pl.DataFrame) -> list[str]:
-    """Write by how much the scores of each curve are too high or too low on average."""
-
-    def text(bias: float | None) -> str:
-        if bias is None:
-            return NOT_DEFINED
-        size = f"{abs(bias):.3f}"
-        side = "low" if bias < 0 else "high"
-        return f"too {side} by {size}" if float(size) else "right on average"
-
-    return [text(bias) for bias in bins[_BIAS]]
+def _write_short(off: float | None) -> str:
+    if off is None or math.isnan(off):
+        return "unknown"
+    return write_number(100 * off, "+.0f" if abs(off) >= _SMALL else "+.1f")
 
 
-def _bins(base: Any, ink: Any, x: Any, y: Any) -> list[Any]:
-    """Draw the bins of curves in colour as bars, and as points with intervals."""
-    low, high = _LIMITS
-    coloured = base.transform_filter(f"isValid(datum.{_TOP})")
-    left, right = alt.X("score_min:Q"), alt.X2("score_max:Q")
-    foot, top = alt.Y(f"{_FOOT}:Q"), alt.Y2(f"{_TOP}:Q")
-    bar = coloured.mark_rect(opacity=0.5, clip=True, strokeWidth=1, aria=False).encode(
-        left, foot, right, top, color=ink, stroke=ink
-    )
-    interval = coloured.mark_rule(strokeWidth=1.5, clip=True, aria=False).encode(
-        x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=ink
-    )
-    point = coloured.mark_point(filled=True, size=45, opacity=1, clip=True, aria=False)
-    return [bar, interval, point.encode(x, y, color=ink)]
-
-
-def _lines(
-    base: Any, chart: CurveChart, x: Any, y: Any, shown: list[Any], *, smooth: bool
-) -> list[Any]:
-    """Connect the points of curves; if they are ``smooth``, draw those curves and their limits."""
-    line, points = chart.lines(base, x, y, shown)
-    if not smooth:
-        return [line, points]
-    rate, *limits = SMOOTH_RATES
-    curve, _ = chart.lines(base, x, alt.Y(f"{rate}:Q"), shown, interpolate="monotone")
-    return [chart.band(base, x, *limits, interpolate="monotone"), curve, points]
+def _title(curves: pl.DataFrame) -> str:
+    """Say which scores are off most: on average, or in ranges that cancel out."""
+    known = curves.filter(pl.col("rank").is_finite())
+    if known.is_empty():
+        return "No calibration: there are no rows"
+    # By how much the bins are off, whether too high or too low.
+    bins = curves.filter(pl.col("x").is_not_null(), pl.col("y").is_not_null())
+    away = (pl.col("share") * (pl.col("x") - pl.col("y")).abs()).sum().alias("away")
+    by_group = bins.group_by("color", "panel", maintain_order=True).agg(away, pl.first("rank"))
+    worst = by_group.sort("away", maintain_order=True).row(-1, named=True)
+    names = ", ".join(filter(None, (worst["panel"], worst["color"])))
+    whose = f" for {names}" if names else ""
+    if worst["away"] < 2 * _SMALL:
+        return "Scores match the observed rates"
+    if abs(worst["rank"]) >= worst["away"] / 2:
+        return f"Scores are {_write_off(worst['rank'])}{whose}, on average"
+    return f"Scores are off by {write_points(worst['away'])}{whose}, in both directions"

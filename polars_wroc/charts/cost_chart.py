@@ -1,191 +1,73 @@
-"""Charts of ROC curves with the expected cost of their points."""
+"""Charts of where a score costs less than a decision without it."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, Unpack
+from collections.abc import Sequence
+from typing import Any, Unpack, get_args
 
 import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.arrays import TOLERANCE
-from polars_wroc.charts.channels import (
-    Keys,
-    channel,
-    crossed,
-    numbers,
-    read_groups,
-    with_values,
+from polars_wroc.charts.groups import assign_groups, choose_panels, cross_columns, read_table
+from polars_wroc.charts.look import (
+    BETTER,
+    INK,
+    PAPER,
+    SMALL_SIZE,
+    SOFT,
+    is_default_theme,
+    without_checks,
 )
-from polars_wroc.charts.curve_layers import (
-    LABEL,
-    POINT,
-    CurveChart,
-    above,
-    chance,
-    count_curves,
-    drawn_of,
-    fpr_axis,
-    hover,
-    numbered,
-    thinned,
-    tooltip,
-    tpr_axis,
-)
-from polars_wroc.charts.options import (
-    COLOURS,
-    GREY,
-    Chart,
-    ChartOptions,
-    Ranked,
-    inline,
-    read_options,
-)
+from polars_wroc.charts.options import ChartOptions, read_options
+from polars_wroc.charts.plot import Plot, thin_curves
+from polars_wroc.charts.roc_charts import FPR, ONE_CLASS, ROC_CURVE, TPR
+from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
 from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.metrics.partial_auc import Baseline, CostLine, cost_line, shares_of_area
+from polars_wroc.names import unique_name
 from polars_wroc.queries import over
-from polars_wroc.ranking.curve import LinePieces, is_origin, table_curve
+from polars_wroc.ranking.curve import LinePieces
 
-PREVALENCE = "__prevalence"
-LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")
-HIGH, LOW = "__high", "__low"
-RATIO, CORRECTED = "__ratio", "__corrected"
-_STOP, _AREA = "__stop", "__area"
-# The line as columns, in the rows of the points.
-_LINE = CostLine(*(pl.col(f"__{name}") for name in CostLine._fields))
+_COST = "cost"
+# A smaller share of the cost is called nothing.
+_NOTHING = 0.005
 
 
-def with_line(
-    table: pl.DataFrame,
-    keys: list[str],
-    costs: Costs,
-    prevalence: float | None,
-    baseline: Baseline,
-) -> pl.DataFrame:
-    """Add the line to the points of each curve; null where a class has no weight."""
-    positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
-    own = over(table_curve().prevalence, keys)
-    known = own if prevalence is None else pl.lit(prevalence)
-    line = cost_line(costs, pl.col(PREVALENCE), baseline)
-    return (
-        table.with_columns(pl.when((positives > 0) & (negatives > 0)).then(known).alias(PREVALENCE))
-        .with_columns(**{f"__{name}": part for name, part in line._asdict().items()})
-        .with_columns(_ends())
-    )
-
-
-def with_ratios(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add the area above the line as a ratio to a perfect score's, plain and corrected."""
-    x, y = pl.col("fpr"), pl.col("tpr")
-    pieces = LinePieces(x.shift(1), y.shift(1), x, y)
-    areas = table.select(
-        *keys, pl.when(~is_origin()).then(_LINE.areas_above(pieces)).fill_nan(0.0).alias(_AREA)
-    )
-    area = pl.col(_AREA).sum()
-    whole = areas.select(over(area, keys).alias(_AREA)).to_series()
-    shares = shares_of_area(pl.lit(whole), _LINE.most(), _LINE.by_chance())
-    return table.with_columns(shares["ratio"].alias(RATIO), shares["corrected"].alias(CORRECTED))
-
-
-def shaded(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add the points where a curve crosses the line, and the ends of the shaded area.
-
-    A point is also added where the line reaches zero, below which nothing is shaded. Added points
-    have rates only: all other columns of the table are null.
-    """
-    x, y, stop = pl.col("fpr"), pl.col("tpr"), pl.col(_STOP)
-    x0, y0 = (pl.when(~is_origin()).then(rate.shift(1)) for rate in (x, y))
-    stops = pl.concat_list(*_crossings(x0, y0), pl.lit(1.0)).list.drop_nulls().list.unique()
-    cut = table.with_columns(stops.list.sort().alias(_STOP), __x=x0, __y=y0).explode(_STOP)
-    moved = cut.with_columns(
-        (pl.when(stop < 1).then(start + stop * (rate - start)).otherwise(rate)).alias(name)
-        for name, rate, start in (("fpr", x, pl.col("__x")), ("tpr", y, pl.col("__y")))
-    ).with_columns(_between())
-    rates = [*keys, "fpr", "tpr", HIGH, LOW]
-    return moved.with_columns(
-        pl.when(stop == 1).then(name) for name in table.columns if name not in rates
-    ).drop(_STOP, "__x", "__y")
-
-
-def _ends() -> list[pl.Expr]:
-    """Where the line enters and leaves the unit square."""
-    low, high = _low_end(), _LINE.meets + _LINE.gradient * (1 - _LINE.meets)
-    flat, steep = (low * 0, low, low * 0 + 1, high), (low, low * 0, high, low * 0 + 1)
-    return [
-        pl.when(_LINE.steep).then(upright).otherwise(level).alias(name)
-        for name, level, upright in zip(LINE_ENDS, flat, steep, strict=True)
-    ]
-
-
-def _low_end() -> pl.Expr:
-    return _LINE.meets * (1 - _LINE.gradient)
-
-
-def _crossings(x0: pl.Expr, y0: pl.Expr) -> list[pl.Expr]:
-    """How far along each piece, from 0 to 1, it crosses the line, or the line reaches zero."""
-    x = pl.col("fpr")
-    start, end = _LINE.distance(x0, y0), _LINE.distance(x, pl.col("tpr"))
-    zero = _low_end()
-    return [
-        pl.when(start * end < 0).then(start / (start - end)),
-        pl.when(_LINE.steep & (x0 < zero) & (zero < x)).then((zero - x0) / (x - x0)),
-    ]
-
-
-def _between() -> list[pl.Expr]:
-    """Upper and lower end of the shaded area at each point."""
-    x, y, (steep, gradient, meets) = pl.col("fpr"), pl.col("tpr"), _LINE
-    slope = pl.when(steep).then(1 / gradient).otherwise(gradient)
-    line = (meets + slope * (x - meets)).fill_nan(0.0).clip(0.0)
-    inside = _LINE.distance(x, y) >= -TOLERANCE
-    return [
-        pl.when(inside).then(y).alias(HIGH),
-        pl.when(inside).then(pl.min_horizontal(line, y)).alias(LOW),
-    ]
-
-
-# Columns that are added to the drawn rows.
-_COST, _LEAST, _ROW = "__expected_cost", "__least", "__row"
-# Fewest points of a curve: each may add another one where the curve crosses the line.
-_FEWEST = 12
-_RULES = {
-    "random": "selecting at random as many rows as are positive",
-    "trivial": "the better of selecting all and selecting none",
-}
-
-
+@without_checks
 def cost_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
-    cost_fn: float | None = None,
+    cost_fn: float | Sequence[float] | None = None,
     cost_fp: float | None = None,
     prevalence: float | None = None,
     baseline: Baseline = "random",
     **options: Unpack[ChartOptions],
-) -> Chart:
-    """Draw ROC curves with the area where they cost less than a rule without a score.
+) -> alt.LayerChart | alt.FacetChart:
+    """Draw ROC curves with the area where they cost less than a decision without a score.
 
     Parameters
     ----------
     curves
         The table of `roc_curve`, one curve per panel; a LazyFrame is collected.
-    cost_fn, cost_fp, prevalence, baseline
+    cost_fn
+        Cost of a false negative, as for `cost_partial_auc`; or several, which have a panel each.
+    cost_fp, prevalence, baseline
         As for `cost_partial_auc`; None takes the weighted prevalence of each curve.
     **options
-        `ChartOptions`, without ``color`` and ``highlight``. Each combination of the groups has a
-        panel; they are sorted by ``corrected``.
+        See `ChartOptions`, without ``color``, ``highlight`` and ``colors``. Each combination of
+        the groups and costs has a panel; they are sorted by the share of the useful area.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        Points on the dashed line cost as much as the baseline; the area above it is shaded. A
-        diamond marks the point with the least expected cost, among equal ones that with the
-        highest threshold; its tooltip has the ``ratio`` and ``corrected`` of `cost_partial_auc`.
-        Long curves are thinned after these are computed, as by `roc_chart`; for a table made with
-        ``max_points`` they are those of its points. A curve without both classes leaves its panel
-        empty.
+        Points on the long dashes cost as much as the baseline: a random selection of as many rows
+        as are positive, or the cheaper of selecting all and none (``"trivial"``). The useful area
+        between that line and the curve is shaded, and given as the ``ratio`` of `cost_partial_auc`,
+        a share of the useful area of a perfect score. A diamond marks the point with the least
+        expected cost, among equal ones that with the highest threshold. Long curves are drawn
+        through about 160 points; numbers are those of the whole table.
 
     Raises
     ------
@@ -204,118 +86,173 @@ def cost_chart(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> chart = wroc.cost_chart(wroc.roc_curve(df, "y", "s"), cost_fn=5, cost_fp=1)
+    >>> chart = wroc.cost_chart(wroc.roc_curve(df, "y", "s"), cost_fn=[0.3, 0.5, 0.8])
     >>> type(chart).__name__
-    'LayerChart'
+    'FacetChart'
     """
-    checks.option("baseline", baseline, tuple(_RULES))
-    costs = read_costs(cost_fn, cost_fp)
-    total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
-    total = total if math.isfinite(total) else 1.0
-    chosen = read_options(options, without=("color", "highlight"))
-    table, given = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
-    channel("facet", given, chosen.facet)
-    keys = given
-    if len(given) > 1:
-        table, keys = crossed(table, given, list(given))
-    faceted = channel("facet", keys, next(iter(keys), None))
-    groups = list(keys.values())
-    count_curves(table, groups, fewest=_FEWEST)
-    whole = with_line(table, groups, costs, target_prevalence(prevalence), baseline)
-    whole = _with_costs(with_ratios(whole, groups), groups, costs, total)
-    ranked = Ranked(pl.col(CORRECTED), "corrected")
-    faceted = with_values(faceted, keys, whole, chosen.sort, ranked)
-    points, note = _fit(whole, groups)
-    chart = CurveChart(keys, None, faceted, chosen)
-    points = _with_labels(numbered(chart.in_order(points)))
-    once = (pl.when(is_origin()).then(end).alias(end) for end in LINE_ENDS)
-    least = (pl.when(_LEAST).then(name).alias(name) for name in (_LEAST, RATIO, CORRECTED))
-    added = [*groups, *ROC_COLUMNS, POINT, HIGH, LOW, _COST, LABEL]
-    base = alt.Chart(inline(points.select(*added, *once, *least)))
-    layers = [*_areas(base), *_curves(base, keys), above(base, LABEL)]
-    rule = _RULES[baseline]
-    description = f"ROC curve and the area where it costs less than {rule}"
-    legend = (
-        f"{_cost_ratio(costs)} Long dashes: points that cost as much as {rule}. "
-        "Shaded: points that cost less. Diamond: the least expected cost."
+    chosen = read_options(options, without=("color", "highlight", "colors"))
+    checks.option("baseline", baseline, get_args(Baseline))
+    prevalence = target_prevalence(prevalence)
+    costs = _read_all_costs(cost_fn, cost_fp)
+    table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
+    parts = [_cost_rows(table, keys, each, prevalence, baseline) for each in costs.values()]
+    if len(costs) > 1:
+        cost = unique_name(_COST, keys)
+        parts = [
+            part.insert_column(0, pl.Series(cost, [name] * part.height, pl.String))
+            for name, part in zip(costs, parts, strict=True)
+        ]
+        keys = [*keys, cost]
+    rows = pl.concat(parts)
+    if len(keys) > 1:
+        # All groups share the panels.
+        rows, keys = cross_columns(rows, keys, ", ".join(keys)), [", ".join(keys)]
+    if keys and chosen.facet is None:
+        chosen = read_options({**options, "facet": keys[0]})
+    rows, groups = assign_groups(rows, keys, chosen, choose_panels)
+    plot = Plot(groups, chosen, FPR, TPR, panel_size=(230, 210))
+    curve = rows.filter("is_least").group_by("panel", maintain_order=True).first()
+    _draw(plot, rows, curve)
+    than = "a random selection" if baseline == "random" else "the cheaper of selecting all and none"
+    key = f"Long dashes: as expensive as {than}. Shaded: cheaper. Diamond: cheapest"
+    ratio = "" if len(costs) > 1 else _write_ratio(*costs.values())
+    return plot.finish(_title(curve, than), join_sentences(ratio, key))
+
+
+def _read_all_costs(cost_fn: object, cost_fp: float | None) -> dict[str, Costs]:
+    """Read the costs of each panel, by what is written above it."""
+    if not isinstance(cost_fn, Sequence) or isinstance(cost_fn, str | bytes):
+        return {"": read_costs(cost_fn, cost_fp)}  # type: ignore[arg-type]
+    if not cost_fn:
+        checks.reject("cost_fn", "be a cost or a list of costs", "none")
+    return {f"a miss costs {cost:g}": read_costs(cost, cost_fp) for cost in cost_fn}
+
+
+def _cost_rows(
+    table: pl.DataFrame,
+    keys: list[str],
+    costs: Costs,
+    prevalence: float | None,
+    baseline: Baseline,
+) -> pl.DataFrame:
+    """Give the columns of ROC curves their roles, with the line and the cheapest point."""
+    positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
+    own = positives / (positives + negatives)
+    share = over(own.first(), keys) if prevalence is None else pl.lit(prevalence)
+    has_both = (positives > 0) & (negatives > 0)
+    rows = table.select(*keys, "threshold", x="fpr", y="tpr", share=pl.when(has_both).then(share))
+    x, y, share = pl.col("x"), pl.col("y"), pl.col("share")
+    line = cost_line(costs, share, baseline)
+    cost = costs.expected(1 - y, x, share)
+    without = costs.expected(1 - line.meets, line.meets, share)
+    pieces = LinePieces(x.shift(1), y.shift(1), x, y)
+    area = over(line.areas_above(pieces).fill_nan(0.0).sum(), keys)
+    ratio = shares_of_area(area, line.most(), line.by_chance())["ratio"]
+    is_first = over(pl.int_range(pl.len()) == 0, keys)
+    rows = rows.with_columns(
+        rank=ratio,
+        saved=1 - cost / without,
+        is_least=over(pl.int_range(pl.len()) == cost.arg_min(), keys).fill_null(is_first),
+        floor=_height(line),
+        x1=_line_end(line, first=True),
+        x2=_line_end(line, first=False),
     )
-    text = f"{legend} {note}" if note else legend
-    return chart.chart(layers, description, text)
-
-
-def _cost_ratio(costs: Costs) -> str:
-    """Say what one error costs in terms of the other."""
-    costly, cheap = ("negative", "positive") if costs.fn > costs.fp else ("positive", "negative")
-    high, low = max(costs), min(costs)
-    if low == 0:
-        return f"A false {cheap} costs nothing."
-    if high - low < TOLERANCE:
-        return "Both errors cost the same."
-    return f"A false {costly} costs {high / low:.4g} times as much as a false {cheap}."
-
-
-def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float) -> pl.DataFrame:
-    """Add the expected cost of each point, and mark the cheapest of each curve."""
-    prevalence = pl.col(PREVALENCE)
-    cost = costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence)
-    least = over(cost.min(), keys)
-    # The highest threshold is the first row.
-    row = pl.col(_ROW).filter(cost <= least + TOLERANCE).first()
-    first = over(row, keys)
-    return (
-        table.with_row_index(_ROW)
-        .with_columns((total * cost).alias(_COST), (pl.col(_ROW) == first).alias(_LEAST))
-        .drop(_ROW)
+    rows = rows.with_columns(
+        low=pl.when(y > pl.col("floor")).then(pl.max_horizontal("floor", 0.0)),
+        high=pl.when(y > pl.col("floor")).then(y),
+        **{f"y{end}": _height(line, pl.col(f"x{end}")) for end in (1, 2)},
     )
+    # The cheapest point is drawn as it is.
+    kept = thin_curves(rows.with_row_index("place"), keys)["place"]
+    place = pl.int_range(pl.len()).cast(kept.dtype)
+    return rows.filter(place.is_in(kept.implode()) | pl.col("is_least"))
 
 
-def _fit(whole: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
-    """Shade the curves, thinned if they do not fit; the cheapest points are kept."""
-    kept = thinned(whole, keys, kept=_LEAST)
-    return shaded(kept, keys), drawn_of(kept, whole, keys)
+def _height(line: CostLine, x: pl.Expr | None = None) -> pl.Expr:
+    """Return the true positive rate of the line at a false positive rate."""
+    x = pl.col("x") if x is None else x
+    # Above a vertical line there is nothing.
+    slope = pl.when(line.steep).then(1 / line.gradient).otherwise(line.gradient)
+    return line.meets + slope * (x - line.meets)
 
 
-def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
-    """Add the rule with the least expected cost to the point that has it."""
-    texts = [None if at is None else f"{at:.4g} or more" for at in points["threshold"]]
-    finite = pl.lit(pl.Series(texts, dtype=pl.String))
-    selects_all = (pl.col("fn") == 0) & (pl.col("tn") == 0)
-    rule = (
-        pl.when(is_origin())
-        .then(pl.lit("select none"))
-        .when(selects_all & pl.col("threshold").is_null())
-        .then(pl.lit("select all"))
-        .otherwise("select " + finite.fill_null("infinite scores"))
+def _line_end(line: CostLine, *, first: bool) -> pl.Expr:
+    """Return where the line enters the unit square, or leaves it."""
+    slope = pl.when(line.steep).then(1 / line.gradient).otherwise(line.gradient)
+    bottom = line.meets - line.meets / slope
+    top = line.meets + (1 - line.meets) / slope
+    return pl.max_horizontal(bottom, 0.0) if first else pl.min_horizontal(top, 1.0)
+
+
+def _draw(plot: Plot, rows: pl.DataFrame, curve: pl.DataFrame) -> None:
+    """Draw the useful area, the lines, the curve and its cheapest point."""
+    base = plot.add_rows("curve", rows.select("threshold", "x", "y", "low", "high", "panel"))
+    area = base.transform_filter("isValid(datum.low)").mark_area(
+        color=BETTER, opacity=0.2, aria=False
     )
-    return points.with_columns(pl.when(_LEAST).then("least cost: " + rule).alias(LABEL))
-
-
-def _areas(base: Any) -> list[Any]:
-    """Draw the line of the baseline, and shade the area above it."""
-    x0, y0, x1, y1 = LINE_ENDS
-    area = base.mark_area(color=COLOURS[0], opacity=0.2, aria=False).encode(
-        fpr_axis(), alt.Y(f"{HIGH}:Q", title="True positive rate"), alt.Y2(f"{LOW}:Q")
-    )
-    line = (
-        base.transform_filter(f"isValid(datum.{x0})")
-        .mark_rule(color=GREY, strokeDash=[7, 4], strokeWidth=1.5)
-        .encode(x=f"{x0}:Q", y=f"{y0}:Q", x2=f"{x1}:Q", y2=f"{y1}:Q")
-    )
-    return [area, chance(base), line]
-
-
-def _curves(base: Any, keys: Keys) -> list[Any]:
-    fpr, tpr = fpr_axis(), tpr_axis()
-    shown = [
-        *tooltip(keys, ("fpr", "tpr")),
-        *numbers(".4~g", {_COST: "expected cost"}),
+    lines = plot.add_rows("line", curve.select("x1", "x2", "y1", "y2", "panel"))
+    dashes = lines.mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5, aria=False)
+    curves = base.mark_line(strokeWidth=2, strokeJoin="round")
+    known = curve.filter(pl.col("rank").is_not_null())
+    best = plot.add_rows("best", known.select("threshold", "x", "y", "saved", "rank", "panel"))
+    plot.layers.append(area.encode(plot.across(), plot.up("low"), alt.Y2("high:Q")))
+    plot.draw_diagonal()
+    plot.layers += [
+        dashes.encode(plot.across("x1"), plot.up("y1"), alt.X2("x2:Q"), alt.Y2("y2:Q")),
+        curves.encode(plot.across(), plot.up(), plot.stroke()),
+        best.mark_point(
+            shape="diamond", filled=True, size=120, color=INK, stroke=PAPER, opacity=1
+        ).encode(plot.across(), plot.up()),
     ]
-    line = base.mark_line(color=COLOURS[0], strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q")
-    points = base.transform_filter("isValid(datum.threshold)")
-    areas = numbers(".3f", {RATIO: "useful area", CORRECTED: "corrected for chance"})
-    least = (
-        base.transform_filter(f"datum.{_LEAST} === true")
-        .mark_point(shape="diamond", filled=True, size=130, color=COLOURS[1], opacity=1)
-        .encode(fpr, tpr, tooltip=[*shown, *areas])
+    plot.add_tooltips(
+        "curve", {"threshold": "threshold", "x": "false positive rate", "y": "true positive rate"}
     )
-    return [line, hover(points, fpr, tpr, shown), least]
+    plot.write_texts(_labels(plot, curve))
+    size: dict[str, Any] = {"fontSize": SMALL_SIZE} if is_default_theme() else {}
+    area_text = plot.add_rows("area", curve.select("panel", text=_write_area()))
+    corner = area_text.mark_text(align="right", baseline="bottom", color=SOFT, **size)
+    plot.layers.append(
+        corner.encode(x=alt.value(plot.width - 6), y=alt.value(plot.height - 6), text="text:N")
+    )
+
+
+def _write_area() -> pl.Expr:
+    share = pl.format("useful area: {} of a perfect score's", write_numbers("rank", ".0%"))
+    return share.fill_null(ONE_CLASS)
+
+
+def _labels(plot: Plot, curve: pl.DataFrame) -> pl.DataFrame:
+    """Write the cheapest threshold beside its point, inside the panel."""
+    at_threshold = pl.format("select {} or more", write_numbers("threshold", ".3g"))
+    everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("select all"))
+    nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("select none"))
+    text = pl.coalesce(everyone, nobody, at_threshold)
+    known = curve.filter(pl.col("rank").is_not_null()).with_columns(text=text)
+    room = plot.width - 8 - 6.6 * pl.col("text").str.len_chars()
+    beside = plot.x.at(plot.width, pl.col("x")) + 10
+    below = plot.height - plot.y.at(plot.height, pl.col("y")) + 16
+    return known.with_columns(
+        text_x=pl.min_horizontal(beside, room),
+        text_y=pl.min_horizontal(below, pl.lit(plot.height - 24.0)),
+    )
+
+
+def _write_ratio(costs: Costs) -> str:
+    """Say how many times as much one error costs as the other."""
+    if not costs.fn or not costs.fp:
+        return f"Only {'false alarms' if costs.fp else 'misses'} cost anything"
+    if costs.fn >= costs.fp:
+        ratio = costs.fn / costs.fp
+        return f"A miss costs {ratio:.3g} times as much as a false alarm"
+    return f"A false alarm costs {costs.fp / costs.fn:.3g} times as much as a miss"
+
+
+def _title(curve: pl.DataFrame, than: str) -> str:
+    """Say how much the score saves."""
+    saved = curve["saved"].drop_nulls()
+    if saved.is_empty():
+        return "No costs to compare: each curve has rows of one class only"
+    most = saved.max()
+    if isinstance(most, float) and most < _NOTHING:
+        return f"The score saves nothing, compared with {than}"
+    return f"At its cheapest threshold the score costs {write_range(saved)} less than {than}"

@@ -1,145 +1,87 @@
-"""Charts of estimates with their limits: gaps, values, ratios, changes and AUCs of segments."""
+"""Charts of estimates with their limits, a row for each group."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from dataclasses import replace
+from typing import Any, Unpack, get_args
 
 import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.channels import Channel, Keys, numbers, read_groups
-from polars_wroc.charts.curve_layers import styles
-from polars_wroc.charts.estimates import (
-    AFTER,
-    BEFORE,
-    HIGH,
-    LIMIT_VALUE,
-    LINE_VALUE,
-    LOW,
-    MARK,
-    NEAR_HIGH,
-    NEAR_LOW,
-    NUMBERS,
-    P_ADJUSTED,
-    REFERENCE,
-    REMARK,
-    ROWS,
-    VALUE,
-    VERDICT,
-    Estimates,
-    read_estimates,
-)
-from polars_wroc.charts.interval_layers import (
-    LIMITS,
-    LINE,
-    ROW,
-    Estimate,
-    are_of_audit,
-    arrows,
-    as_panel,
-    channels_of_segments,
-    check_rows,
-    domain_of,
-    groups_in,
-    layers_of,
-    marks_by_verdict,
-    panels_of,
-    remark_column,
-    rows_of,
-    segment_of,
-    with_texts,
-)
-from polars_wroc.charts.options import (
-    BAND_COLOR,
-    COLOURS,
-    GREY,
+from polars_wroc.charts.estimates import POINTS, ROW, Estimates, read_estimates
+from polars_wroc.charts.groups import assign_groups, check_size, sort_names
+from polars_wroc.charts.look import (
+    BETTER,
     INK,
-    PANEL,
-    POINTS,
-    ChartOptions,
-    Ranked,
-    Show,
-    haloed,
-    interval_name,
-    read_options,
-    sentences,
-    wrapped,
+    LETTER,
+    PAPER,
+    SMALL_SIZE,
+    SOFT,
+    TEXT_SIZE,
+    WORSE,
+    is_default_theme,
+    make_axis,
+    without_checks,
 )
-from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
-from polars_wroc.stats.levels import Level
+from polars_wroc.charts.options import ChartOptions, Options, Show, read_options
+from polars_wroc.charts.plot import Axis, Plot, tip_title
+from polars_wroc.charts.wording import join_sentences, write_number
+from polars_wroc.inputs.columns import MODEL
 
-# Colour and shape of each verdict in a funnel.
-_VERDICTS = {
-    DIFFERENT: (COLOURS[1], "diamond"),
-    EQUIVALENT: (COLOURS[0], "square"),
-    INCONCLUSIVE: (GREY, "circle"),
-}
-# Of a panel: segments that are named, those from which on marks are small, points of a line, and
-# how far it goes beyond the marks; lines of text in half a panel, and the share of a name in it.
-_NAMED, _MANY, _PLACES, _ROOM = 8, 100, 60, 1.3
-_LINES, _NAME = 12, 0.18
-# An axis that would be more than so many times as long with all intervals has the usual ones alone.
-_LONGER = 4 / 3
+# Pixels of a row, of a model in a row, and of the chart; columns of numbers begin so far right.
+_STEP, _MODEL_STEP, _WIDTH = 24, 17, 420
+_NUMBER_AT, _LIMITS_AT = 52, 60
+# How many times as wide as the median interval one is at most that sets the ends of the axis.
+_WIDE = 2.5
+_TONES: dict[str, Any] = {"worse": WORSE, "better": BETTER, "either": INK, "none": SOFT}
+_FOUND = "datum.tone !== 'none'"
 
 
+@without_checks
 def gap_chart(
     table: pl.DataFrame | pl.LazyFrame,
     *,
-    metric: str | Sequence[str] = "auc",
+    metric: str = "auc",
     show: Show = "gap",
     margin: float | None = None,
-    level: float | None = None,
+    level: float = 0.95,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.VConcatChart:
-    """Draw the gap of each segment with its limits and the verdict on it; or its value, or ratio.
+    """Draw the gap of each group with its limits; or its value, or its ratio.
 
     Parameters
     ----------
     table
-        The table of `group_gaps`, `impact_ratios`, `fairness` or `audit`; that of `compare`, whose
-        gaps are differences between two scores; that of `audit_changes`, whose changes are drawn;
-        or that of `release_check`, with a row for all rows too. A LazyFrame is collected.
+        The table of `group_gaps`, `impact_ratios`, `fairness`, `audit` or `worst_segments`; that of
+        `compare`, whose gaps are differences between two scores; that of `summary`, whose values
+        are AUCs; that of `audit_changes`, whose changes are drawn; or that of `release_check`, with
+        a row for all rows too. A LazyFrame is collected.
     metric
-        Metric of the table, or several of one kind, such as two of `fairness`.
+        Metric of the table.
     show
-        ``"gap"`` to the reference, in points of 100: 0.05 is 5. ``"value"``: the metric itself,
-        with an upright mark at that of the reference, and a dotted line at that of all rows if the
-        table has it. ``"ratio"`` to the reference. Of `impact_ratios` the value of ``impact_ratio``
-        is the ratio; that of ``selection_rate`` or ``favorable_rate`` is the rate, with a dashed
-        line at four fifths of the reference's rate and the verdicts on the ratios.
-        Of `audit_changes` it is what changed. Of `release_check` ``"value"`` is that of the new
-        score, with the limits of its change, and an upright mark is at that of the old score.
-        ``"funnel"``: the gap against the number of rows,
-        for many segments, with the limits between which gaps are by chance if there are none: with
-        the confidence of one test (line), and of all together (dashed).
+        ``"gap"`` to the reference, in percentage points: 0.05 is 5. ``"value"``: the metric itself,
+        with an upright mark at that of the reference. ``"ratio"`` to the reference. Of
+        `audit_changes` it is what changed. Of `release_check` ``"value"`` is that of the new score,
+        with the limits of its change, and the mark is at that of the old score.
     margin
-        Width of a band around no difference. Estimates whose limits are within it are "equivalent",
-        those whose limits are outside it are "different". For impact ratios None takes 0.2: ratios
-        of at least four fifths; for `fairness` it takes 0.05, or 0.2 of ratios; else there is no
-        band. Without ``margin`` verdicts are those of the table. Around values it is that of gaps.
+        Half the width of a shaded band around no difference. Verdicts are those of the table.
     level
-        Confidence level with which the table was made, for the axis title. Two scores are
-        different, and a change is significant, if the adjusted p-value is at most ``1 - level``,
-        0.05 by default.
+        Of `audit_changes`: changes are significant up to an adjusted p-value of ``1 - level``.
     **options
-        `ChartOptions`, without ``columns``. By default ``color`` is the ``model``, if there are
-        several, and ``facet`` the ``attribute``, if there are several, or the pair of scores of
-        `compare`, called ``comparison``. Values are sorted, and chosen for color, by their mean.
+        See `ChartOptions`, without ``highlight``. By default several attributes have a panel each,
+        one below the other, and several models a color each.
 
     Returns
     -------
     altair.LayerChart or altair.VConcatChart
-        One row per segment, with the number of rows that it rests on, and right of it the numbers
-        and the verdict, or the reason why there is none. Of `fairness` there is one row per
-        attribute or metric, with the two groups that differ most. Where the verdict is "different"
-        or "significant" a filled point is on a thick line, else a hollow point on a thin one. A
-        segment without an estimate has a label but no marks. At most 5,000 rows; of changes at
-        most 40: findings, then the smallest p-values. A funnel has a mark per segment, whose shape
-        and color are its verdict; those that differ are named, at most eight in a panel.
+        One row per group, with the number of rows that it rests on, and right of it the number and
+        its limits. A filled point on a thick line is different by more than chance, as the verdict
+        of the table says; it is orange if that is worse, and blue if it is better. A hollow point
+        is not. Impact ratios have a dashed line at four fifths. All points are on the axis; a line
+        that reaches its end may go on. At most 5,000 rows; of changes at most 40: findings, then
+        the smallest p-values.
 
     Raises
     ------
@@ -162,311 +104,169 @@ def gap_chart(
     >>> type(wroc.gap_chart(gaps, metric="tpr", show="value")).__name__
     'LayerChart'
     """
-    level = checks.optional_level(level)
-    read = read_estimates(table, metric, "gap" if show == "funnel" else show, margin, level)
-    if show == "funnel":
-        return _funnel(read, options, level or 0.95)
-    return draw(drawing(read, options, level))
-
-
-def auc_chart(
-    summary: pl.DataFrame | pl.LazyFrame,
-    *,
-    overall: float | None = None,
-    level: float | None = None,
-    **options: Unpack[ChartOptions],
-) -> alt.LayerChart | alt.VConcatChart:
-    """Draw the AUC of each group with its confidence interval, and the overall AUC.
-
-    Parameters
-    ----------
-    summary
-        The table of `summary`; a LazyFrame is collected. For the table of an audit use
-        `gap_chart` with ``show="value"``.
-    overall
-        Overall AUC, drawn as a dotted line.
-    level
-        Confidence level of the intervals, for the axis title only: the table does not contain it.
-    **options
-        `ChartOptions`, without ``columns``. By default ``color`` is the ``model``, if there is
-        one. Values are sorted, and chosen for color, by their mean.
-
-    Returns
-    -------
-    altair.LayerChart or altair.VConcatChart
-        One row per group, with its number of rows; a group without an AUC has a label but no
-        marks. At most 5,000 rows.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a table that does not come from `summary`, a column that is not one of its groups,
-        or an unknown option.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "g": list("aabb")})
-    >>> chart = wroc.auc_chart(wroc.summary(df, "y", "s", by="g"), overall=0.75)
-    >>> type(chart).__name__
-    'LayerChart'
-    """
-    expected = ("auc", "auc_low", "auc_high", "n")
-    rows, keys = read_groups("summary", summary, expected, "`summary`")
-    check_rows("summary", rows)
-    named = dict(zip(expected, (*NUMBERS, ROWS), strict=True))
-    rows = _with_overall(rows, keys, overall).rename(named)
-    what = "AUC of each segment with its confidence interval"
-    read = Estimates(rows, keys, "AUC", what, what="AUC", number=".3f", none=None)
-    return draw(drawing(read, options, checks.optional_level(level)))
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """What is drawn: estimates, their channels, and the columns that define segments."""
-
-    read: Estimates
-    rows: pl.DataFrame
-    color: Channel | None
-    facet: Channel | None
-    segment: dict[str, str]
-    shown: Estimate
-    columns: list[str] = field(default_factory=list)
-
-
-def drawing(read: Estimates, given: ChartOptions, level: float | None) -> Drawing:
-    """Prepare the rows of a chart."""
-    options = read_options(given, without=("columns",))
-    check_rows("table", read.rows)
-    if options.facet is None and options.color != read.facet:
-        options = replace(options, facet=read.facet)
-    if "title" not in given:
-        options = replace(options, title=read.finding)
-    keep = "sort" not in given
-    if keep and not any(column in read.keys.categories for column in read.keys.values()):
-        options = replace(options, sort="value")
-    ranked = Ranked(pl.col(VALUE), "mean")
-    color, facet = channels_of_segments(read.keys, read.rows, options, ranked)
-    shown = Estimate(
-        *(*NUMBERS, read.number),
-        f"{read.axis} with its {interval_name(level, read.limits)}",
-        read.description,
-        _domain(read),
-        options,
-        keep,
+    chosen = read_options(options, without=("highlight",))
+    checks.option("show", show, get_args(Show))
+    if margin is not None:
+        margin = checks.margin(margin)
+    read = read_estimates(table, metric, show, checks.level_of_one_look(level, "a chart"))
+    check_size("table", read.rows)
+    chosen = _with_defaults(chosen, read)
+    rows, groups = assign_groups(read.rows.with_columns(rank="x"), read.keys, chosen)
+    axis = Axis(read.axis, _ends(rows, read), read.tick, "replace(datum.label, '+0', '0')")
+    plot = Plot(groups, chosen, axis, size=(_WIDTH, 0), panel_size=(_WIDTH, 0), columns=1)
+    plot.legend, plot.has_lines = True, False
+    drawn = _drawn_rows(rows, read, margin, axis.ends)
+    _draw(plot, drawn, read)
+    n_models = len(groups.names)
+    step = _STEP if n_models == 1 else _MODEL_STEP * n_models + 8
+    subtitle = join_sentences(
+        read.mark,
+        "Dashed: four fifths" if rows["limit"].count() else "",
+        f"Shaded: within {100 * margin:g} points" if margin and read.unit == POINTS else "",
+        "Filled: differs by more than chance"
+        if rows["tone"].count() or rows["note"].count()
+        else "",
     )
-    segment = segment_of(read.keys, color, facet)
-    counted = pl.col(ROWS) if ROWS in read.rows.columns else None
-    rows = with_texts(read.rows, segment, color, facet, counted, shown)
-    columns = [*([] if color is None else [color.column, LINE]), ROW, *read.drawn, LIMITS]
-    return Drawing(read, rows, color, facet, segment, shown, columns)
+    return plot.finish_rows(read.title, subtitle, margin=266, step=step)
 
 
-def draw(drawn: Drawing) -> alt.LayerChart | alt.VConcatChart:
-    """Draw a prepared chart."""
-    chart: alt.LayerChart | alt.VConcatChart = panels_of(
-        drawn.rows,
-        drawn.facet,
-        lambda rows, shown, heading: _panel(rows, replace(drawn, shown=shown), heading),
-        drawn.shown,
-        sentences(drawn.read.note, drawn.color.note if drawn.color else None),
-    )
-    return chart
+def _with_defaults(chosen: Options, read: Estimates) -> Options:
+    """Let models have colours, and other groups panels."""
+    others = [key for key in read.keys if key not in (MODEL, chosen.color, chosen.facet)]
+    if others and chosen.facet is None:
+        chosen = replace(chosen, facet=others[0])
+    return chosen
 
 
-def _funnel(
-    read: Estimates, given: ChartOptions, level: float
-) -> alt.LayerChart | alt.VConcatChart:
-    """Draw gaps against numbers of rows."""
-    if ROWS not in read.drawn or read.number != POINTS:
-        msg = "`show` 'funnel' must be of gaps of segments with numbers of rows; found none"
-        raise ValueError(msg)
-    known = pl.all_horizontal(pl.col(name).is_not_null() for name in (VALUE, VERDICT))
-    rows = read.rows.filter(known, pl.col(ROWS) > 0)
-    if rows.is_empty():
-        msg = "`table` must have gaps with a verdict to be drawn as a funnel; found none"
-        raise ValueError(msg)
-    facet = "metric" if "metric" in read.keys else read.facet
-    drawn = drawing(replace(read, rows=rows, facet=facet), given, level)
-    often = f"{100 * level:g}%"
-    note = (
-        f"If no segment differs, {often} of gaps are between the lines, and all of them are "
-        f"between the dashed lines {often} of the time"
-    )
-    chart: alt.LayerChart | alt.VConcatChart = panels_of(
-        drawn.rows,
-        drawn.facet,
-        lambda rows, _, heading: _funnel_panel(rows, drawn, heading, level),
-        drawn.shown,
-        sentences(note, read.note),
-    )
-    return chart
-
-
-def _funnel_panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None, level: float) -> Any:
-    read, most = drawn.read, max(rows.height, 1)
-    quantiles = [float(Level.of(level).quantile(tests=tests)) for tests in (1, most)]
-    # What a gap is off by in one row, as most segments have it.
-    root = pl.col(ROWS).sqrt()
-    half = (pl.col(HIGH) - pl.col(LOW)) / 2
-    error = rows.select((half * root).median()).item() or 0.0
-    least, largest = (float(getattr(rows[ROWS], end)()) for end in ("min", "max"))
-    ends = least / _ROOM, largest * _ROOM
-    numbers = [ends[0] * (ends[1] / ends[0]) ** (place / _PLACES) for place in range(_PLACES + 1)]
-    widths = {False: error, True: error * quantiles[1] / quantiles[0]}
-    lines = [(of_all, side * width) for of_all, width in widths.items() for side in (1, -1)]
-    limits = pl.DataFrame(
-        [
-            (n, width / n**0.5, of_all, line)
-            for line, (of_all, width) in enumerate(lines)
-            for n in numbers
-        ],
-        ["n", "limit", "all", "line"],
-        orient="row",
-    )
-    sizes = rows[VALUE].abs().max(), 1.2 * widths[True] / largest**0.5
-    furthest = 1.2 * max(float(size) for size in sizes if isinstance(size, float)) or 1.0
-    scale = {"domain": [-furthest, furthest], "nice": False}
-    of_rows = {"type": "log", "domain": ends, "nice": False}
-    x = alt.X(f"{ROWS}:Q", title="number of rows, n", axis={"grid": False}, scale=of_rows)
-    y = alt.Y(f"{VALUE}:Q", title=wrapped(read.axis.removesuffix(","), PANEL), scale=scale)
-    line = alt.Chart(limits).mark_line(color=GREY, strokeWidth=1, clip=True, aria=False)
-    line = line.encode(
-        alt.X("n:Q"),
-        alt.Y("limit:Q"),
-        detail="line:N",
-        strokeDash=alt.condition("datum.all", alt.value([4, 3]), alt.value([1, 0])),
-    )
-    none = alt.Chart(limits.head(1)).mark_rule(color=GREY, aria=False).encode(alt.YDatum(0))
-    # Of all panels, which share their scales.
-    said = [name for name in _VERDICTS if name in drawn.rows[VERDICT]]
-    inks, shapes = zip(*(_VERDICTS[name] for name in said), strict=True)
-    styled = {
-        "color": alt.Color(
-            f"{VERDICT}:N", title="verdict", scale=alt.Scale(domain=said, range=inks)
-        ),
-        "shape": alt.Shape(f"{VERDICT}:N", scale=alt.Scale(domain=said, range=shapes)),
-    }
-    base = alt.Chart(rows.select(drawn.columns))
-    is_marked = f"datum.{VERDICT} === '{read.marked}'"
-    fill = alt.condition(is_marked, alt.value(COLOURS[1]), alt.value("transparent"))
-    points = base.mark_point(size=55 if most < _MANY else 22, strokeWidth=1.5, opacity=0.8)
-    points = points.encode(x, y, **styled, fill=fill, tooltip=_tooltips(drawn))
-    middle = (ends[0] * ends[1]) ** 0.5
-    right = f"datum.{ROWS} > {middle:.7g}"
-    texts = haloed(
-        alt.Chart(
-            _named(rows, read.marked, middle, furthest / _LINES, (ends[1] / ends[0]) ** _NAME)
-        ),
-        {"x": x, "y": y, "text": alt.Text(f"{ROW}:N")},
-        align={"expr": f"{right} ? 'right' : 'left'"},
-        dx={"expr": f"{right} ? -8 : 8"},
-    )
-    title: Any = alt.Undefined if heading is None else alt.TitleParams(heading, anchor="start")
-    height = drawn.shown.options.height or PANEL
-    size = {"width": drawn.shown.width, "height": height}
-    layers = [none, line, *texts, points]
-    return alt.layer(*layers, **size, description=drawn.shown.description, title=title)
-
-
-def _named(
-    rows: pl.DataFrame, marked: str, middle: float, height: float, width: float
-) -> pl.DataFrame:
-    """Choose the segments that are furthest beyond chance and have room for their names.
-
-    A name is ``height`` points high, and so wide that its ends are numbers of rows with the ratio
-    ``width``. Those of segments that have more rows than the ``middle`` are left of the marks.
-    """
-    beyond = (pl.col(VALUE) * pl.col(ROWS).sqrt()).abs()
-    label = pl.col(ROW).str.replace(r" \(n = [\d,]+\)$", "")
-    ranked = rows.filter(pl.col(VERDICT) == marked).sort(beyond, descending=True)
-    marks = ranked.select(label, ROWS, VALUE).rows()
-    named = []
-    for one in marks:
-        left, right = (one[1] / width, one[1]) if one[1] > middle else (one[1], one[1] * width)
-        inside = [x for _, x, y in marks if left <= x <= right and abs(y - one[2]) < height]
-        # The segment itself.
-        named += [one] if len(inside) == 1 else []
-    return pl.DataFrame(named[:_NAMED], [ROW, ROWS, VALUE], orient="row")
-
-
-def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
-    read, color, shown = drawn.read, drawn.color, drawn.shown
-    base = alt.Chart(rows.select(drawn.columns))
-    interval, point, texts = layers_of(base, rows, color, shown, _tooltips(drawn))
-    marks = [interval, point]
-    if VERDICT in drawn.columns:
-        marks = marks_by_verdict(interval, point, VERDICT, read.marked)
-        texts.append(remark_column(base, REMARK, rows_of(rows, color), shown))
-    if MARK in drawn.columns:
-        # Long enough to be seen around a point.
-        mark = base.mark_tick(size=18, thickness=3, color=INK, clip=True, aria=False)
-        y = rows_of(rows, color)
-        marks.insert(0, mark.encode(alt.X(f"{MARK}:Q"), **y))
-        if read.mark != REFERENCE:
-            # From before to after.
-            way = base.mark_rule(color=GREY, strokeDash=[2, 2], clip=True, aria=False)
-            marks.insert(0, way.encode(alt.X(f"{MARK}:Q"), alt.X2(f"{VALUE}:Q"), **y))
-    layers = [*_references(base, rows, drawn), *marks, *arrows(base, rows, color, shown), *texts]
-    return as_panel(layers, rows, color, shown, heading)
-
-
-def _tooltips(drawn: Drawing) -> list[Any]:
-    read, held = drawn.read, set(drawn.columns)
-    titles = {
-        VALUE: read.what,
-        LOW: "low",
-        HIGH: "high",
-        BEFORE: "before",
-        AFTER: "after",
-        MARK: read.mark,
-    }
-    return [
-        *groups_in(drawn.color, drawn.segment),
-        *numbers(read.number, {name: title for name, title in titles.items() if name in held}),
-        *(numbers(".3~g", {P_ADJUSTED: "adjusted p"}) * (P_ADJUSTED in held)),
-        *([alt.Tooltip(f"{REMARK}:N", title="verdict")] * (REMARK in held)),
-        *(numbers(",", {ROWS: "n"}) * (ROWS in held)),
+def _ends(rows: pl.DataFrame, read: Estimates) -> tuple[float, float]:
+    """Return the ends of the axis: all points and marks, and limits but those of wide intervals."""
+    width = pl.col("high") - pl.col("low")
+    is_usual = (width <= _WIDE * width.median()) | pl.col("tone").is_not_null()
+    usual = rows.filter(is_usual.fill_null(value=False)).select("low", "high")
+    numbers = [
+        value
+        for column in (*rows.select("x", "mark", "limit"), *usual)
+        for value in column.drop_nulls()
+        if abs(value) != float("inf")
     ]
+    numbers += [] if read.none is None else [read.none]
+    low, high = min(numbers, default=0.0), max(numbers, default=1.0)
+    room = 0.04 * ((high - low) or 1.0)
+    return low - room, high + room
 
 
-def _references(base: Any, rows: pl.DataFrame, drawn: Drawing) -> list[Any]:
-    """Draw the band of tolerance, the line of no difference, and the value of all rows."""
-    layers, read, color = [], drawn.read, drawn.color
-    if NEAR_LOW in drawn.columns:
-        near = base.mark_rect(color=BAND_COLOR, clip=True, aria=False)
-        # To the edge of the panel, if nothing limits it.
-        edge = alt.X2Value(drawn.shown.width)  # type: ignore[no-untyped-call]
-        end = alt.X2(f"{NEAR_HIGH}:Q") if rows[NEAR_HIGH].count() else edge
-        layers.append(near.encode(alt.X(f"{NEAR_LOW}:Q"), end, **rows_of(rows, color)))
+def _drawn_rows(
+    rows: pl.DataFrame, read: Estimates, margin: float | None, ends: tuple[float, float]
+) -> pl.DataFrame:
+    """Add the texts of each row, and the band around what it is compared with."""
+    n = pl.col("n").first().over("panel", ROW)
+    counted = n.map_elements("{:,}".format, return_dtype=pl.String)
+    texts = [_write(row, read.form) for row in rows.iter_rows(named=True)]
+    drawn = rows.with_columns(
+        number=pl.Series([number for number, _ in texts], dtype=pl.String),
+        between=pl.Series([between for _, between in texts], dtype=pl.String),
+        label=pl.format("{}  n = {}", ROW, counted).fill_null(pl.col(ROW)),
+        tone=pl.col("tone").fill_null("none"),
+        # Limits end where the axis does.
+        low=pl.col("low").clip(*ends),
+        high=pl.col("high").clip(*ends),
+    )
+    if margin is None or read.show == "ratio":
+        return drawn
+    size = margin * read.unit
+    return drawn.with_columns(
+        near_low=(pl.col("mark") - size).clip(*ends), near_high=(pl.col("mark") + size).clip(*ends)
+    )
+
+
+def _write(row: dict[str, Any], form: str) -> tuple[str, str]:
+    """Write the number of a row and its limits, or why there is none."""
+    if row["x"] is None:
+        return "", row["note"] or "undefined"
+    low, high = (write_number(row[end], form) for end in ("low", "high"))
+    return write_number(row["x"], form), f"{low} to {high}" if low and high else row["note"] or ""
+
+
+def _draw(plot: Plot, rows: pl.DataFrame, read: Estimates) -> None:
+    """Draw marks, limits, points and numbers of the rows."""
+    ranks = rows.group_by("label", maintain_order=True).agg(pl.col("x").mean())
+    order = sort_names(ranks["label"].to_list(), plot.options, dict(ranks.iter_rows()))
+    place = {label: number for number, label in enumerate(order)}
+    placed = rows.with_columns(place=pl.col("label").replace_strict(place))
+    base = plot.add_rows("row", placed.drop(ROW, "rank", "n"))
+    named, y = plot.groups.color is not None, _row_channels(plot, order)
+    scale = alt.Scale(domain=[*_TONES], range=[*_TONES.values()])
+    ink: Any = alt.Stroke("tone:N", legend=None, scale=scale)
+    fill: Any = alt.Fill("tone:N", legend=None, scale=scale)
+    if named:
+        ink, fill = plot.stroke(), plot.fill()
+    _draw_marks(plot, base, rows, read, y)
+    x = plot.across()
+    thick = alt.condition(_FOUND, alt.value(2.5), alt.value(1.5))
+    filled = alt.condition(_FOUND, alt.value(1), alt.value(0))
+    dot = {"size": 66, "opacity": 1}
+    shape: Any = plot.shape() if named else alt.ShapeValue("circle")
+    tips = [
+        alt.Tooltip("label:N", title=tip_title("group")),
+        *plot.group_tips(),
+        alt.Tooltip("number:N", title=f"{read.show}"),
+        alt.Tooltip("between:N", title="limits"),
+        alt.Tooltip("note:N", title="verdict"),
+    ]
+    limits = base.mark_rule(aria=False)
+    plot.layers += [
+        limits.encode(plot.across("low"), ink, alt.X2("high:Q"), strokeWidth=thick, **y),
+        base.mark_point(filled=True, color=PAPER, aria=False, **dot).encode(x, shape, **y),
+        base.mark_point(strokeWidth=1.5, **dot).encode(
+            x, ink, shape, fill, fillOpacity=filled, tooltip=tips, **y
+        ),
+    ]
+    _draw_numbers(plot, base, y)
+
+
+def _row_channels(plot: Plot, labels: Sequence[str]) -> dict[str, Any]:
+    """Return the channels of the rows' places."""
+    room = int(max(len(label) for label in labels) * LETTER) + 20
+    style: dict[str, Any] = {"labelLimit": max(room, 120), "grid": False}
+    if is_default_theme():
+        style |= {"labelColor": INK, "labelFontSize": TEXT_SIZE}
+    by_place = alt.EncodingSortField("place", op="min")
+    y: dict[str, Any] = {"y": alt.Y("label:N", title=None, sort=by_place, axis=make_axis(**style))}
+    if plot.groups.color is not None:
+        y["yOffset"] = alt.YOffset("color:N", sort=None)
+    return y
+
+
+def _draw_marks(
+    plot: Plot, base: Any, rows: pl.DataFrame, read: Estimates, y: dict[str, Any]
+) -> None:
+    """Draw what rows are compared with: bands, lines and upright marks."""
+    if "near_low" in rows.columns:
+        band = base.mark_rect(color=SOFT, opacity=0.15, aria=False)
+        plot.layers.append(band.encode(plot.across("near_low"), alt.X2("near_high:Q"), **y))
     if read.none is not None:
-        layers.append(base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(read.none)))
-    ink = styles(color, points=True)["color"] if color else alt.ColorValue(GREY)
-    for name, dashes in ((LINE_VALUE, [1.5, 2.5]), (LIMIT_VALUE, [4, 3])):
-        if name in drawn.columns:
-            rule = base.mark_rule(strokeDash=dashes, strokeWidth=1.5, aria=False)
-            layers.append(rule.encode(alt.X(f"mean({name}):Q"), color=ink))
-    return layers
+        plot.draw_line(x=read.none, strokeDash=[1, 0], strokeWidth=1.2)
+    elif rows["mark"].count():
+        tick = base.mark_tick(size=15, thickness=2.5, color=INK, aria=False)
+        plot.layers.append(tick.encode(plot.across("mark"), **y))
+    if rows["limit"].n_unique() == 1 and rows["limit"].count():
+        plot.draw_line(x=rows["limit"][0], color=WORSE)
+    elif rows["limit"].count():
+        tick = base.mark_tick(size=20, thickness=1.5, color=WORSE, aria=False)
+        plot.layers.append(tick.encode(plot.across("limit"), **y))
 
 
-def _domain(read: Estimates) -> list[float]:
-    """Span all estimates, but not wide intervals that would make the axis a third longer."""
-    rows = read.rows
-    known = [VALUE, LINE_VALUE, LIMIT_VALUE, MARK, NEAR_LOW, NEAR_HIGH, LOW, HIGH]
-    held = [name for name in known if name in rows.columns]
-    least = [] if read.none is None else [read.none]
-    whole, cut = (domain_of(each, held, least) for each in (rows, read.usual))
-    return cut if whole[1] - whole[0] > _LONGER * (cut[1] - cut[0]) else whole
-
-
-def _with_overall(table: pl.DataFrame, keys: Keys, overall: float | None) -> pl.DataFrame:
-    """Add the overall AUC to each segment, if it is known."""
-    if overall is not None:
-        value = checks.number("overall", overall, low=0, high=1)
-        return table.with_columns(pl.lit(value).alias(LINE_VALUE))
-    if not are_of_audit(keys):
-        return table
-    auc = pl.col("auc").filter(pl.col(keys["attribute"]) == OVERALL).first()
-    by_model = auc.over(keys[MODEL]) if MODEL in keys else auc
-    return table.with_columns(by_model.alias(LINE_VALUE))
+def _draw_numbers(plot: Plot, base: Any, y: dict[str, Any]) -> None:
+    """Write the numbers of rows and their limits right of the panel."""
+    small = {"fontSize": SMALL_SIZE} if is_default_theme() else {}
+    large = {"fontSize": TEXT_SIZE} if is_default_theme() else {}
+    numbers = base.mark_text(align="right", fontWeight=600, **large)
+    limits = base.mark_text(align="left", **small)
+    plot.layers += [
+        numbers.encode(
+            x=alt.value(plot.width + _NUMBER_AT), text="number:N", color=alt.value(INK), **y
+        ),
+        limits.encode(
+            x=alt.value(plot.width + _LIMITS_AT), text="between:N", color=alt.value(SOFT), **y
+        ),
+    ]

@@ -1,53 +1,39 @@
-"""Chart of a metric over time."""
+"""Charts of metrics over time."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from itertools import pairwise
 from typing import Any, Unpack
 
 import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.channels import Keys, numbers, read_groups, read_table, tooltips_of
-from polars_wroc.charts.curve_layers import (
-    LABELS,
-    POINT,
-    CurveChart,
-    curve_chart,
-)
-from polars_wroc.charts.interval_layers import NOT_DEFINED, SMALL, check_rows, domain_of
-from polars_wroc.charts.options import (
-    COLOURS,
-    INK,
-    Chart,
-    ChartOptions,
-    Ranked,
-    interval_name,
-    unlike,
-)
-from polars_wroc.groups.comparisons import COMPARABLE, SHIFTS, is_finding
+from polars_wroc.charts.groups import assign_groups, check_size, read_table
+from polars_wroc.charts.look import INK, make_axis, without_checks
+from polars_wroc.charts.options import MOST_COLORS, ChartOptions, read_options
+from polars_wroc.charts.plot import Axis, Plot, number_tips, span, tip_title
+from polars_wroc.charts.wording import join_sentences, write_list, write_numbers
+from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
-from polars_wroc.inputs.metric import Metric
 from polars_wroc.queries import over
+from polars_wroc.stats.families import DIFFERENT
+from polars_wroc.thresholds.registry import GAP_RATES
 
-_MAKER = "`trend`"
-_NUMBERS = ("value", "value_low", "value_high", "critical")
-_SHOWN = (*_NUMBERS, "n", "p_adjusted", "verdict")
-_SEGMENT, _TIME, _MARKED = "segment", "__time", "__marked"
-# Width of a single panel.
-_WIDTH = 480
-_LABELLED_TICKS = 8
+_COLUMNS = ("attribute", "segment", "metric", "value", "verdict", "period", "critical")
+_SEGMENT = "segment"
+# Most lines of a panel that have bands.
+_BANDS = 4
+# Most periods that are written below the axis.
+_TICKS = 8
+_SHORTEST_MONTH = 28
 
 
+@without_checks
 def time_chart(
-    table: pl.DataFrame | pl.LazyFrame,
-    *,
-    metric: str = "auc",
-    level: float | None = None,
-    **options: Unpack[ChartOptions],
-) -> Chart:
-    """Draw a metric over time for each segment, with limits and marks where it differs.
+    table: pl.DataFrame | pl.LazyFrame, *, metric: str = "auc", **options: Unpack[ChartOptions]
+) -> alt.LayerChart | alt.FacetChart:
+    """Draw a metric over time for each group, with its limits and rings where it differs.
 
     Parameters
     ----------
@@ -55,21 +41,18 @@ def time_chart(
         The table of `trend`; a LazyFrame is collected.
     metric
         Metric of the table, also ``"shift_auc"``, ``"score_ks"`` or ``"psi"``.
-    level
-        Confidence level of the limits, for the caption only: the table does not contain it.
     **options
-        `ChartOptions`. Group columns are ``segment``, which names the attribute too if there are
-        several, and ``model`` if there are several. By default up to five segments have a color
-        each; more, or those of several models, have a panel each. Lines are sorted, and chosen for
-        color, by their mean.
+        See `ChartOptions`. Group columns are ``segment``, which names the attribute too if there
+        are several, and ``model`` if there are several. By default up to five segments have a
+        color each; more, or those of several models, have a panel each. Lines are sorted, and
+        chosen for color, by their mean.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        A line with its limits for each segment, a ring around each period that differs from those
-        before, and as a thin dashed line what KS or PSI exceed by chance. Labels give the value in
-        the last period that has one. Dates are on an axis of time, numbers on one of numbers,
-        other periods side by side. At most 5,000 rows.
+        A line with its limits for each group, and a ring around each period that differs from
+        those before it. Thin dashes are what KS or PSI exceed by chance. Dates are on an axis of
+        time, numbers on one of numbers, other periods side by side. At most 5,000 rows.
 
     Raises
     ------
@@ -86,148 +69,112 @@ def time_chart(
     >>> type(wroc.time_chart(table)).__name__
     'LayerChart'
     """
-    level = checks.optional_level(level)
-    rows, keys, chosen = _read(table, metric)
-    check_rows("table", rows)
-    segments = rows[keys[_SEGMENT]].n_unique()
-    if options.get("facet") is None and options.get("color") != _SEGMENT:
-        if segments > len(COLOURS) or len(keys) > 1:
-            options["facet"] = _SEGMENT
-            options = {**SMALL, **options} if segments > len(COLOURS) else options
-        elif segments == 1:
-            # A single line has no name.
-            del keys[_SEGMENT]
-    if options.get("facet") is None:
-        options = {"width": _WIDTH, **options}
-    chart = curve_chart(keys, rows, options, Ranked(pl.col("value").mean(), "their mean"))
-    rows = chart.in_order(rows)
-    rows = _with_labels(rows, chart)
-    held = [name for name in ("value_low", "critical") if rows[name].count()]
-    base = alt.Chart(rows.select(*keys.values(), POINT, _TIME, *_SHOWN, _MARKED, *LABELS))
-    x, time = _time_axis(rows[_TIME], alone=chart.facet is None), _span(rows[_TIME])
-    scale = {"domain": _domain(rows), "nice": False, "zero": False}
-    y = alt.Y("value:Q", title=chosen.heading, scale=scale)
-    layers = [
-        *([chart.band(base, x, "value_low", "value_high")] if "value_low" in held else []),
-        *([_critical(base, x, chart)] if "critical" in held else []),
-        *_lines(base, x, y, chart, rows),
-        *chart.labels(base),
-    ]
-    return chart.chart(
-        layers,
-        f"{chosen.heading} over time, with its limits",
-        None if chart.facet is None else time,
-        "Ringed: different from all periods before together" if rows[_MARKED].any() else None,
-        f"Shaded: {interval_name(level)}" if "value_low" in held else None,
-        "Thin dashes: critical value if nothing changed" if "critical" in held else None,
+    chosen = read_options(options)
+    frame, _ = read_table("table", table, _COLUMNS, "`trend`")
+    checks.option("metric", metric, frame["metric"].unique(maintain_order=True).to_list())
+    rows = frame.filter(metric=metric)
+    check_size("table", rows)
+    rows, keys = _read_groups(rows)
+    is_free = chosen.color is None and chosen.facet is None
+    if is_free and len(keys) == 1 and rows[keys[0]].n_unique() > MOST_COLORS:
+        chosen = read_options({**options, "facet": keys[0]})
+    if not rows["value"].count():
+        checks.reject("table", f"have values of {metric} to be drawn", "none")
+    limits = ("low", "high") if rows["value_low"].count() else ()
+    rows, groups = assign_groups(
+        rows.select(
+            *keys,
+            "verdict",
+            "n",
+            *(pl.col(f"value_{end}").alias(end) for end in limits),
+            x="period",
+            y="value",
+            critical="critical",
+            rank=over(pl.col("value").mean(), keys),
+        ),
+        keys,
+        chosen,
     )
+    name = METRICS[metric].heading
+    is_share = metric in GAP_RATES or metric == IMPACT_RATIO
+    form = ".0%" if is_share else ".2f"
+    y = Axis(f"↑ {name}", span(rows, "y", "low", "high", "critical"), form)
+    plot = Plot(groups, chosen, Axis(), y, size=(430, 230), panel_size=(250, 160))
+    plot.has_lines = False
+    _draw(plot, rows, limits)
+    last = rows.drop_nulls("y").group_by("color", "panel", maintain_order=True).last()
+    plot.label_ends(last.with_columns(text=write_numbers("y", ".1%" if is_share else ".3f")))
+    key = "Ringed: differs from all earlier periods combined"
+    critical = "Thin dashes: exceeded by chance alone" if rows["critical"].count() else ""
+    return plot.finish(_title(rows, name), join_sentences(key, critical), margin=120)
 
 
-def _read(table: Any, metric: str) -> tuple[pl.DataFrame, Keys, Metric]:
-    """Read the rows of a metric, with the number of the period in its place of an axis."""
-    held = read_table("table", table, _MAKER)
-    missing = [name for name in ("attribute", "metric", "period", *_SHOWN) if name not in held]
-    if missing:
-        msg = f"`table` must be a table of trends; found no {missing}: make it with {_MAKER}"
-        raise ValueError(msg)
-    known = [name for name in (COMPARABLE | SHIFTS) if name in set(held["metric"])]
-    if metric not in known:
-        hint = checks.did_you_mean(metric, known)
-        msg = f"`metric` must be one of the table, {known}; found {metric!r}{hint}"
-        raise ValueError(msg)
-    rows = held.filter(pl.col("metric") == metric)
-    attributes = [name for name in rows["attribute"].unique() if name != OVERALL]
-    named = pl.col("segment").fill_null(MISSING)
-    if len(attributes) > 1:
-        named = pl.format("{} = {}", "attribute", named)
-    named = pl.when(pl.col("attribute") == OVERALL).then(pl.lit("all rows")).otherwise(named)
-    models = [MODEL] if rows[MODEL].n_unique() > 1 else []
-    time = rows["period"]
-    if time.dtype in (pl.Date, pl.Datetime):
-        # Without a time zone, so that a chart is the same everywhere.
-        time = time.cast(pl.Datetime("ms")) if time.dtype == pl.Date else _local(time)
-    elif not time.dtype.is_numeric():
-        time = time.cast(pl.String)
-    drawn = rows.select(
-        named.alias(_SEGMENT),
-        *models,
-        time.alias(_TIME),
-        *_SHOWN,
-        is_finding().alias(_MARKED),
-        pl.int_range(pl.len()).alias(POINT),
+def _read_groups(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Name the group of each row: its segment, and its model if there are several."""
+    own = rows.filter(pl.col("attribute") != OVERALL)
+    several = own["attribute"].n_unique() > 1
+    segment = pl.col("segment").cast(pl.String).fill_null(MISSING)
+    name = pl.format("{}: {}", "attribute", segment) if several else segment
+    everyone = pl.when(pl.col("attribute") == OVERALL).then(pl.lit("all rows")).otherwise(name)
+    rows = rows.with_columns(everyone.alias(_SEGMENT))
+    keys = [_SEGMENT] if rows[_SEGMENT].n_unique() > 1 else []
+    return rows, [*keys, MODEL] if rows[MODEL].n_unique() > 1 else keys
+
+
+def _draw(plot: Plot, rows: pl.DataFrame, limits: tuple[str, ...]) -> None:
+    """Draw bands, lines, points and rings."""
+    x = _time_channel(rows["x"])
+    drawn = rows.select("x", "y", *limits, "verdict", "n", "critical", "color", "panel")
+    base = plot.add_rows("curve", drawn)
+    lines = base.mark_line(strokeWidth=2).encode(x, plot.up(), plot.stroke(), plot.dash())
+    if limits and drawn.select("color", "panel").n_unique() <= _BANDS * len(plot.groups.panels):
+        bands = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.12, aria=False)
+        plot.layers.append(bands.encode(x, plot.up("low"), alt.Y2("high:Q"), plot.fill()))
+    if rows["critical"].count():
+        dashes = base.mark_line(strokeWidth=1, strokeDash=[2, 3], opacity=0.8, aria=False)
+        plot.layers.append(dashes.encode(x, plot.up("critical"), plot.stroke()))
+    rings = base.transform_filter(f"datum.verdict === '{DIFFERENT}'").mark_point(
+        size=190, strokeWidth=1.8, opacity=1, filled=False, color=INK
     )
-    drawn, keys = read_groups("table", drawn, (_TIME, *_SHOWN), _MAKER)
-    return drawn, keys, (COMPARABLE | SHIFTS)[metric]
-
-
-def _local(time: pl.Series) -> pl.Series:
-    return time.dt.replace_time_zone(None).dt.cast_time_unit("ms")
-
-
-def _span(time: pl.Series) -> str | None:
-    """Say when dates begin and end, since ticks within a year do not say which."""
-    if time.dtype != pl.Datetime:
-        return None
-    first, last = time.min(), time.max()
-    assert isinstance(first, datetime)
-    assert isinstance(last, datetime)
-    return f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
-
-
-def _time_axis(time: pl.Series, *, alone: bool) -> Any:
-    """Axis of dates, numbers, or names in the order of the rows; of one panel with a title."""
-    title = (_span(time) or "Period") if alone else None
-    if time.dtype == pl.Datetime:
-        return alt.X(f"{_TIME}:T", title=title, axis={"tickCount": _LABELLED_TICKS})
-    if time.dtype.is_numeric():
-        return alt.X(f"{_TIME}:Q", title=title, scale={"zero": False}, axis={"tickMinStep": 1})
-    names = time.unique(maintain_order=True).sort().to_list()
-    every = -(-len(names) // _LABELLED_TICKS)
-    axis = {"values": names[::every], "labelAngle": 0}
-    return alt.X(f"{_TIME}:O", title=title, sort=names, axis=axis)
-
-
-def _domain(rows: pl.DataFrame) -> tuple[float, float]:
-    """Span all values and limits, with a little room, but none below 0 if there is nothing."""
-    low, high = domain_of(rows, _NUMBERS, [])
-    room = 0.05 * (high - low)
-    return (max(low - room, 0.0) if low >= 0 else low - room), high + room
-
-
-def _with_labels(rows: pl.DataFrame, chart: CurveChart) -> pl.DataFrame:
-    """Add to the first row of each line its value in the last period that has one."""
-    last = over(pl.col("value").drop_nulls().last(), chart.groups)
-    start = "" if chart.color else "last: "
-    texts = [
-        NOT_DEFINED if value is None else f"{start}{value:.3f}"
-        for value in rows.select(last).to_series()
+    named = {"y": "value"} | ({"low": "from", "high": "to"} if limits else {})
+    period = alt.Tooltip("x:N", title=tip_title("period"))
+    tips = [*plot.group_tips(), period, *number_tips(named), "verdict:N", "n:Q"]
+    points = base.mark_point(filled=True, opacity=1, size=36)
+    plot.layers += [
+        lines,
+        points.encode(x, plot.up(), plot.fill(), plot.shape(), tooltip=tips),
+        rings.encode(x, plot.up()),
     ]
-    first = over(pl.int_range(pl.len()), chart.groups) == 0
-    rows = chart.with_labels(rows, texts, first, last)
-    return rows.with_columns(chart.coloured("value_low", "value_high", "critical"))
 
 
-def _critical(base: Any, x: Any, chart: CurveChart) -> Any:
-    """Draw what is exceeded by chance, in the color of its line."""
-    line = base.mark_line(strokeDash=[2, 3], clip=True, aria=False)
-    styled = {"color": chart.ink, "strokeWidth": alt.StrokeWidthValue(1)}
-    return line.encode(x, alt.Y("critical:Q"), order=f"{POINT}:Q", **styled)
+def _time_channel(periods: pl.Series) -> alt.X:
+    """Return the channel of periods: dates, numbers, or names side by side."""
+    if isinstance(periods.dtype, pl.Date | pl.Datetime):
+        distinct = periods.unique().sort().to_list()
+        step = -(-len(distinct) // _TICKS)
+        values = [alt.DateTime(year=d.year, month=d.month, date=d.day) for d in distinct[::step]]
+        days = [after - before for before, after in pairwise(distinct)]
+        form = "%b %Y" if all(gap.days >= _SHORTEST_MONTH for gap in days) else "%d %b %Y"
+        axis = make_axis(format=form, values=values, grid=False, labelPadding=8)
+        return alt.X("x:T", title=None, axis=axis, scale=alt.Scale(nice=False))
+    if periods.dtype.is_numeric():
+        axis = make_axis(format="~g", grid=False, tickMinStep=1)
+        return alt.X("x:Q", title=None, axis=axis, scale=alt.Scale(nice=False, zero=False))
+    return alt.X("x:O", title=None, sort=None, axis=make_axis(grid=False, labelAngle=0))
 
 
-def _lines(base: Any, x: Any, y: Any, chart: CurveChart, rows: pl.DataFrame) -> list[Any]:
-    """Draw the lines, points of the periods, and rings around those that differ."""
-    titles = {"value": "value", "value_low": "low", "value_high": "high", "critical": "critical"}
-    shown = [
-        *tooltips_of(chart.keys),
-        alt.Tooltip(f"{_TIME}:{'T' if rows[_TIME].dtype == pl.Datetime else 'N'}", title="period"),
-        *numbers(".3f", titles),
-        *numbers(",", ["n"]),
-        *numbers(".3~g", {"p_adjusted": "adjusted p"}),
-        alt.Tooltip("verdict:N", title=unlike("verdict", chart.keys)),
+def _title(rows: pl.DataFrame, name: str) -> str:
+    """Say which groups differ in which periods."""
+    differ = rows.filter(pl.col("verdict") == DIFFERENT).sort("x", maintain_order=True)
+    if differ.is_empty():
+        return f"{name}: no period is shown to differ from those before"
+    periods = [
+        when.strftime("%B %Y") if hasattr(when, "strftime") and when.day == 1 else str(when)
+        for when in differ["x"].unique(maintain_order=True)
     ]
-    line, hover = chart.lines(base, x, y, shown)
-    styled = chart.ink
-    points = base.mark_circle(size=18, opacity=1, aria=False).encode(x, y, color=styled)
-    marked = base.transform_filter(f"datum.{_MARKED}")
-    ring = marked.mark_point(size=90, color=INK, strokeWidth=1.5, opacity=1, aria=False)
-    return [line, points, ring.encode(x, y), hover]
+    groups: list[Any] = [
+        ", ".join(filter(None, names))
+        for names in differ.select("color", "panel").unique(maintain_order=True).rows()
+    ]
+    whose = f" of {write_list(groups)}" if any(groups) else ""
+    return f"{name}{whose} differs in {write_list(list(dict.fromkeys(periods)))}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from dataclasses import replace
 from functools import partial
@@ -115,7 +116,7 @@ def run_auc(options: argparse.Namespace) -> None:
     table = _computed(options, source, "summary", diagnostics=options.diagnostics)
     check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
     shown = partial(tables.aucs_shown, table)
-    results.show_table("auc_chart", table, options, shown, level=options.level)
+    results.show_table("gap_chart", table, options, shown, show="value")
 
 
 def run_curve(options: argparse.Namespace) -> None:
@@ -140,9 +141,12 @@ def run_curve(options: argparse.Namespace) -> None:
         positives = "prevalence" if "prevalence" in table.columns else pl.col("tp") + pl.col("fn")
         _check_positives(options, source, found=bool(table.select(positives).sum().item()))
         shown = partial(tables.curve_shown, table, options, [*source.groups])
-        results.show_table(
-            f"{options.kind}_chart", table, options, shown, **chosen, facet=source.facet
-        )
+        # The level is that of the table.
+        drawn = {name: value for name, value in chosen.items() if name != "level"}
+        drawn |= {"facet": source.facet}
+        chart = "roc_chart" if options.kind == "det" else f"{options.kind}_chart"
+        drawn |= {"det": True} if options.kind == "det" else {}
+        results.show_table(chart, table, options, shown, **drawn)
         return
     # The curves need all rows at once, and are computed together with it.
     with Config(memory="none"):
@@ -153,7 +157,7 @@ def run_curve(options: argparse.Namespace) -> None:
         text = tables.in_text(tables.aucs_shown(aucs), screen_of(options))
         results.say(f"{text}\n\n{tables.drawn_roc(table)}\n", options)
         return
-    drawn = {"facet": source.facet, "summary": aucs, "level": options.level}
+    drawn = {"facet": source.facet, "summary": aucs}
     results.show_table("roc_chart", table, options, partial(tables.aucs_shown, aucs), **drawn)
 
 
@@ -273,7 +277,7 @@ def run_impact(options: argparse.Namespace) -> None:
     shown = partial(tables.impact_shown, ratios, notes)
 
     def show() -> None:
-        drawn = {"metric": IMPACT_RATIO, "show": "ratio", "level": options.level}
+        drawn: dict[str, Any] = {"metric": IMPACT_RATIO, "show": "ratio"}
         results.show_table("gap_chart", _written(table, options), options, shown, **drawn)
         if options.output:
             for note in notes:
@@ -365,7 +369,7 @@ def run_compare(options: argparse.Namespace) -> None:
     table = _computed(options, source, "compare", **_given(options, "method adjust"))
     _check_positives(options, source, found=bool(table["value"].count()))
     shown = partial(tables.pairs_shown, table, options.level)
-    show = partial(results.show_table, "gap_chart", table, options, shown, level=options.level)
+    show = partial(results.show_table, "gap_chart", table, options, shown)
     results.present(judged(gates, judged_pairs(table)), show, options)
 
 
@@ -401,7 +405,7 @@ def run_gaps(options: argparse.Namespace) -> None:
         arguments.check_selected(options, table.filter(metric="selection_rate")["value"].sum())
     reference = " and ".join(_IN_WORDS.get(each, each) for each in options.reference or ["rest"])
     shown = partial(tables.gaps_shown, table, options.metric, reference, options.margin)
-    results.show_table("gap_chart", table, options, shown, metric=metric, level=options.level)
+    results.show_table("gap_chart", table, options, shown, metric=metric)
 
 
 def run_size(options: argparse.Namespace) -> None:
@@ -435,7 +439,7 @@ def run_search(options: argparse.Namespace) -> None:
     if options.selected is not None:
         arguments.check_selected(options, table["value"][0])
     shown = partial(tables.search_shown, table, options.metric)
-    known = {"metric": options.metric, "level": options.level}
+    known = {"metric": options.metric}
     results.show_table("gap_chart" if table[1:].height else "", table, options, shown, **known)
 
 
@@ -447,10 +451,11 @@ def run_thresholds(options: argparse.Namespace) -> None:
     _check_positives(options, source, found=found)
     shown, drawn, known = partial(tables.decisions_shown, table), None, dict[str, Any]()
     if results.is_chart(options):
-        # The chart has a slider along the curve.
-        drawn = collect(source.function("roc_curve")())
-        known = {"facet": source.facet, "threshold": _start(table, drawn)}
-    results.show_table("threshold_chart", table, options, shown, drawn, **known)
+        # The chart has the rates at all thresholds, and a line at the one that was chosen.
+        everywhere = source.function("threshold_metrics")(metrics=options.metrics)
+        drawn = collect(everywhere)
+        known = {"threshold": _only_threshold(table)}
+    results.show_table("rates_chart", table, options, shown, drawn, **known)
 
 
 def run_calibrate(options: argparse.Namespace) -> None:
@@ -480,7 +485,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
     shown = partial(
         tables.calibration_shown, table, slopes, ranges, binned=binned, clip=options.clip
     )
-    known = {"facet": source.facet, "level": options.level}
+    known: dict[str, Any] = {"facet": source.facet}
     results.show_table("calibration_chart", table, options, shown, **known)
 
 
@@ -505,10 +510,7 @@ def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:
     return table
 
 
-def _start(table: pl.DataFrame, curves: pl.DataFrame) -> float | None:
-    """Return the threshold at which the slider of a chart begins, if it is one and on it."""
-    drawn = pl.col("threshold").filter(pl.col("threshold").is_finite())
-    low, high = curves.select(drawn.min(), drawn.max().alias("high")).row(0)
+def _only_threshold(table: pl.DataFrame) -> float | None:
+    """Return the finite threshold of the table, if there is only one."""
     chosen = table["threshold"].drop_nulls().unique().to_list()
-    inside = len(chosen) == 1 and low is not None and low <= chosen[0] <= high
-    return chosen[0] if inside else None
+    return chosen[0] if len(chosen) == 1 and math.isfinite(chosen[0]) else None

@@ -170,7 +170,7 @@ def _known() -> dict[str, dict[str, Any]]:
         "rows": {"type": process.rows_of},
         "metric": {"choices": CHANGED_METRICS},
         "metric_of_size": {"flag": "--metric", "dest": "metric"},
-        "show": {"choices": get_args(Show)[:-1]},
+        "show": {"choices": get_args(Show)},
         "searched": {
             "flag": "--metric",
             "dest": "metric",

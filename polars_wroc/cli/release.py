@@ -261,7 +261,7 @@ def release_shown(table: pl.DataFrame, rows: Mapping[str, Any]) -> list[Shown]:
 def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.Namespace) -> None:
     """Print or write the check; a page has a chart of each metric, another chart the first."""
     metrics = table["metric"].unique(maintain_order=True).to_list()
-    drawn: dict[str, Any] = {"show": "value", "level": options.level}
+    drawn: dict[str, Any] = {"show": "value"}
     if options.output not in (None, "-"):
         results.say(f"{shown[0].verdict}\n", options)
     if options.suffix != ".html":

@@ -15,7 +15,6 @@ import polars as pl
 
 from polars_wroc.audits.gates import Judgement
 from polars_wroc.audits.table_pages import in_markdown
-from polars_wroc.charts.options import Chart, save_chart
 from polars_wroc.cli import process
 from polars_wroc.cli.arguments import in_options
 from polars_wroc.cli.process import BAD_INPUT, DONE, GATE_FAILED, NOT_JUDGED, refuse, screen_of
@@ -123,13 +122,13 @@ def show_table(
         say_written(options)
 
 
-def _drawn(chart: str, table: pl.DataFrame, known: Mapping[str, Any]) -> list[Chart]:
+def _drawn(chart: str, table: pl.DataFrame, known: Mapping[str, Any]) -> list[Any]:
     # Only a chart should cost the import of Altair.
     return [resolve_name(f"polars_wroc:{chart}")(table, **known)] if chart else []
 
 
 def _save_chart(
-    charts: Sequence[Chart], options: argparse.Namespace, shown: Callable[[], Sequence[Shown]]
+    charts: Sequence[Any], options: argparse.Namespace, shown: Callable[[], Sequence[Shown]]
 ) -> None:
     """Write a chart; as HTML below its table."""
     if options.suffix == ".html":
@@ -139,7 +138,7 @@ def _save_chart(
     elif not charts:
         refuse(f"{shown()[0].verdict} There is nothing to draw; -o with .html writes the sentence")
     else:
-        save(options, partial(save_chart, charts[0]))
+        save(options, partial(outputs.save_chart, charts[0]))
         say_written(options)
 
 

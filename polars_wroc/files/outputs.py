@@ -247,6 +247,18 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
     write(path, savers[suffix])
 
 
+def save_chart(chart: Any, path: str | Path) -> None:
+    """Write an Altair chart: .html, which needs no network, .svg, or .png of twice its pixels."""
+    suffix = check_target(path, CHART_SUFFIXES)
+    try:
+        import vl_convert  # noqa: F401, PLC0415  (an extra)
+    except ImportError as error:
+        msg = "saving a chart needs vl-convert-python: pip install 'polars-wroc[report]'"
+        raise ImportError(msg) from error
+    is_html = suffix == ".html"
+    write(path, lambda part: chart.save(str(part), inline=is_html, scale_factor=2))
+
+
 def save_workbook(sheets: Mapping[str, pl.DataFrame], path: str | Path) -> None:
     """Write tables as the sheets of an Excel workbook; texts are never formulas or links."""
     try:

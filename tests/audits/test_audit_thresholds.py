@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from chromium import DRAWN, Chromium
 from polars.testing import assert_frame_equal, assert_series_equal
 from sweeps import sweep
 from wide_tables import fairness_of, segments_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.report.facts import optimism
-from polars_wroc.audits.report.figures import segments_threshold_chart
 from polars_wroc.cli.main import main
 from polars_wroc.thresholds.rules import Rule
 
@@ -54,20 +52,6 @@ LOWER: dict[str, dict[int, str | None]] = {
 }
 CELLS = ["tp", "fp", "fn", "tn"]
 COLUMNS = ["--label", "y", "--score", "s", "--weight", "w", "--attribute", "g"]
-# Moves the first slider and reads what stands under its first curve.
-PROBE = """(async step => {
-  const find = selector => [...document.querySelectorAll('#slider-1 ' + selector)];
-  const pause = () => new Promise(done => setTimeout(done, 300));
-  const [slider] = find('input');
-  if (step !== null) {
-    slider.value = step;
-    slider.dispatchEvent(new Event('input'));
-  }
-  await pause();
-  const marks = find('svg g.mark-text.role-mark');
-  const texts = marks.map(mark => [...mark.children].map(text => text.textContent));
-  return {slider: Number(slider.value), shown: find('output')[0].textContent, texts};
-})(STEP)"""
 
 
 @pytest.fixture(scope="module")
@@ -253,46 +237,12 @@ def test_page_gives_no_number_for_few_positives(positives: int, named: str) -> N
 
 
 @pytest.mark.slow
-def test_page_without_a_threshold_has_sliders_only(judged: pl.DataFrame, tmp_path: Path) -> None:
+def test_page_without_a_threshold_has_no_decisions(judged: pl.DataFrame, tmp_path: Path) -> None:
     result = wroc.audit(judged, "y", "s", attributes="g")
     page = report(result, tmp_path)
     assert "No threshold was given." in page
     assert "Decisions at the threshold" not in page
-    assert page.count('<div class="chart" id="slider-') == 2
     assert result.segments["threshold"].null_count() == result.segments.height
-
-
-@pytest.mark.slow
-def test_slider_of_a_report_moves_in_a_browser(
-    judged: pl.DataFrame, tmp_path: Path, chromium: Chromium
-) -> None:
-    frame = judged.drop_nulls("s")
-    result = wroc.audit(
-        frame, "y", "s", attributes="g", threshold=wroc.rules.max_fpr(0.2), favorable="selected"
-    )
-    result.save(tmp_path / "report.html")
-    chromium.open(tmp_path / "report.html", until=DRAWN)
-    steps = [result.segments["threshold"][0], 0.25, 0.8]
-    for step, moved in zip(steps, [None, *steps[1:]], strict=True):
-        one = chromium.evaluate(PROBE.replace("STEP", json.dumps(moved)))
-        assert one["slider"] == float(one["shown"]) == step
-        selected = frame["s"] >= step
-        tp, fp = (selected & frame["y"]).sum(), (selected & ~frame["y"]).sum()
-        counts = [tp, fp, frame["y"].sum() - tp, (~frame["y"]).sum() - fp]
-        assert one["texts"][2][:4] == [str(count) for count in counts]
-        assert one["texts"][2][4] == f"{tp / frame['y'].sum():.3f}"
-    assert chromium.printed == []
-
-
-def test_numbers_next_to_the_slider_are_those_of_all_rows() -> None:
-    random = np.random.default_rng(0)
-    data = pl.DataFrame({"g": "a", "y": random.random(999) < 0.4, "s": random.random(999)})
-    result = wroc.audit(data, "y", "s", attributes="g", threshold=0.5, favorable="selected")
-    chart = segments_threshold_chart(result, "overall")
-    assert chart is not None
-    points = pl.DataFrame(*chart.to_dict()["datasets"].values(), infer_schema_length=None)
-    shown = points.filter(pl.col("__from").is_null() | (pl.col("__from") >= 0.5))
-    assert shown.select("tp", "fp").row(-1) == result.segments.select("tp", "fp").row(0)
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from polars.testing import assert_frame_equal, assert_series_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.report.figures import funnel_figures
 from polars_wroc.audits.sentences import sentence_of, share, size
 from polars_wroc.audits.words import Words
 
@@ -548,17 +547,3 @@ def test_rows_that_would_tell() -> None:
         sentence = table.filter(segment="hispanic", metric=metric)["sentence"].item()
         end = f"About {times:,g} times as many rows would tell: {rows:,g} {unit} in this segment."
         assert sentence.endswith(end)
-
-
-def test_a_report_on_many_segments_has_a_funnel() -> None:
-    random = np.random.default_rng(1)
-    site, score = random.integers(0, 30, 3_000), random.normal(size=3_000)
-    rows = pl.DataFrame({"site": site.astype(str), "h": site % 2, "y": score > 0.5, "s": score})
-    rows = rows.with_columns(s=pl.col("s") + pl.Series(random.normal(size=3_000)))
-    audit = wroc.audit(rows, "y", "s", attributes=["site", "h"])
-    assert [len(funnel_figures(audit, name, 2)) for name in ("overall", "site", "h")] == [0, 1, 0]
-    (figure,) = funnel_figures(audit, "site", 2)
-    marks = next(
-        data for data in figure.spec["datasets"].values() if data and "__verdict" in data[0]
-    )
-    assert len(marks) == 30

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import sweep
-from wide_tables import gaps_of, segments_of
+from wide_tables import gaps_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity, first_sentences
@@ -26,9 +26,8 @@ from polars_wroc.audits.remarks import (
     untested_remarks,
 )
 from polars_wroc.audits.report.page import packed
-from polars_wroc.audits.report.sections import with_points, with_segments
+from polars_wroc.audits.report.sections import with_segments
 from polars_wroc.audits.words import threshold_text
-from polars_wroc.charts.options import rounded_rows
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +224,7 @@ def test_chart_of_many_segments_has_the_largest() -> None:
     rows = rows.with_columns(y=pl.int_range(pl.len()) % 2, s=pl.int_range(pl.len()) * 7 % 11)
     result = wroc.audit(rows, "y", "s", attributes="g")
     (points,) = result.chart("g").to_dict()["datasets"].values()
-    assert {int(point["__group1"]) for point in points} == set(range(10, 60))
+    assert {int(point["panel"]) for point in points} == set(range(10, 60))
 
 
 # What fits on a page.
@@ -241,21 +240,6 @@ def test_segments_with_gaps_that_are_found_come_before_larger_ones(data: pl.Data
     assert kept.segments["segment"].to_list() == ["overall", "b"]
     assert gaps_of(kept)["segment"].to_list() == ["b"]
     assert set(kept.curves["segment"]) == {"overall", "b"}
-
-
-def test_thinned_curves_say_what_that_did_to_the_auc() -> None:
-    rng = np.random.default_rng(0)
-    rows = pl.DataFrame({"g": rng.integers(0, 40, 40_000), "y": rng.random(40_000) < 0.4})
-    rows = rows.with_columns(s=pl.Series(rng.random(40_000)) + pl.col("y") * 0.3)
-    result = wroc.audit(rows, "y", "s", attributes="g")
-    drawn, points = with_points(result)
-    keys = ["attribute", "segment"]
-    assert points < 200
-    for (attribute, segment), curve in drawn.curves.group_by(keys):
-        assert curve.height <= points
-        area = np.trapezoid(curve["tpr"], curve["fpr"])
-        auc = segments_of(result).filter(attribute=attribute, segment=segment)["auc"].item()
-        assert curve["auc_change"].to_list() == pytest.approx([area - auc] * curve.height, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -274,18 +258,6 @@ def test_thresholds_are_short(value: float | None, text: str) -> None:
 
 
 CELLS = st.none() | st.text(max_size=3) | st.integers(-9, 9) | st.floats(-1e6, 1e6)
-
-
-@pytest.mark.slow
-@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=9))
-def test_rounded_rows_are_the_rows(rows: list[tuple[Any, Any, Any]]) -> None:
-    named = [dict(zip(("a", "threshold", "b"), row, strict=True)) for row in rows]
-    for found, row in zip(rounded_rows(named), named, strict=True):
-        kept = {name: value for name, value in row.items() if value is not None}
-        assert found.keys() == kept.keys()
-        for name, value in kept.items():
-            is_float = isinstance(value, float)
-            assert found[name] == (pytest.approx(value, rel=1e-4) if is_float else value)
 
 
 @given(st.recursive(CELLS, lambda part: st.lists(part) | st.dictionaries(st.text(), part)))

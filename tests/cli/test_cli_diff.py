@@ -104,10 +104,10 @@ def test_charts(suffix: str, changes: pl.DataFrame) -> None:
         assert set(specs(content.decode())) == {"change-value-tpr"}
     else:
         texts = list(ET.fromstring(content).itertext())  # noqa: S314  (our own file)
-        assert any(text.startswith("True positive rate in the second audit") for text in texts)
+        assert "Upright mark: the first audit. Filled: differs by more than chance" in texts
         drawn = changes.filter(metric="tpr", measure="value").drop_nulls("change")
         for value in drawn["after"]:
-            assert f"{value:.3f}" in texts
+            assert f"{value:.1%}" in texts
 
 
 @pytest.mark.parametrize("width", [70, 80, 200])
@@ -266,9 +266,9 @@ def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
     surest = changes.sort("p_value", nulls_last=True).row(0, named=True)
     assert surest["metric"] != "auc"
     name = NAMES[surest["metric"]]
-    axis = f"Change of gap in {name}, after less before, in points"
+    axis = f"Change of the gap in {name}, in percentage points"
     if surest["measure"] == "value":
-        axis = f"{name[0].upper()}{name[1:]} in the second audit"
+        axis = f"{name[0].upper()}{name[1:]}"
     assert any(text.startswith(axis) for text in texts), texts
 
 

@@ -260,7 +260,8 @@ def test_all_outputs_say_the_same_words(
     assert main(call) == 0
     capsys_lines = capsys.readouterr().out.split("\n\n")[1].splitlines()[1:]
     drawn = wroc.gap_chart(table, metric="impact_ratio", show="ratio").to_dict()
-    marks = [row for part in drawn["datasets"].values() for row in part]
+    (rows,) = drawn["datasets"].values()
+    marks = [row for row in rows if row["kind"] == "row"]
     assert len(marks) == table.height
     for row, line, text, mark in zip(
         table.rows(named=True), capsys_lines, written.rows(named=True), marks, strict=False
@@ -268,9 +269,9 @@ def test_all_outputs_say_the_same_words(
         unknown = row["segment"] is None
         said = row["verdict"] or row["reason"]
         assert f"  {said}" in line
-        assert mark["__remark"] == said
+        assert mark["note"] == said
         assert text["segment"] == ("(unknown)" if unknown else row["segment"])
-        assert ("(unknown)" in line) == ("(unknown)" in mark["__row"]) == unknown
+        assert ("(unknown)" in line) == ("(unknown)" in mark["label"]) == unknown
     assert table["segment"].null_count() == 2
 
 

@@ -356,19 +356,19 @@ def test_charts(call: str, suffix: str) -> None:
 
 
 def test_a_chart_is_drawn_by_the_public_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in CURVES:
-        assert callable(getattr(wroc, f"{kind}_chart"))
     call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", "-o", "x.svg"]
-    seen: dict[str, object] = {}
+    seen: list[pl.DataFrame] = []
 
-    def draw(table: pl.DataFrame, *, level: float) -> object:
-        seen.update(table=table, level=level)
-        return wroc.auc_chart(wroc.summary(pl.read_parquet("rows.parquet"), "y", "s"))
+    def draw(table: pl.DataFrame) -> object:
+        seen.append(table)
+        summary = wroc.summary(pl.read_parquet("rows.parquet"), "y", "s")
+        return gap_chart(summary, show="value")
 
+    gap_chart = wroc.gap_chart
     monkeypatch.setattr(wroc, "gap_chart", draw)
     assert main(call) == 0
     assert Path("x.svg").exists()
-    assert seen["level"] == 0.95
+    assert seen[0].columns[0] == "model"
 
 
 @pytest.mark.parametrize("kind", sweep(CURVES, fast=3))

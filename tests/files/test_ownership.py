@@ -15,9 +15,8 @@ from processes import PLAIN
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.charts.options import save_chart
 from polars_wroc.files import outputs as files
-from polars_wroc.files.outputs import new_name, remove_abandoned, temporary
+from polars_wroc.files.outputs import new_name, remove_abandoned, save_chart, temporary
 
 OTHER_BOOT = f".polars-wroc-{'0' * 12}-{'1' * 32}.parquet"
 NOT_OURS = [

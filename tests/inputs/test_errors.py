@@ -16,7 +16,7 @@ from sweeps import sweep
 from wide_tables import by_attributes
 
 import polars_wroc as wroc
-from polars_wroc.charts.options import save_chart
+from polars_wroc.files.outputs import save_chart
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Call: TypeAlias = Callable[[Any], Any]
@@ -541,12 +541,12 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("bootstrap", "replicates"): lambda flag: UNTYPED.bootstrap(
         DATA, "y", "s", "ks", resamples=2, replicates=flag
     ),
-    ("decision_chart", "standardized"): lambda flag: UNTYPED.decision_chart(
-        wroc.decision_curve(DATA, "y", "s"), standardized=flag
+    ("roc_chart", "det"): lambda flag: UNTYPED.roc_chart(wroc.roc_curve(DATA, "y", "s"), det=flag),
+    ("roc_chart", "band"): lambda flag: UNTYPED.roc_chart(
+        wroc.roc_curve(DATA, "y", "s"), band=flag
     ),
-    ("roc_chart", "ks"): lambda flag: UNTYPED.roc_chart(wroc.roc_curve(DATA, "y", "s"), ks=flag),
-    ("roc_chart", "abroca"): lambda flag: UNTYPED.roc_chart(
-        wroc.roc_curve(DATA, "y", "s", by="g"), abroca=flag
+    ("gain_chart", "lift"): lambda flag: UNTYPED.gain_chart(
+        wroc.roc_curve(DATA, "y", "s"), lift=flag
     ),
     ("calibration_curve", "smooth"): lambda flag: UNTYPED.calibration_curve(
         DATA, "y", "s", smooth=flag
@@ -556,9 +556,6 @@ FLAGS: dict[tuple[str, str], Call] = {
         DATA, "y", "s", attributes="g", threshold=0.5, favorable="selected", redundant=flag
     ),
     ("summary", "diagnostics"): lambda flag: UNTYPED.summary(DATA, "y", "s", diagnostics=flag),
-    ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
-        wroc.roc_curve(DATA, "y", "s"), weighted=flag
-    ),
 }
 
 

@@ -43,8 +43,7 @@ from polars_wroc.audits.words import (
     reference_of,
 )
 from polars_wroc.charts.gap_chart import gap_chart
-from polars_wroc.charts.interval_layers import WIDTH
-from polars_wroc.charts.options import Chart, Show
+from polars_wroc.charts.options import Show
 from polars_wroc.files.outputs import text_of
 from polars_wroc.groups.comparisons import COMPARABLE, METRICS
 from polars_wroc.inputs.columns import MISSING, OVERALL
@@ -149,7 +148,7 @@ def page_of(template: str, figures: Sequence[Figure], /, data: Any = None, **val
     environment.filters["unbroken"] = unbroken
     environment.globals |= {"many": many, "not_here": NOT_HERE}
     words = {name: metric.label for name, metric in METRICS.items()}
-    script = environment.get_template("report.js").render(above=ABOVE, wide=WIDTH, words=words)
+    script = environment.get_template("report.js").render(above=ABOVE, words=words)
     scripts = [in_script(text) for text in (_bundle(), script)]
     return environment.get_template(template).render(
         specs=packed({"charts": {one.name: one.spec for one in figures}, "data": data}),
@@ -213,7 +212,7 @@ def unbroken(text: str) -> str:
 _CHARTS, _OTHERS = 4, 500
 
 
-def render_tables(page: Page, *charts: Chart) -> str:
+def render_tables(page: Page, *charts: Any) -> str:
     """Render a page of tables with charts below them.
 
     Raises

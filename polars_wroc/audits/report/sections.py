@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.closer_look import sentences_on
 from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.report.figures import (
@@ -17,16 +15,13 @@ from polars_wroc.audits.report.figures import (
     aucs_of,
     calibration_figures,
     curves_figure,
-    funnel_figures,
     gap_figures,
     score_figures,
-    slider_figures,
     values_figure,
 )
 from polars_wroc.audits.report.tables import Found, Table, found_on, tables_of
 from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import (
-    ALL_KEYS,
     AuditSettings,
     AuditTables,
     restricted,
@@ -34,18 +29,14 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.audits.verdicts import counts_of_verdicts
 from polars_wroc.audits.words import NOT_HERE, listed, many, verb
-from polars_wroc.charts.curve_layers import thinned
-from polars_wroc.charts.options import COLOURS
+from polars_wroc.charts.options import MOST_COLORS
 from polars_wroc.groups.comparisons import GAP_METRICS, IMPACT_RATIO, PLACE, is_finding
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.ranking.curve_points import AUC_CHANGE
 
 # Most segments of an attribute in its tables and its charts of gaps, and most curves of a panel.
 TABLE_SEGMENTS, OVERLAID = 50, 5
-# Points of all curves of a page, and limits for one curve.
-_POINTS, _MOST, _FEWEST = 5_000, 200, 20
 
 
 def with_segments(audit: AuditTables, most: int, serious: pl.DataFrame) -> AuditTables:
@@ -110,24 +101,12 @@ def _candidates(
 
 def with_models(audit: AuditTables) -> AuditTables:
     """Keep as many scores as a chart has colours."""
-    kept = audit.segments.select(MODEL).unique(maintain_order=True).head(len(COLOURS))
+    kept = audit.segments.select(MODEL).unique(maintain_order=True).head(MOST_COLORS)
     return restricted(audit, kept)
-
-
-def with_points(audit: AuditTables) -> tuple[AuditTables, int]:
-    """Thin the curves to fit on the page; also return the number of points of each."""
-    keys = list(ALL_KEYS)
-    curves = max(1, audit.curves.select(keys).n_unique())
-    points = max(_FEWEST, min(_MOST, _POINTS // (2 * curves)))
-    if points == _MOST:
-        return audit, points
-    drawn = thinned(audit.curves, keys, most=points)
-    return replace(audit, curves=drawn), points
 
 
 # Most rows of the charts of all segments: of that on the first screen, and of others.
 _FIRST_ROWS, _FEW_ROWS = 24, 60
-_SAME = " The segments are those of the ROC curves above."
 # Most findings that a section repeats.
 _FINDINGS = 3
 
@@ -144,7 +123,6 @@ class Section:
     gaps: list[Figure]
     calibration: list[Figure]
     curves: list[Figure]
-    sliders: list[Figure]
     left_out: list[str]
     # What gaps consist of, and where along the scores segments are off.
     closer: list[str]
@@ -157,12 +135,12 @@ class Section:
     @property
     def figures(self) -> list[Figure]:
         """All charts, in the order of the page."""
-        return [*self.gaps, *self.calibration, *self.curves, *self.sliders]
+        return [*self.gaps, *self.calibration, *self.curves]
 
 
 @dataclass(frozen=True)
 class Sections:
-    """The charts of all segments, the parts, and how many points their curves are drawn through.
+    """The charts of all segments, and the parts.
 
     The ``headline`` is of the metric of the most serious finding, the others of AUCs.
     """
@@ -170,24 +148,11 @@ class Sections:
     headline: Figure
     aucs: list[Figure]
     parts: list[Section]
-    points: int
-    # By how much that changes an AUC at most; None if it changes none.
-    moved: float | None
 
     @property
     def figures(self) -> list[Figure]:
         """All charts."""
         return [self.headline, *self.aucs, *(one for part in self.parts for one in part.figures)]
-
-
-class Drawn(NamedTuple):
-    """The curves of each attribute, with sliders, and how many points they are drawn through."""
-
-    curves: dict[str, list[Figure]]
-    sliders: dict[str, list[Figure]]
-    points: int = 0
-    # By how much that changes an AUC at most; None if it changes none.
-    moved: float | None = None
 
 
 def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
@@ -204,14 +169,13 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
     )
     aucs = ROC_AUC.column
     if audit.settings.labeled:
-        drawn = _roc_curves(audit, attributes, serious)
+        curves = _roc_curves(audit, attributes, serious)
     else:
         of_scores = with_segments(charted, OVERLAID, serious)
         curves = {
             one: score_figures(of_scores, of_scores.distributions, one, place)
             for place, one in enumerate(attributes, 1)
         }
-        drawn = Drawn(curves, {})
     of_aucs = audit.settings.labeled and headline != aucs
     parts = [
         Section(
@@ -221,8 +185,7 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
             tables_of(audit, tabled, attribute),
             gap_figures(charted, attribute, place, serious),
             calibration_figures(audit, attribute, place, serious),
-            [*funnel_figures(with_models(audit), attribute, place), *drawn.curves[attribute]],
-            drawn.sliders.get(attribute, []),
+            curves[attribute],
             _left_out(audit, tabled, attribute),
             sentences_on(audit, attribute),
         )
@@ -231,7 +194,7 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
     return Sections(
         values_figure(fewer, audit, headline),
         [values_figure(shown, audit, aucs)] if of_aucs else [],
-        *(parts, drawn.points, drawn.moved),
+        parts,
     )
 
 
@@ -252,21 +215,17 @@ def _headline(findings: pl.DataFrame, settings: AuditSettings) -> tuple[str, pl.
     return metric, pl.lit(value=True) if settings.intersections == "only" else drawn
 
 
-def _roc_curves(audit: AuditTables, attributes: Sequence[str], serious: pl.DataFrame) -> Drawn:
-    """Draw the ROC curves of each attribute, and those with a slider."""
+def _roc_curves(
+    audit: AuditTables, attributes: Sequence[str], serious: pl.DataFrame
+) -> dict[str, list[Figure]]:
+    """Draw the ROC curves of each attribute."""
     models = _in_order(with_models(audit), serious)
-    curves = {attribute: curves_of(models, attribute, serious) for attribute in attributes}
-    chosen = pl.concat([one.segments for one in curves.values()])
-    drawn, points = with_points(restricted(models, chosen))
-    moved = max(drawn.curves[AUC_CHANGE].abs().drop_nulls().to_list(), default=0.0)
-    caption = _slider_caption(points, moved=moved > TOLERANCE)
-    figures, sliders = dict[str, list[Figure]](), dict[str, list[Figure]]()
-    for place, (attribute, chosen_for) in enumerate(curves.items(), 1):
-        reasons = chosen_for.reasons
-        figures[attribute] = [curves_figure(drawn, attribute, place, reasons)]
-        told = caption + _SAME * bool(reasons)
-        sliders[attribute] = slider_figures(drawn, attribute, place, told)
-    return Drawn(figures, sliders, points, moved if moved > TOLERANCE else None)
+    chosen = {attribute: curves_of(models, attribute, serious) for attribute in attributes}
+    drawn = restricted(models, pl.concat([one.segments for one in chosen.values()]))
+    return {
+        attribute: [curves_figure(drawn, attribute, place, one.reasons)]
+        for place, (attribute, one) in enumerate(chosen.items(), 1)
+    }
 
 
 def _in_order(audit: AuditTables, serious: pl.DataFrame) -> AuditTables:
@@ -297,17 +256,6 @@ def _outcomes(audit: AuditTables, findings: pl.DataFrame, attribute: str) -> str
     if little:
         parts.append(f"{little:,} {verb(little, 'is', 'are')} inconclusive")
     return f"Of {many(sum(counts), 'comparison')} {listed(parts)}."
-
-
-def _slider_caption(points: int, *, moved: bool) -> str:
-    thinned = (
-        f" On a curve of more than {points} points they are those of the next higher "
-        "threshold that is drawn; the tables use all rows."
-    )
-    return (
-        "Move the slider: the points and the numbers are those of the rows whose score is at least "
-        f"the threshold.{thinned if moved else ''}"
-    )
 
 
 def _left_out(audit: AuditTables, tabled: AuditTables, attribute: str) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import itertools
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -148,23 +147,13 @@ def test_every_chart_is_drawn_and_named(page: Path, audit: wroc.Audit, chromium:
         "chart.querySelectorAll('svg .mark-line path, svg .mark-rule line').length,"
         "chart.getAttribute('aria-label'), chart.getAttribute('role')])"
     )
-    # Of values, curves, gaps and sliders.
-    assert len(charts) == 2 + 3 + 2 * 6 + 3 * 2
+    # Of values, curves and gaps.
+    assert len(charts) == 2 + 3 + 2 * 6
     assert audit.settings.as_dict()["attributes"] == ["g", "age"]
     for name, marks, label, role in charts:
         assert marks > 0, name
         assert label.endswith((".", "thresholds."))
         assert role == "graphics-document"
-
-
-def test_headings_of_panels_are_aligned(page: Path, chromium: Chromium) -> None:
-    chromium.show(page, until=DRAWN)
-    headings = chromium.evaluate(
-        "[...document.querySelectorAll('#chart-auc .role-title text')].map(text =>"
-        "[text.textContent, text.getBoundingClientRect().left])"
-    )
-    assert [text for text, _ in headings] == ["g", "age", "AUC of each segment"]
-    assert len({left for _, left in headings[:2]}) == 1
 
 
 def test_tables_have_captions_and_headers(page: Path, chromium: Chromium) -> None:
@@ -362,40 +351,6 @@ def test_limits_of_all_pairs_sort_by_their_lower_end(
     assert [text.split(" to ")[0] for text in shown] == [f"{low:.3f}" for low, _ in ends]
 
 
-@pytest.mark.slow
-def test_each_score_has_a_slider_that_keys_move(
-    page: Path, audit: wroc.Audit, chromium: Chromium
-) -> None:
-    chromium.open(page, until=DRAWN)
-    chromium.evaluate(UNFOLD)
-    overall = audit.segments.filter(attribute="overall")
-    for number, row in enumerate(overall.iter_rows(named=True), 1):
-        chart = f"document.querySelector('#slider-1-{number}')"
-        place = (
-            f"[...{chart}.querySelectorAll('svg g.mark-symbol path')]"
-            ".filter(path => path.getAttribute('stroke') === 'var(--page)')"
-            ".map(path => path.getAttribute('transform'))[0]"
-        )
-        shown = f"{chart}.querySelector('output').textContent.replace('\\u2212', '-')"
-        x, y = (float(part) for part in re.findall(r"-?[\d.]+", chromium.evaluate(place))[:2])
-        rates = (row["fp"] / (row["fp"] + row["tn"]), row["tp"] / (row["tp"] + row["fn"]))
-        assert (x / 260, 1 - y / 260) == pytest.approx(rates, abs=1e-4)
-        start = chromium.evaluate(shown)
-        assert float(start) == pytest.approx(row["threshold"], rel=1e-5)
-        assert len(start.lstrip("-")) <= 8
-        before = chromium.evaluate(place)
-        chromium.evaluate(f"{chart}.querySelector('input').focus()")
-        for _ in range(20):
-            chromium.press("ArrowRight")
-        chromium.wait(f"{place} !== {json.dumps(before)}")
-        assert float(chromium.evaluate(shown)) > float(start)
-        text = f"{chart}.querySelector('input').getAttribute('aria-valuetext')"
-        assert chromium.evaluate(text) == chromium.evaluate(shown).replace("-", "\N{MINUS SIGN}")
-        texts = chromium.evaluate(f"{chart}.querySelector('svg').textContent")
-        assert "TP weight" in texts
-        assert "true positives" not in texts
-
-
 @pytest.mark.parametrize("scheme", sweep(["light", "dark"]))
 def test_words_and_charts_can_be_read(small_page: Path, chromium: Chromium, scheme: Any) -> None:
     chromium.open(small_page, scheme=scheme, until=DRAWN)
@@ -473,11 +428,11 @@ def test_a_shadow_is_where_more_is_to_the_side(
         shot = chromium.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         return str(shot["data"])
 
-    # The first column of a table stays, and needs none next to it. Charts fit on a phone.
+    # The first column of a table stays, and needs none next to it. Charts shrink on a phone.
     of_table = (".wide:not(.matrix)", 400, [False, False])
     # A picture has none, and what is wrapped would move.
     chromium.call("Emulation.setScrollbarsHidden", hidden=True)
-    for selector, width, at_the_end in (("#chart-auc", 700, [True, False]), of_table):
+    for selector, width, at_the_end in (of_table,):
         chromium.open(small_page, width=width, scheme=scheme, until=DRAWN)
         chromium.evaluate(UNFOLD)
         assert sides(selector) == [False, True]
@@ -596,9 +551,6 @@ def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> No
     assert "By a \N{MULTIPLICATION SIGN} b" in text
     # The attributes and what is drawn of their intersections.
     assert text.count("ROC curves of all rows, the segment with the least AUC (") == 3
-    change = re.search(r"which changes no AUC by more than ([\d.e-]+);", " ".join(text.split()))
-    assert change is not None
-    assert float(change[1]) <= 0.005
 
 
 @pytest.mark.slow
@@ -612,4 +564,4 @@ def test_page_of_one_class_says_so(tmp_path: Path, chromium: Chromium) -> None:
     assert "No segment is shown to be worse off: 4 comparisons are inconclusive." in text
     assert "The score has no AUC: the rows are all of one class." in text
     curves = chromium.evaluate("document.querySelector('#chart-2 svg').textContent")
-    assert curves.count("one class only: no curve") == 2
+    assert all(f"{name}  one class only" in curves for name in "ab")

@@ -9,7 +9,6 @@ import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -18,7 +17,6 @@ from sweeps import sweep
 from wide_tables import fairness_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.report.figures import gap_specs
 from polars_wroc.audits.report.tables import tables_of
 from polars_wroc.audits.tables import AuditedFile
 
@@ -106,10 +104,10 @@ def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_p
     for auc in result.table.filter(metric="auc")["value"]:
         assert f"{auc:.3f}" in page.cells
     # The matrix; two tables and a chart of curves overall and for each attribute, and the chart of
-    # all AUCs; a table and a chart of gaps for each attribute; a slider for each score.
+    # all AUCs; a table and a chart of gaps for each attribute.
     assert page.tags.count("table") == 1 + 2 * 3 + 2
     named = re.findall('class="chart" id="([a-z]*)-', text)
-    assert {name: named.count(name) for name in named} == {"chart": 4, "gap": 2, "slider": 6}
+    assert {name: named.count(name) for name in named} == {"chart": 4, "gap": 2}
     assert len(text.encode()) < 2_000_000
 
 
@@ -223,8 +221,8 @@ def test_null_is_no_segment_called_null() -> None:
     assert aucs["segment"].to_list() == ["overall", None, "null"]
     assert aucs["value"].to_list() == [0.75, 0.0, 1.0]
     (points,) = result.chart("a").to_dict()["datasets"].values()
-    labels = {(p["__group1"], p["__label"][:9]) for p in points if "__label" in p}
-    assert labels == {("(missing)", "AUC 0.000"), ("null", "AUC 1.000")}
+    labels = {(p["panel"], p["text"][:5]) for p in points if "text" in p}
+    assert labels == {("(missing)", "0.000"), ("null", "1.000")}
 
 
 @pytest.mark.parametrize(
@@ -264,34 +262,3 @@ def test_names_of_expressions() -> None:
     data = pl.DataFrame({"a": ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
     settings = wroc.audit(data, "y", (-pl.col("s")).alias("inverted"), attributes="a").settings
     assert settings.score == ["inverted"]
-
-
-@pytest.mark.slow
-def test_charts_of_gaps_are_those_of_the_public_function(result: wroc.Audit) -> None:
-    """A page draws one of them and says the same of the other rates."""
-    rates: list[str] = ["selection_rate", "auc", "tpr", "fpr", "ppv", "npv"]
-    # A score that is called like a column or a title stays what it is.
-    scores = ["selection_rate_gap", "Gap in selection rate with its 90% confidence interval"]
-    other = wroc.audit(
-        pl.read_parquet(PATIENTS).rename(dict(zip(("score", "score_b"), scores, strict=True))),
-        "progressed",
-        scores,
-        attributes="sex",
-        threshold=wroc.rules.max_fpr(0.2),
-        favorable="selected",
-        level=0.9,
-    )
-    for found, level, metrics in ((result, 0.95, rates[1:2]), (other, 0.9, rates)):
-        gaps = found.table.filter(attribute="sex")
-        specs = gap_specs(gaps, metrics, level)
-        assert list(specs) == metrics
-        for metric, spec in specs.items():
-            expected = wroc.gap_chart(gaps, metric=metric, level=level).to_dict()
-            assert unnamed(spec) == unnamed(expected)
-
-
-def unnamed(spec: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what the rows of a spec are called, which is a hash of them."""
-    (rows,) = spec["datasets"].values()
-    panels = [panel | {"data": None} for panel in spec.get("vconcat", ())]
-    return spec | {"datasets": rows, "vconcat": panels, "data": None}

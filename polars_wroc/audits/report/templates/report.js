@@ -10,31 +10,7 @@
     return new Response(stream).json();
   };
 
-  // Charts have the colours of the page.
-  const text = { labelColor: "var(--ink)", titleColor: "var(--ink)" };
-  const config = {
-    background: "transparent", font: "Arial, Helvetica, sans-serif",
-    axis: { ...text, domainColor: "var(--soft)", tickColor: "var(--soft)", gridColor: "var(--grid)" },
-    legend: text, header: text, title: { color: "var(--ink)", subtitleColor: "var(--ink)" }, view: { stroke: "var(--grid)" },
-  };
-
-  // The value beside a slider, with no more digits than are read.
-  const show = value => {
-    const digits = Math.abs(value) < 1e6 ? 6 : 10;
-    return String(Number(Number(value).toPrecision(digits))).replace("-", "\u2212");
-  };
-  const label = (chart, view) => {
-    for (const input of chart.querySelectorAll(".vega-bind input[type=range]")) {
-      const output = document.createElement("output");
-      const say = value => {
-        output.textContent = show(value);
-        input.setAttribute("aria-valuetext", show(value));
-      };
-      input.nextElementSibling.replaceWith(output);
-      input.addEventListener("input", () => say(input.value));
-      say(view.signal("threshold"));
-    }
-  };
+  const config = { font: "Arial, Helvetica, sans-serif" };
   const scrolls = () => all(".chart").forEach(chart =>
     chart.scrollWidth > chart.clientWidth ? chart.setAttribute("tabindex", "0") : chart.removeAttribute("tabindex"));
   // A tooltip has a few lines of words: what it is of, then numbers, with limits in brackets.
@@ -51,89 +27,25 @@
     });
     return lines.slice(0, 5).map(line => `<p>${sanitize(line)}</p>`).join("");
   };
-  // On a phone a segment has its name and its interval above its line, and legends are below.
-  const small = matchMedia("(max-width: 40rem)");
-  const wide = {{ wide }}, above = 20;
-  // The title of an axis in lines that fit.
-  const folded = (title, width) => [title].flat().join(" ").split(" ").reduce((lines, word) => {
-    const last = lines.at(-1);
-    return last && 6.5 * (last.length + word.length + 1) < width ? [...lines.slice(0, -1), `${last} ${word}`] : [...lines, word];
-  }, []);
-  const narrowLayer = (layer, width, lines, rows) => {
-    const { mark, encoding } = layer, x = { ...encoding.x };
-    if (x.title) layer = { ...layer, encoding: { ...encoding, x: { ...x, title: folded(x.title, width) } } };
-    if (mark.type === "text" && x.value >= wide) {
-      // Not what the shape of a point says too, and of several scores no numbers: tables have them.
-      const right = { [wide + 50]: 90, [wide + 154]: 0 }[x.value];
-      if (right === undefined || lines > 1) return [];
-      layer = { ...layer, mark: { ...mark, align: "right", dy: -above + 2 },
-                encoding: { ...encoding, x: { value: width - right } } };
-    }
-    if (x.value > 4 && x.value < wide && mark.type === "point") {
-      layer = { ...layer, encoding: { ...encoding, x: { ...x, value: width - 4 } } };
-    }
-    if (encoding.x2?.value === wide) layer = { ...layer, encoding: { ...layer.encoding, x2: { value: width } } };
-    // A line from top to bottom would run through names and numbers.
-    const isLine = mark.type === "rule" && !encoding.y && !("value" in x), y = isLine ? rows : encoding.y;
-    if (!y || y.field !== "__row") return [layer];
-    const band = lines > 1 ? 14 * lines : above, inner = above / (above + band);
-    const axis = { ...y.axis, labelAlign: "left", labelPadding: 0, labelBaseline: "middle",
-                   labelOffset: -band / 2 - above / 2 + 2, labelLimit: width - (lines > 1 ? 0 : 130) };
-    const scale = { ...y.scale, paddingInner: inner, paddingOuter: inner };
-    const ends = isLine ? { y: { ...y, axis, scale, bandPosition: 0 }, y2: { field: y.field, bandPosition: 1 } }
-      : { y: { ...y, axis, scale } };
-    return [{ ...layer, encoding: { ...layer.encoding, ...ends } }];
-  };
-  const narrowPanel = (panel, width) => {
-    const lines = panel.height.step === 14 ? panel.layer.reduce((most, { encoding }) =>
-      Math.max(most, encoding.yOffset?.scale?.domain?.length || 1), 1) : 1;
-    const height = { step: lines > 1 ? 14 : 2 * above };
-    const rows = panel.layer.map(({ encoding }) => encoding.y).find(y => y?.field === "__row");
-    return { ...panel, width, height, layer: panel.layer.flatMap(layer => narrowLayer(layer, width, lines, rows)) };
-  };
-  // The labels of curves, below the axis instead of at the right.
-  const labelsBelow = spec => {
-    const left = spec.width + 12, down = spec.height + 40;
-    const isRight = ({ encoding }) => encoding?.x?.value >= left;
-    if (!spec.layer?.some(isRight)) return spec;
-    const moved = ({ encoding: { x, x2, y, ...others }, transform = [], ...layer }) => ({
-      ...layer,
-      transform: y.field ? [...transform, { calculate: `datum["${y.field}"] + ${down}`, as: y.field }] : transform,
-      encoding: { ...others, x: { value: x.value - left }, ...(x2 && { x2: { value: x2.value - left } }),
-                  y: y.field ? y : { value: y.value + down } },
-    });
-    return { ...spec, layer: spec.layer.map(layer => isRight(layer) ? moved(layer) : layer) };
-  };
-  const narrow = (given, width) => {
-    const text = given.title?.text ?? given.title;
-    // Titles are bold.
-    const lines = text && folded(text, 0.85 * width);
-    const spec = lines ? { ...given, title: given.title.text ? { ...given.title, text: lines } : lines } : given;
-    if (spec.facet) {
-      // An axis that panels share would be below their labels.
-      const resolve = { ...spec.resolve, axis: { ...spec.resolve?.axis, x: "independent" } };
-      return { ...spec, columns: 1, resolve, spec: labelsBelow(spec.spec) };
-    }
-    if (spec.vconcat) return { ...spec, vconcat: spec.vconcat.map(panel => narrowPanel(panel, width)) };
-    return spec.layer && spec.height?.step ? narrowPanel(spec, width) : labelsBelow(spec);
-  };
+  // On a phone charts are as wide as the page, and panels one below the other.
+  const small = matchMedia("(max-width: 40rem)"), dark = matchMedia("(prefers-color-scheme: dark)");
+  const narrow = spec => spec.facet ? { ...spec, columns: 1 } : spec;
 
   const draw = async () => {
     const packed = await unpack(document.getElementById("specs").textContent).catch(error => error);
     const charts = packed instanceof Error ? packed : packed.charts;
-    const fitted = small.matches
-      ? { ...config, legend: { ...text, orient: "bottom", direction: "vertical" } } : config;
+    // Charts choose their colours by the background.
+    const background = getComputedStyle(document.documentElement).getPropertyValue("--page").trim();
     // Those in the open first.
     for (const chart of [...all(".chart:not(details:not([open]) *)"), ...all("details:not([open]) .chart")]) {
       // A chart that fails must not cost the others.
       try {
         if (charts instanceof Error) throw charts;
-        const spec = small.matches ? narrow(charts[chart.id], document.querySelector("main").clientWidth - 24) : charts[chart.id];
-        const options = { actions: false, renderer: "svg", mode: "vega-lite", ast: true, config: fitted,
+        const spec = small.matches ? narrow(charts[chart.id]) : charts[chart.id];
+        const options = { actions: false, renderer: "svg", mode: "vega-lite", ast: true, config: { ...config, background },
                           tooltip: { formatTooltip: tooltip, offsetX: 14, offsetY: 14 } };
         await new Promise(done => setTimeout(done));
-        const { view } = await vegaEmbed(chart, spec, options);
-        label(chart, view);
+        await vegaEmbed(chart, spec, options);
         // Groups without marks have a role, but nothing to say.
         chart.querySelectorAll("[role=graphics-symbol]:not([aria-label])").forEach(group => {
           group.removeAttribute("role");
@@ -151,7 +63,7 @@
     all("details").forEach(details => details.addEventListener("toggle", scrolls));
     document.documentElement.dataset.drawn = "yes";
   };
-  small.addEventListener("change", () => draw().catch(console.error));
+  for (const query of [small, dark]) query.addEventListener("change", () => draw().catch(console.error));
 
   // The menu is folded where there is little room.
   const menu = document.querySelector(".contents details");

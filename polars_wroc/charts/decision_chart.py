@@ -1,0 +1,125 @@
+"""Charts of the net benefit of decisions."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import altair as alt
+import polars as pl
+
+from polars_wroc.charts.groups import assign_groups, read_table
+from polars_wroc.charts.look import SOFT, without_checks
+from polars_wroc.charts.options import ChartOptions, read_options
+from polars_wroc.charts.plot import Axis, Plot, ends_of, span, thin_curves
+from polars_wroc.charts.wording import join_sentences, write_numbers
+from polars_wroc.queries import over
+
+_COLUMNS = ("threshold", "net_benefit", "net_benefit_all")
+# Most curves that have bands.
+_BANDS = 3
+# How far the axis goes below 0, as a part of how far it goes above, at least and at most.
+_LEAST_TOP = 0.01
+_LEAST_BELOW, _MOST_BELOW = 0.15, 1.0
+
+
+@without_checks
+def decision_chart(
+    curves: pl.DataFrame | pl.LazyFrame, **options: Unpack[ChartOptions]
+) -> alt.LayerChart | alt.FacetChart:
+    """Draw the net benefit of deciding by a score, of selecting all rows, and of selecting none.
+
+    Parameters
+    ----------
+    curves
+        The table of `decision_curve`; a LazyFrame is collected.
+    **options
+        See `ChartOptions`. Curves are sorted, and chosen for color, by the number of thresholds at
+        which they are useful.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        Net benefit against threshold probability. A score is useful where it has a higher net
+        benefit than selecting ("treating") all rows and than selecting none: labels say from which
+        to which threshold. A thin line is that of selecting all, of each group if groups differ.
+        The axis shows all points of the scores, but none below minus the highest net benefit.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `decision_curve`, a column that is not one of its
+        groups, or an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.4, 0.3, 0.1]})
+    >>> type(wroc.decision_chart(wroc.decision_curve(df, "y", "s"))).__name__
+    'LayerChart'
+    """
+    chosen = read_options(options)
+    table, keys = read_table("curves", curves, _COLUMNS, "`decision_curve`")
+    x, everyone = pl.col("threshold"), pl.col("net_benefit_all")
+    is_useful = pl.col("net_benefit") > pl.max_horizontal(everyone, 0.0) + 1e-9
+    ends = ("low", "high") if "net_benefit_low" in table.columns else ()
+    rows = table.select(
+        *keys,
+        *(pl.col(f"net_benefit_{end}").alias(end) for end in ends),
+        x=x,
+        y="net_benefit",
+        everyone=everyone,
+        rank=over(is_useful.sum().cast(pl.Float64), keys),
+        start=over(x.filter(is_useful).min(), keys),
+        end=over(x.filter(is_useful).max(), keys),
+    )
+    rows, groups = assign_groups(thin_curves(rows, keys), keys, chosen)
+    lowest, highest = ends_of(rows, "y")
+    top = max(highest, ends_of(rows, "everyone")[1], _LEAST_TOP)
+    bottom = max(-_MOST_BELOW * top, min(-_LEAST_BELOW * top, 1.05 * lowest))
+    plot = Plot(
+        groups,
+        chosen,
+        Axis("Threshold probability: the risk from which one acts", span(rows, "x", room=0)),
+        Axis("↑ Net benefit", (bottom, 1.15 * top), ".2f"),
+        size=(380, 260),
+        panel_size=(240, 200),
+    )
+    _draw_everyone(plot, rows)
+    plot.draw_line(y=0)
+    drawn = rows.select("x", "y", *ends, "color", "panel")
+    plot.draw_curves(drawn, band=drawn.select("color", "panel").n_unique() <= _BANDS)
+    useful = pl.format("{} to {}", write_numbers("start", ".0%"), write_numbers("end", ".0%"))
+    curve = rows.with_columns(text=useful.fill_null("nowhere"))
+    curve = curve.group_by("color", "panel", maintain_order=True).first()
+    plot.list_labels(curve, "top right")
+    limits = {"low": "from", "high": "to"} if ends else {}
+    plot.add_tooltips("curve", {"x": "threshold", "y": "net benefit"} | limits)
+    cut = f"Cut off below {bottom:.2f}" if lowest < bottom else ""
+    key = "Thin line: selecting all. Dashed: selecting none"
+    return plot.finish(_title(curve), join_sentences("Numbers: where it is useful", key, cut))
+
+
+def _draw_everyone(plot: Plot, rows: pl.DataFrame) -> None:
+    """Draw the net benefit of selecting all: one line, or one for each group."""
+    lines = rows.select("x", "color", "panel", y="everyone")
+    rounded = lines.select("panel", "x", pl.col("y").round(9)).unique()
+    is_one = rounded.height == lines.select("panel", "x").n_unique()
+    if is_one:
+        lines = lines.unique(["panel", "x"], keep="first", maintain_order=True)
+    else:
+        lines = lines.filter(pl.col("color").is_in(plot.groups.shown))
+    base = plot.add_rows("everyone", lines)
+    mark = base.mark_line(strokeWidth=1, opacity=0.8, clip=True, aria=False)
+    ink = alt.StrokeValue(SOFT) if is_one else plot.stroke()
+    grouped = {} if is_one else {"detail": "color:N"}
+    plot.layers.append(mark.encode(plot.across(), plot.up(), ink, **grouped))
+
+
+def _title(curve: pl.DataFrame) -> str:
+    """Say where the best score is useful."""
+    best = curve.sort("rank", descending=True, maintain_order=True).row(0, named=True)
+    if not best["rank"]:
+        return "Nowhere better than selecting all or none"
+    name = ", ".join(filter(None, (best["color"], best["panel"]))) or "The score"
+    return f"{name} is better than selecting all or none at thresholds from {best['text']}"

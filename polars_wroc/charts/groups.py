@@ -1,0 +1,277 @@
+"""The groups of a table: their names, and which have colours and which panels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.charts.options import MOST_COLORS, Options
+from polars_wroc.checks import did_you_mean, reject
+from polars_wroc.inputs.columns import MISSING, MODEL
+from polars_wroc.names import UNSEEN, escape_controls, unique_name
+from polars_wroc.queries import collect
+
+# Altair refuses more rows, and a notebook would contain them all.
+MAX_ROWS = 5_000
+_LONGEST_NAME = 34
+_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+# Of too many groups, so many of the highest and of the lowest have colours.
+_EXTREMES = 2
+# Properties of every JavaScript object; Vega keeps groups and titles in objects.
+_JAVASCRIPT = re.compile(
+    r"__\w+__|constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString"
+    r"|toString|valueOf"
+)
+
+
+def read_table(
+    argument: str, table: object, expected: Sequence[str], maker: str
+) -> tuple[pl.DataFrame, list[str]]:
+    """Collect a table of this package; also return its group columns, which come first.
+
+    ``maker`` is what makes such tables, for messages.
+    """
+    if not isinstance(table, pl.DataFrame | pl.LazyFrame):
+        found = f"{type(table).__name__}: make it with {maker}"
+        msg = f"`{argument}` must be a table of this package; found {found}"
+        raise TypeError(msg)
+    rows = collect(table) if isinstance(table, pl.LazyFrame) else table
+    missing = [name for name in expected if name not in rows.columns]
+    if missing:
+        found = f"no {missing}: make it with {maker}"
+        reject(argument, f"have the columns {list(expected)}", found)
+    if rows.is_empty():
+        reject(argument, "have rows to be drawn", "none")
+    first = min(map(rows.columns.index, expected), default=0)
+    return rows, rows.columns[:first]
+
+
+def check_size(argument: str, rows: pl.DataFrame) -> None:
+    """Refuse more rows than a chart may have."""
+    if rows.height > MAX_ROWS:
+        reject(argument, f"have at most {MAX_ROWS:,} rows to be drawn", f"{rows.height:,}")
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The columns whose values have colours and panels, and these values as they are drawn.
+
+    ``names`` are all that have a style, in the order of the table; ``labels`` the same in the order
+    that the caller chose, and ``shown`` those in colour.
+    """
+
+    color: str | None = None
+    panel: str | None = None
+    names: Sequence[str] = ("",)
+    labels: Sequence[str] = ("",)
+    shown: Sequence[str] = ("",)
+    panels: Sequence[str] = ("",)
+    colors: Mapping[str, Any] | None = None
+
+    @property
+    def n_grey(self) -> int:
+        """How many groups are grey."""
+        return len(self.names) - len(self.shown)
+
+    def styles(self, choices: Sequence[Any], grey: Any) -> list[Any]:
+        """Give each name the style of its place: the place in the table, if there are few."""
+        places = self.names if len(self.names) <= len(choices) else self.shown
+        own = dict(zip(places, choices, strict=False))
+        return [own[name] if name in self.shown else grey for name in self.names]
+
+
+def assign_groups(
+    table: pl.DataFrame,
+    keys: Sequence[str],
+    options: Options,
+    choose: Callable[[Sequence[str], Options], tuple[str | None, str | None]] | None = None,
+) -> tuple[pl.DataFrame, Groups]:
+    """Replace the group columns ``keys`` by ``color`` and ``panel``, with names that can be drawn.
+
+    A column ``rank`` of the table, a number of each group, is what ``sort="value"`` orders by.
+    ``choose`` chooses the columns of colours and panels.
+    """
+    color, panel = (choose or choose_columns)(keys, options)
+    if options.highlight is not None and color is None:
+        reject("highlight", "list values of `color`", "no `color`")
+    texts = {"color": name_column(table, color), "panel": name_column(table, panel)}
+    rows = table.drop(set(keys)).with_columns(
+        **{role: pl.Series(named.texts, dtype=pl.String) for role, named in texts.items()}
+    )
+    if "rank" not in rows.columns:
+        rows = rows.with_columns(rank=pl.lit(None, pl.Float64))
+    names = texts["color"].names
+    ranks, panel_ranks = mean_ranks(rows, "color"), mean_ranks(rows, "panel")
+    shown = _highlighted(texts["color"], options) or _extremes(names, ranks)
+    groups = Groups(
+        color,
+        panel,
+        names,
+        sort_names(names, options, ranks),
+        [name for name in names if name in shown],
+        sort_names(texts["panel"].names, options, panel_ranks),
+        _own_colors(texts["color"], options),
+    )
+    return rows, groups
+
+
+def choose_columns(keys: Sequence[str], options: Options) -> tuple[str | None, str | None]:
+    """Choose the columns of colours and panels: models have colours, the first other column panels.
+
+    Without models the first column has colours.
+    """
+    color, panel = options.color, options.facet
+    for argument, key in (("color", color), ("facet", panel)):
+        if key is not None and key not in keys:
+            hint = did_you_mean(key, keys)
+            reject(argument, f"be a group column of the table, {list(keys)}", f"{key!r}{hint}")
+    free = [key for key in keys if key not in (color, panel)]
+    if color is None and MODEL in free:
+        color = MODEL
+        free.remove(MODEL)
+    if color is None and free:
+        color = free.pop(0)
+    if panel is None and free:
+        panel = free.pop(0)
+    if free:
+        msg = f"`color` and `facet` must cover all group columns; found {free} in neither"
+        raise ValueError(msg)
+    return color, panel
+
+
+def choose_panels(keys: Sequence[str], options: Options) -> tuple[str | None, str | None]:
+    """Choose the columns of colours and panels: models have colours, a group column panels."""
+    others = [key for key in keys if key not in (options.color, options.facet, MODEL)]
+    if options.facet is None and others:
+        panel = others[-1]
+        color, _ = choose_columns([key for key in keys if key != panel], options)
+        return color, panel
+    return choose_columns(keys, options)
+
+
+def cross_columns(table: pl.DataFrame, keys: Sequence[str], name: str) -> pl.DataFrame:
+    """Replace several group columns by one text column, the first, of their values."""
+    named = [name_column(table, key).texts for key in keys]
+    texts = [", ".join(parts) for parts in zip(*named, strict=True)]
+    return table.drop(keys).insert_column(0, pl.Series(name, texts, pl.String))
+
+
+@dataclass(frozen=True)
+class NamedColumn:
+    """A group column as it is drawn: the name of each row, and of each value, in order."""
+
+    texts: Sequence[str]
+    of_values: Mapping[str | None, str]
+
+    @property
+    def names(self) -> list[str]:
+        """The names in their order."""
+        return list(self.of_values.values())
+
+
+def name_column(table: pl.DataFrame, key: str | None, missing: str = MISSING) -> NamedColumn:
+    """Name the values of a group column; those of an Enum have the order of its categories."""
+    if key is None:
+        return NamedColumn([""] * table.height, {None: ""})
+    column = table[key]
+    texts = column.cast(pl.String).to_list()
+    values = list(dict.fromkeys(texts))
+    if isinstance(column.dtype, pl.Enum):
+        place = {name: number for number, name in enumerate(column.dtype.categories)}
+        values.sort(key=lambda value: len(place) if value is None else place[value])
+    while missing in values:
+        missing = f"({missing})"
+    names: dict[str | None, str] = {}
+    whole = [missing if value is None else value for value in values]
+    for value, short in zip(values, shorten(whole), strict=True):
+        names[value] = unique_name(_drawable(short), names.values())
+    return NamedColumn([names[text] for text in texts], names)
+
+
+def _drawable(text: str) -> str:
+    """Escape control characters, and let a name differ from those that JavaScript has."""
+    text = escape_controls(text) or "(empty)"
+    return f"{text}{UNSEEN}" if _JAVASCRIPT.fullmatch(text.rstrip(UNSEEN)) else text
+
+
+def shorten(names: Sequence[str], longest: int = _LONGEST_NAME) -> list[str]:
+    """Cut long names where that leaves them different: at the end, in the middle or in front."""
+    half = longest // 2
+
+    def cut(name: str, front: int, back: int) -> str:
+        is_long = len(name) > longest
+        return f"{name[:front]}{_ELLIPSIS}{name[len(name) - back :]}" if is_long else name
+
+    for front, back in ((longest - 1, 0), (half - 1, half), (0, longest - 1)):
+        short = [cut(name, front, back) for name in names]
+        if len(set(short)) == len(set(names)):
+            return short
+    return list(names)
+
+
+def mean_ranks(rows: pl.DataFrame, role: str) -> dict[str, float | None]:
+    """Return the mean rank of the groups of a role."""
+    means = rows.group_by(role).agg(pl.col("rank").mean())
+    return dict(means.select(role, "rank").iter_rows())
+
+
+def sort_names(
+    names: Iterable[str], options: Options, ranks: Mapping[str, float | None]
+) -> list[str]:
+    """Sort names as the caller chose; by value the highest first, and what has none last."""
+    if options.sort == "name":
+        return sorted(names, key=_natural)
+    if options.sort == "value":
+        return sorted(names, key=lambda name: _falling(ranks.get(name)))
+    return list(names)
+
+
+def _falling(number: float | None) -> tuple[bool, float]:
+    return number is None, -(number or 0.0)
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    """Compare digits in a name as numbers, so that 9 comes before 10."""
+    parts = re.split(r"([0-9]+)", name.casefold())
+    # Every second part is a number.
+    return [
+        (place % 2 == 0, int(part) if place % 2 else 0, part) for place, part in enumerate(parts)
+    ]
+
+
+def _extremes(names: Sequence[str], ranks: Mapping[str, float | None]) -> list[str]:
+    """Choose all names; of too many the two with the highest and the two with the lowest rank."""
+    if len(names) <= MOST_COLORS:
+        return list(names)
+    known = sorted((name for name in names if ranks[name] is not None), key=lambda n: ranks[n] or 0)
+    # Names without a rank fill the places that are left.
+    ordered = dict.fromkeys([*known[:_EXTREMES], *known[-_EXTREMES:], *names])
+    return [*ordered][: 2 * _EXTREMES]
+
+
+def _highlighted(color: NamedColumn, options: Options) -> list[str]:
+    """Return the names of the values that the caller highlights."""
+    values = [pl.Series([value]).cast(pl.String).item() for value in options.highlight or []]
+    for value in values:
+        if value not in color.of_values:
+            reject("highlight", f"list values of `color`, {[*color.of_values]}", repr(value))
+    return [color.of_values[value] for value in values]
+
+
+def _own_colors(color: NamedColumn, options: Options) -> dict[str, str]:
+    """Return the colours that the caller chose, by name."""
+    if options.colors is None:
+        return {}
+    if not isinstance(options.colors, Mapping):
+        return dict(zip(color.names, options.colors, strict=False))
+    texts = {
+        pl.Series([value]).cast(pl.String).item(): own for value, own in options.colors.items()
+    }
+    for value in texts:
+        if value not in color.of_values:
+            reject("colors", f"name values of `color`, {[*color.of_values]}", repr(value))
+    return {color.of_values[value]: own for value, own in texts.items()}

@@ -1,0 +1,142 @@
+"""Colours, dashes, shapes, axes and titles of all charts, readable on light and on dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from textwrap import wrap
+from typing import Any, TypeVar
+
+import altair as alt
+from altair.utils.schemapi import debug_mode
+
+# Any two are at least 14 apart (CIE 1976) in normal sight and in all three kinds of colour
+# blindness. The contrast is at least 4.5:1 on white, and on #161616 and #333333 for the dark ones,
+# so that a label may have the colour of its curve.
+LIGHT = ("#0067B2", "#C84512", "#2D8456", "#894386", "#1D2E8E")
+DARK = ("#61CDFD", "#ED822D", "#39B187", "#F08CCF", "#A090F2")
+DASHES = ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [12, 4])
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
+
+
+def choose_by_background(light: str, dark: str) -> dict[str, str]:
+    """Return a colour that depends on the background, which is that of the theme."""
+    return {"expr": f"luminance(background) < 0.3 ? '{dark}' : '{light}'"}
+
+
+INK = choose_by_background("#1C1E21", "#ECECEC")
+SOFT = choose_by_background("#5F6368", "#B4B8BC")
+LINE = choose_by_background("#DEE0E3", "#494C50")
+# Groups that are context only.
+FAINT = choose_by_background("#B9BDC2", "#6A6E73")
+WORSE = choose_by_background("#C84512", "#ED822D")
+BETTER = choose_by_background("#0067B2", "#61CDFD")
+PALETTE = [choose_by_background(*pair) for pair in zip(LIGHT, DARK, strict=True)]
+PAPER = {"expr": "background"}
+
+TEXT_SIZE, TITLE_SIZE, SMALL_SIZE = 12, 15, 11
+LINE_HEIGHT = 17
+# Pixels that a letter takes, about: of a text, of a title and of a subtitle.
+LETTER, _TITLE_LETTER, _SUBTITLE_LETTER = 6.4, 7.9, 6.1
+
+DrawT = TypeVar("DrawT", bound=Callable[..., Any])
+
+
+def without_checks(draw: DrawT) -> DrawT:
+    """Draw without Altair's check of each part, which takes most of the time; tests check specs."""
+
+    @wraps(draw)
+    def draw_unchecked(*given: Any, **options: Any) -> Any:
+        with debug_mode(arg=False):
+            return draw(*given, **options)
+
+    return draw_unchecked  # type: ignore[return-value]
+
+
+def is_default_theme() -> bool:
+    """Return whether fonts, sizes and axes are ours to choose: other themes keep their own."""
+    return alt.theme.active in ("default", "none", "")
+
+
+def make_axis(**given: Any) -> alt.Axis:
+    """Return the axis of all charts: a light grid, without ticks and line."""
+    style: dict[str, Any] = {"domain": False, "ticks": False, "grid": True}
+    if is_default_theme():
+        style |= {
+            "gridColor": LINE,
+            "labelColor": SOFT,
+            "titleColor": SOFT,
+            "labelFontSize": SMALL_SIZE,
+            "titleFontSize": TEXT_SIZE,
+            "titleFontWeight": "normal",
+            "labelPadding": 6,
+        }
+    return alt.Axis(**style | given)
+
+
+# The title of an upright axis, written above it.
+ABOVE_AXIS = {
+    "titleAngle": 0,
+    "titleAlign": "left",
+    "titleAnchor": "end",
+    "titleX": -2,
+    "titleY": -8,
+    "titleBaseline": "bottom",
+}
+
+
+def make_legend(*, lines: bool) -> alt.Legend:
+    """Return the legend of all panels, above them, with lines or points."""
+    style: dict[str, Any] = {}
+    if is_default_theme():
+        style = {"labelFontSize": TEXT_SIZE, "labelColor": INK}
+    shown: dict[str, Any] = {
+        "orient": "top",
+        "title": None,
+        "direction": "horizontal",
+        "columns": 3,
+    }
+    if lines:
+        style |= {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
+    return alt.Legend(**shown, labelLimit=300, symbolOpacity=1, **style)
+
+
+def make_header() -> alt.Header:
+    """Return the header of a panel: its name, at the left."""
+    style: dict[str, Any] = {}
+    if is_default_theme():
+        style = {"labelFontSize": TEXT_SIZE, "labelFontWeight": 600, "labelColor": INK}
+    return alt.Header(labelAnchor="start", labelPadding=8, labelLimit=400, title=None, **style)
+
+
+def make_panel_title(name: str) -> alt.TitleParams:
+    """Return the title of a panel that has its own upright axis, like the header of others."""
+    style: dict[str, Any] = {}
+    if is_default_theme():
+        style = {"fontSize": TEXT_SIZE, "fontWeight": 600, "color": INK}
+    return alt.TitleParams(name, anchor="start", frame="group", offset=6, **style)
+
+
+def make_title(title: str, subtitle: str, width: float) -> Any:
+    """Return the title and the line below it, at the left and wrapped to the width of the chart."""
+    if not title and not subtitle:
+        return alt.Undefined
+    style: dict[str, Any] = {"anchor": "start", "frame": "group", "offset": 14}
+    if is_default_theme():
+        style |= {
+            "fontSize": TITLE_SIZE,
+            "fontWeight": 600,
+            "color": INK,
+            "lineHeight": 19,
+            "subtitleFontSize": TEXT_SIZE,
+            "subtitleColor": SOFT,
+            "subtitlePadding": 5,
+            "subtitleLineHeight": 16,
+        }
+    lines = wrap_text(title, width / _TITLE_LETTER), wrap_text(subtitle, width / _SUBTITLE_LETTER)
+    return alt.TitleParams(lines[0], subtitle=lines[1] or alt.Undefined, **style)
+
+
+def wrap_text(text: str, letters: float) -> list[str]:
+    """Break a text into lines of so many letters, and where it has line breaks itself."""
+    return [part for line in text.splitlines() for part in wrap(line, max(int(letters), 12))]

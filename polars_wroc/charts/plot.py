@@ -1,0 +1,507 @@
+"""Drawings of rows whose columns have roles.
+
+``x``, ``y``, ``low`` and ``high`` are numbers; ``color`` and ``panel`` are names of groups;
+``text`` is written at the pixels ``text_x`` and ``text_y``. All rows of a chart are one table, in
+which ``kind`` says by which drawing a row is drawn. No drawing names a column of the caller, so
+that no name of a group can break a chart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import altair as alt
+import polars as pl
+from polars import selectors as cs
+
+from polars_wroc.charts.groups import Groups
+from polars_wroc.charts.look import (
+    ABOVE_AXIS,
+    DASHES,
+    FAINT,
+    INK,
+    LINE_HEIGHT,
+    PALETTE,
+    PAPER,
+    SHAPES,
+    SOFT,
+    TEXT_SIZE,
+    is_default_theme,
+    make_axis,
+    make_header,
+    make_legend,
+    make_panel_title,
+    make_title,
+)
+from polars_wroc.charts.options import MOST_COLORS, Options
+from polars_wroc.charts.wording import join_sentences
+from polars_wroc.checks import reject
+from polars_wroc.names import UNSEEN, escape_controls
+from polars_wroc.queries import over
+
+# Points of a curve: of a few, of each of more than five, and of all together.
+_POINTS, _FEWER_POINTS, _ALL_POINTS, _FEWEST_POINTS = 160, 80, 3_000, 3
+# Digits that are seen.
+_DIGITS = 5
+# Pixels between an axis and its panel's neighbour, and between a label and the edge.
+_BETWEEN, _MARGIN = 26, 6
+# Titles are not broken into lines that are shorter.
+_NARROWEST = 340
+# The piece of a line in front of a label, in pixels.
+_SAMPLE = 22
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Title, ends and number format of an axis."""
+
+    title: str = ""
+    ends: tuple[float, float] = (0.0, 1.0)
+    form: str = ".0%"
+    # A Vega expression of the labels, and the numbers that have one.
+    labels: str | None = None
+    values: Sequence[float] | None = None
+
+    @property
+    def scale(self) -> alt.Scale:
+        """The scale, which ends where the axis does."""
+        return alt.Scale(nice=False, zero=False, domain=[round_digits(end) for end in self.ends])
+
+    def at(self, pixels: float, number: pl.Expr) -> pl.Expr:
+        """Return the pixel of a number on an axis of this length, from its lower end."""
+        low, high = self.ends
+        return pixels * (number - low) / (high - low)
+
+
+def ends_of(rows: pl.DataFrame, *columns: str) -> tuple[float, float]:
+    """Return the least and the greatest number of these columns; 0 and 0 without any."""
+    known = [rows[name].drop_nulls().cast(pl.Float64) for name in columns if name in rows.columns]
+    numbers: list[float] = [number for column in known for number in column]
+    return min(numbers, default=0.0), max(numbers, default=0.0)
+
+
+def span(rows: pl.DataFrame, *columns: str, room: float = 0.05) -> tuple[float, float]:
+    """Return the ends of an axis that has all numbers of these columns, with some room."""
+    low, high = ends_of(rows, *columns)
+    room *= (high - low) or abs(high) or 1.0
+    return low - room, high + room
+
+
+def round_digits(value: float) -> float:
+    """Round a number to the digits that are seen."""
+    return float(f"{value:.{_DIGITS}g}")
+
+
+@dataclass
+class Plot:
+    """A chart that is being made: its groups, axes and size, and what was drawn so far.
+
+    ``size`` is that of a chart without panels, and ``panel_size`` that of a panel.
+    """
+
+    groups: Groups
+    options: Options
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    size: tuple[int, int] = (320, 280)
+    panel_size: tuple[int, int] = (230, 200)
+    columns: int = 3
+    # Whether the legend shows lines, or points.
+    has_lines: bool = True
+    # Whether a chart without panels has a legend too, as it has no labels with the names.
+    legend: bool = False
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    layers: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin with a row for each panel, which has the lines that go across it."""
+        names = list(self.groups.panels)
+        places = {"kind": "panel", "panel": names, "panel_at": list(range(len(names)))}
+        self.parts.append(pl.DataFrame(places))
+
+    @property
+    def has_panels(self) -> bool:
+        """Whether there are panels, which have the title of the upright axis in the subtitle."""
+        return self.groups.panel is not None
+
+    @property
+    def width(self) -> int:
+        """Pixels of a panel."""
+        return self.options.width or (self.panel_size if self.has_panels else self.size)[0]
+
+    @property
+    def height(self) -> int:
+        """Pixels of a panel."""
+        return self.options.height or (self.panel_size if self.has_panels else self.size)[1]
+
+    # Rows and channels.
+
+    def add_rows(self, kind: str, rows: pl.DataFrame) -> Any:
+        """Add rows of a kind, those of grey groups first, and return a chart of them."""
+        if "color" in rows.columns and self.groups.n_grey:
+            is_grey = ~pl.col("color").is_in(self.groups.shown)
+            marked = rows.with_columns(is_grey=pl.when(is_grey).then(is_grey))
+            rows = marked.sort("is_grey", nulls_last=True, maintain_order=True)
+        roles = {"color": self.groups.color, "panel": self.groups.panel}
+        unused = [role for role, column in roles.items() if column is None]
+        kept = rows.drop(unused, strict=False)
+        self.parts.append(kept.select(pl.lit(kind).alias("kind"), pl.all()))
+        return self.rows_of(kind)
+
+    def rows_of(self, kind: str) -> Any:
+        """Return a chart of the rows of a kind."""
+        return alt.Chart().transform_filter(f"datum.kind === '{kind}'")
+
+    def across(self, column: str = "x") -> alt.X:
+        """Return the horizontal channel of a column."""
+        return alt.X(f"{column}:Q", scale=self.x.scale, axis=self._axis(self.x, self.width // 45))
+
+    def up(self, column: str = "y") -> alt.Y:
+        """Return the upright channel of a column."""
+        titled = replace(self.y, title="") if self.has_panels else self.y
+        axis = self._axis(titled, self.height // 45, **ABOVE_AXIS)
+        return alt.Y(f"{column}:Q", scale=self.y.scale, axis=axis)
+
+    def _axis(self, axis: Axis, ticks: int, **given: Any) -> alt.Axis:
+        labels = {} if axis.labels is None else {"labelExpr": axis.labels}
+        values = {} if axis.values is None else {"values": list(axis.values)}
+        title = axis.title or None
+        return make_axis(
+            format=axis.form, title=title, tickCount=max(2, ticks), **labels, **values, **given
+        )
+
+    def fill(self) -> Any:
+        """Return the channel of the colours of texts, points and areas."""
+        return self._style(alt.Fill, alt.FillValue, self._colors())
+
+    def stroke(self) -> Any:
+        """Return the channel of the colours of lines."""
+        return self._style(alt.Stroke, alt.StrokeValue, self._colors())
+
+    def _colors(self) -> list[Any]:
+        own, styles = self.groups.colors or {}, self.groups.styles(PALETTE, FAINT)
+        return [own.get(name, style) for name, style in zip(self.groups.names, styles, strict=True)]
+
+    def dash(self) -> Any:
+        """Return the channel of dashes, which tell curves apart without colour."""
+        styles = self.groups.styles(DASHES, DASHES[0])
+        return self._style(alt.StrokeDash, alt.StrokeDashValue, styles)
+
+    def shape(self) -> Any:
+        """Return the channel of shapes, which tell points apart without colour."""
+        styles = self.groups.styles(SHAPES, SHAPES[0])
+        return self._style(alt.Shape, alt.ShapeValue, styles)
+
+    def _style(self, channel: Any, constant: Any, styles: Sequence[Any]) -> Any:
+        """Give each group a style; panels have one legend for all of them."""
+        if self.groups.color is None:
+            return constant(styles[0])
+        shown: Any = None
+        # Where one channel had none, Vega-Lite would leave out the legend of all.
+        if self.has_panels or self.legend:
+            shown = make_legend(lines=self.has_lines)
+            shown.values = [name for name in self.groups.labels if name in self.groups.shown]
+        scale = alt.Scale(domain=list(self.groups.names), range=list(styles))
+        return channel("color:N", legend=shown, scale=scale, title=None)
+
+    def _thickness(self) -> Any:
+        """Return the channel of the width of lines: grey ones are thin."""
+        return alt.condition("datum.is_grey", alt.value(1), alt.value(2))
+
+    # Drawings.
+
+    def draw_curves(
+        self, rows: pl.DataFrame, *, band: bool = False, steps: bool = False, dots: bool = False
+    ) -> None:
+        """Draw lines through points by their ``x``; a band has ``low`` and ``high``.
+
+        With ``steps`` a number holds for all x since that of the point before.
+        """
+        base = self.add_rows("curve", rows)
+        mark: dict[str, Any] = {"clip": True}
+        if steps:
+            mark |= {"interpolate": "step-before"}
+        if band and "low" in rows.columns:
+            limits = base.transform_filter("isValid(datum.low)").mark_area(
+                opacity=0.15, aria=False, **mark
+            )
+            self.layers.append(
+                limits.encode(self.across(), self.up("low"), alt.Y2("high:Q"), self.fill())
+            )
+        line = base.mark_line(strokeJoin="round", **mark)
+        self.layers.append(
+            line.encode(
+                self.across(), self.up(), self.stroke(), self.dash(), strokeWidth=self._thickness()
+            )
+        )
+        if dots:
+            self.layers.append(self._dots(base))
+
+    def draw_dots(self, rows: pl.DataFrame, **encoding: Any) -> None:
+        """Draw points, on their limits if the rows have any."""
+        base = self.add_rows("dot", rows)
+        if "low" in rows.columns:
+            limits = base.mark_rule(clip=True, aria=False, opacity=0.6, strokeWidth=1.5)
+            self.layers.append(
+                limits.encode(self.across(), self.up("low"), alt.Y2("high:Q"), self.stroke())
+            )
+        self.layers.append(self._dots(base, **encoding))
+
+    def _dots(self, base: Any, **encoding: Any) -> Any:
+        points = base.mark_point(filled=True, opacity=1)
+        return points.encode(self.across(), self.up(), self.fill(), self.shape(), **encoding)
+
+    def draw_line(self, *, x: float | None = None, y: float | None = None, **style: Any) -> None:
+        """Draw a straight line across each panel at a number."""
+        mark = {"color": SOFT, "strokeDash": [3, 3], "aria": False} | style
+        place: Any = alt.XDatum(x, scale=self.x.scale)
+        if y is not None:
+            place = alt.YDatum(y, scale=self.y.scale)
+        self.layers.append(self.rows_of("panel").mark_rule(**mark).encode(place))
+
+    def draw_diagonal(self, *, falls: bool = False) -> None:
+        """Draw the line from corner to corner of each panel, dashed."""
+        (left, right), (low, high) = self.x.ends, self.y.ends
+        first, last = (high, low) if falls else (low, high)
+        line = self.rows_of("panel").mark_rule(color=SOFT, strokeDash=[3, 3], aria=False)
+        self.layers.append(
+            line.encode(
+                alt.XDatum(left, scale=self.x.scale),
+                alt.YDatum(first, scale=self.y.scale),
+                alt.X2Datum(right),
+                alt.Y2Datum(last),
+            )
+        )
+
+    def add_tooltips(self, kind: str, numbers: Mapping[str, str], form: str = ".4~g") -> None:
+        """Let a reader point at what is drawn; ``numbers`` are the titles of columns."""
+        points = self.rows_of(kind).mark_point(opacity=0, size=90, aria=False)
+        tips = [*self.group_tips(), *number_tips(numbers, form)]
+        self.layers.append(points.encode(self.across(), self.up(), tooltip=tips))
+
+    def group_tips(self) -> list[alt.Tooltip]:
+        """Return what tooltips say of the groups."""
+        named = {"color": self.groups.color, "panel": self.groups.panel}
+        return [alt.Tooltip(f"{role}:N", title=tip_title(n)) for role, n in named.items() if n]
+
+    # Texts.
+
+    def list_labels(
+        self, rows: pl.DataFrame, corner: str, *, at_top: pl.Expr | None = None
+    ) -> None:
+        """List the ``text`` of each group in a corner of its panel, beside a piece of its line.
+
+        Without panels the name of the group is in front of it. ``at_top`` chooses the corner above
+        or below in each panel.
+        """
+        named = self.groups.color is not None
+        place = {name: number for number, name in enumerate(self.groups.labels)}
+        labels = rows.filter(pl.col("color").is_in(self.groups.shown), pl.col("text").is_not_null())
+        labels = labels.sort(pl.col("color").replace_strict(place), maintain_order=True)
+        if named and not self.has_panels:
+            name = pl.col("color") + pl.when(pl.col("text") != "").then(pl.lit("  ")).otherwise(
+                pl.lit("")
+            )
+            labels = labels.with_columns(text=name + pl.col("text"))
+        line, lines = pl.int_range(pl.len()).over("panel"), pl.len().over("panel")
+        from_top = LINE_HEIGHT * (line + 0.5) + _MARGIN
+        is_left, sample = "left" in corner, _SAMPLE * named
+        pixels = _MARGIN + sample if is_left else self.width - _MARGIN - sample
+        from_bottom = self.height - LINE_HEIGHT * (lines - line - 0.5) - 8
+        is_top = pl.lit("top" in corner) if at_top is None else at_top
+        y = pl.when(is_top).then(from_top).otherwise(from_bottom)
+        self.write_texts(
+            labels.with_columns(text_x=pl.lit(float(pixels)), text_y=y), right=not is_left
+        )
+        if named:
+            self._draw_samples(is_left=is_left)
+
+    def _draw_samples(self, *, is_left: bool) -> None:
+        """Draw a piece of the line of each label, so that its dash is seen."""
+        near, far = (-3, 3 - _SAMPLE) if is_left else (3, _SAMPLE - 3)
+        ends = self.rows_of("label").transform_calculate(
+            start=f"datum.text_x + {near}", end=f"datum.text_x + {far}"
+        )
+        self.layers.append(
+            ends.mark_rule(strokeWidth=2, aria=False).encode(
+                _pixels(alt.X, "start"),
+                _pixels(alt.Y, "text_y"),
+                alt.X2("end:Q"),
+                self.stroke(),
+                self.dash(),
+            )
+        )
+
+    def label_ends(self, rows: pl.DataFrame) -> None:
+        """Write name and ``text`` of each group right of its last point, at least a line apart."""
+        labels = rows.filter(pl.col("color").is_in(self.groups.shown), pl.col("y").is_not_null())
+        name = pl.lit("") if self.groups.color is None else pl.col("color") + "  "
+        if self.has_panels:
+            name = pl.lit("")
+        labels = labels.with_columns(
+            text=name + pl.col("text"),
+            text_x=pl.lit(self.width + 8.0),
+            text_y=self.height - self.y.at(self.height, pl.col("y")),
+        )
+        parts = labels.partition_by("panel", maintain_order=True)
+        self.write_texts(pl.concat([_move_apart(part, self.height) for part in parts] or [labels]))
+
+    def write_texts(self, labels: pl.DataFrame, *, right: bool = False) -> None:
+        """Write texts with a halo, in the colours of their groups; ``right`` is how they align."""
+        columns = ("color", "panel", "text", "text_x", "text_y")
+        base = self.add_rows("label", labels.select(columns))
+        size: dict[str, Any] = {"fontSize": TEXT_SIZE} if is_default_theme() else {}
+        letters = {"align": "right" if right else "left", "baseline": "middle", **size}
+        halo = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round", "aria": False}
+        at = _pixels(alt.X, "text_x"), _pixels(alt.Y, "text_y")
+        ink = alt.FillValue(INK) if self.groups.color is None else self.fill()
+        self.layers += [
+            base.mark_text(**halo, **letters).encode(*at, text="text:N"),
+            base.mark_text(**letters).encode(*at, ink, text="text:N"),
+        ]
+
+    # The chart.
+
+    def finish(
+        self, title: str, subtitle: str = "", *, margin: int = 40
+    ) -> alt.LayerChart | alt.FacetChart:
+        """Put the drawings into one chart, in panels if there are any.
+
+        ``margin`` is what the chart is wider than its panels.
+        """
+        columns = min(self.options.columns or self.columns, len(self.groups.panels))
+        wide = margin + columns * (self.width + _BETWEEN)
+        layered = self._layer(self.height)
+        words = self._words(title, subtitle, wide)
+        rows = inline(pl.concat(self.parts, how="diagonal_relaxed"))
+        if not self.has_panels:
+            whole: alt.LayerChart = layered.properties(data=rows, **words)
+            return whole
+        # Vega-Lite makes expressions of names that are listed in their order, which may break.
+        by_place = alt.EncodingSortField("panel_at", op="min")
+        panel = alt.Facet("panel:N", sort=by_place, header=make_header())
+        spacing = {"row": 30, "column": _BETWEEN}
+        faceted: alt.FacetChart = layered.facet(
+            panel, data=rows, columns=columns, spacing=spacing, **words
+        )
+        return faceted
+
+    def finish_rows(
+        self, title: str, subtitle: str, *, margin: int, step: int
+    ) -> alt.LayerChart | alt.VConcatChart:
+        """Put the drawings into one chart, with panels below each other if there are any.
+
+        Each panel has its own rows, of ``step`` pixels each.
+        """
+        layered = self._layer(self.options.height or alt.Step(step))
+        words = self._words(title, subtitle, margin + self.width)
+        drawn = pl.concat(self.parts, how="diagonal_relaxed")
+        if not self.has_panels:
+            whole: alt.LayerChart = layered.properties(data=inline(drawn), **words)
+            return whole
+        place = {name: number for number, name in enumerate(self.groups.panels)}
+        rows = inline(drawn.with_columns(panel_at=pl.col("panel").replace_strict(place)))
+        panels = []
+        for name, number in place.items():
+            panel = layered.copy(deep=False)
+            panel.transform = [alt.FilterTransform(f"datum.panel_at === {number}")]
+            panel.title = make_panel_title(name)
+            panels.append(panel)
+        stacked = alt.vconcat(*panels, spacing=14).properties(data=rows, **words)
+        shared: alt.VConcatChart = stacked.resolve_scale(
+            fill="shared", stroke="shared", shape="shared"
+        )
+        return shared
+
+    def _layer(self, height: Any) -> Any:
+        """Layer the drawings."""
+        layered = alt.layer(*self.layers, view=alt.ViewConfig(stroke=None))
+        return layered.properties(width=self.width, height=height)
+
+    def _words(self, title: str, subtitle: str, width: float) -> dict[str, Any]:
+        """Return title, subtitle and description: the caller's, or those of the chart."""
+        title = title if self.options.title is None else self.options.title
+        if self.options.subtitle is None:
+            y_title = self.y.title if self.has_panels else ""
+            n_grey = self.groups.n_grey
+            grey = f"Grey: {n_grey} {'other' if n_grey == 1 else 'others'}" if n_grey else ""
+            subtitle = join_sentences(y_title, subtitle, grey)
+        else:
+            subtitle = self.options.subtitle
+        title, subtitle = escape_controls(title), escape_controls(subtitle)
+        return {
+            "title": make_title(title, subtitle, max(width, _NARROWEST)),
+            "description": join_sentences(title, subtitle),
+        }
+
+
+def _pixels(channel: Any, column: str) -> Any:
+    """Return a channel whose numbers are pixels of a panel."""
+    return channel(f"{column}:Q", scale=None, axis=None)
+
+
+def _move_apart(labels: pl.DataFrame, height: float) -> pl.DataFrame:
+    """Move labels down until they are a line apart, and up again where that is too far."""
+    labels = labels.sort("text_y")
+    places: list[float] = []
+    for place in labels["text_y"]:
+        places.append(max(place, places[-1] + LINE_HEIGHT - 2) if places else place)
+    beyond = max(0.0, places[-1] - height) if places else 0.0
+    return labels.with_columns(text_y=pl.Series([p - beyond for p in places], dtype=pl.Float64))
+
+
+def tip_title(name: str) -> str:
+    """Return the title of a group in a tooltip.
+
+    Vega turns a tooltip into an object whose properties are the titles: an invisible character
+    makes a name differ from those that JavaScript (``__proto__``) and Vega (``image``) use.
+    Vega-Lite escapes only quotes in the expressions that it makes of titles.
+    """
+    escaped = json.dumps(escape_controls(name), ensure_ascii=False)[1:-1].replace(r"\"", '"')
+    return escaped.replace("\u2028", r"\u2028").replace("\u2029", r"\u2029") + UNSEEN
+
+
+def number_tips(titles: Mapping[str, str], form: str = ".4~g") -> list[alt.Tooltip]:
+    """Return what tooltips say of numbers."""
+    return [alt.Tooltip(f"{name}:Q", title=title, format=form) for name, title in titles.items()]
+
+
+def thin_curves(rows: pl.DataFrame, keys: Sequence[str], argument: str = "curves") -> pl.DataFrame:
+    """Keep the ends of each curve, and about 160 points evenly spaced along its length."""
+    n_curves = rows.select(keys).n_unique() if keys else 1
+    if n_curves > _ALL_POINTS // _FEWEST_POINTS:
+        most = _ALL_POINTS // _FEWEST_POINTS
+        reject(argument, f"hold at most {most:,} curves to be drawn", f"{n_curves:,}")
+    points = _POINTS if n_curves <= MOST_COLORS else _FEWER_POINTS
+    points = max(_FEWEST_POINTS, min(points, _ALL_POINTS // n_curves))
+    steps = [pl.col(name).diff().abs() / _extent(rows, name) for name in ("x", "y")]
+    step = pl.sum_horizontal(steps).fill_null(0.0).fill_nan(0.0)
+    part = (step.cum_sum() / step.sum() * (points - 1)).floor().fill_nan(0.0)
+    is_kept = (part != part.shift(1)).fill_null(value=True)
+    is_last = pl.int_range(pl.len()) == pl.len() - 1
+    is_short = pl.len() <= points
+    return rows.filter(over(is_kept | is_last | is_short, list(keys)))
+
+
+def _extent(rows: pl.DataFrame, name: str) -> float:
+    low, high = rows[name].min(), rows[name].max()
+    assert isinstance(low, float | None)
+    assert isinstance(high, float | None)
+    return ((high or 0.0) - (low or 0.0)) or 1.0
+
+
+def inline(rows: pl.DataFrame) -> alt.InlineData:
+    """Put rows into a spec: numbers with the digits that are seen, and null left out."""
+    numbers = cs.float()
+    rounded = rows.with_columns(
+        pl.when(numbers.is_finite()).then(numbers.round_sig_figs(_DIGITS)),
+        cs.temporal().cast(pl.String),
+    )
+    values = [
+        {name: value for name, value in row.items() if value is not None}
+        for row in rounded.iter_rows(named=True)
+    ]
+    return alt.InlineData(values=values)

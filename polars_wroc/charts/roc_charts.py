@@ -1,0 +1,408 @@
+"""Charts of ROC curves and of what follows from them: precision, detection errors and gains."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import altair as alt
+import polars as pl
+from scipy.special import ndtri
+
+from polars_wroc import checks
+from polars_wroc.charts.groups import assign_groups, read_table
+from polars_wroc.charts.look import INK, without_checks
+from polars_wroc.charts.options import ChartOptions, read_options
+from polars_wroc.charts.plot import Axis, Plot, ends_of, thin_curves
+from polars_wroc.charts.wording import join_sentences, write_number, write_numbers, write_range
+from polars_wroc.inputs.columns import ROC_COLUMNS
+from polars_wroc.queries import over
+from polars_wroc.ranking.curve_points import with_auc
+
+ROC_CURVE = "`roc_curve`"
+FPR = Axis("False positive rate")
+TPR = Axis("↑ True positive rate")
+ONE_CLASS = "one class only"
+# Most curves that have bands unless they are asked for.
+_BANDS = 3
+
+
+@without_checks
+def roc_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    summary: pl.DataFrame | pl.LazyFrame | None = None,
+    points: pl.DataFrame | pl.LazyFrame | None = None,
+    det: bool = False,
+    band: bool | None = None,
+    **options: Unpack[ChartOptions],
+) -> alt.LayerChart | alt.FacetChart:
+    """Draw ROC curves with the AUC of each, or detection error tradeoff (DET) curves.
+
+    Parameters
+    ----------
+    curves
+        The table of `roc_curve`; a LazyFrame is collected.
+    summary
+        The table of `summary` for the same groups, to show each AUC with its confidence interval.
+    points
+        A table with the columns ``fpr`` and ``tpr`` for the same groups, such as that of
+        `threshold_metrics`, whose points are marked.
+    det
+        Draw the false negative rate against the false positive rate, both as normal deviates, with
+        the equal error rate of each curve: for scores whose errors are both rare.
+    band
+        Whether to draw the limits of a table made with ``band``. None draws those of at most three
+        curves.
+    **options
+        See `ChartOptions`. Curves are sorted, and chosen for color, by AUC, those of ``det`` by
+        equal error rate.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        The curves, a dashed line of chance, and a label for each curve. Long curves are drawn
+        through about 160 points of the table, evenly spaced along the curve; numbers are those of
+        the whole curve. A DET curve leaves out points with a rate of 0 or 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `roc_curve`, a column that is not one of its groups,
+        a summary or points of other groups, or an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "g": list("aabb")})
+    >>> chart = wroc.roc_chart(wroc.roc_curve(df, "y", "s", by="g"), facet="g")
+    >>> type(chart).__name__
+    'FacetChart'
+    """
+    chosen = read_options(options)
+    checks.flag("det", det)
+    if band is not None:
+        checks.flag("band", band)
+    table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
+    rows = _det_rows(table, keys) if det else _roc_rows(table, keys)
+    if summary is not None:
+        rows = _add_limits(rows, keys, summary)
+    rows = thin_curves(rows, keys)
+    x, y = _det_axes(rows) if det else (FPR, TPR)
+    marks = None if points is None else _read_points(points, keys, det=det)
+    both = rows if marks is None else pl.concat([rows, marks], how="diagonal_relaxed")
+    both, groups = assign_groups(both, keys, chosen)
+    rows, marks = both.filter(pl.col("mark").is_null()), both.filter("mark")
+    plot = Plot(groups, chosen, x, y)
+    plot.draw_diagonal(falls=det)
+    n_shown = rows.select("color", "panel").n_unique()
+    plot.draw_curves(
+        rows.drop("text", "rank", "mark", "first"),
+        band=n_shown <= _BANDS if band is None else band,
+    )
+    plot.list_labels(rows.filter("first"), "top right" if det else "bottom right")
+    plot.add_tooltips(
+        "curve",
+        {"threshold": "threshold", "fpr": "false positive rate", "tpr": "true positive rate"},
+    )
+    if marks.height:
+        base = plot.add_rows("mark", marks.select("x", "y", "color", "panel"))
+        diamond = base.mark_point(shape="diamond", filled=True, size=110, opacity=1, stroke=INK)
+        plot.layers.append(diamond.encode(plot.across(), plot.up(), plot.fill()))
+    what = "equal error rate" if det else "AUC"
+    key = "" if groups.color is None and not plot.has_panels else f"Numbers: {what}"
+    limits = "" if summary is None or det else "in brackets its confidence interval"
+    if not key and limits:
+        key, limits = "In brackets: confidence interval of the AUC", ""
+    subtitle = join_sentences(", ".join(filter(None, (key, limits))), "Dashed: a random score")
+    return plot.finish(_title(rows, what), subtitle)
+
+
+def _roc_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Give the columns of ROC curves their roles."""
+    limits = {end: f"tpr_{end}" for end in ("low", "high") if f"tpr_{end}" in table.columns}
+    return (
+        with_auc(table.lazy(), keys)
+        .collect()
+        .select(
+            *keys,
+            *("threshold", "fpr", "tpr"),
+            *(pl.col(name).alias(role) for role, name in limits.items()),
+            x="fpr",
+            y="tpr",
+            rank="auc",
+            mark=pl.lit(None, pl.Boolean),
+            first=over(pl.int_range(pl.len()) == 0, keys),
+            text=write_numbers("auc", ".3f").fill_null(ONE_CLASS),
+        )
+    )
+
+
+def _det_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Give the columns of ROC curves the roles of DET curves: normal deviates of both errors."""
+    fpr, fnr = pl.col("fpr"), 1 - pl.col("tpr")
+    off = fpr - fnr
+    # Where both errors are equal, between the last point before and the first one after.
+    share = -off.shift(1) / (off - off.shift(1))
+    equal = fpr.shift(1) + share * (fpr - fpr.shift(1))
+    rows = table.select(
+        *keys,
+        *("threshold", "fpr", "tpr"),
+        x=_deviate("fpr"),
+        y=-_deviate("tpr"),
+        rank=over(pl.when(off >= 0).then(equal).drop_nulls().first(), keys),
+        mark=pl.lit(None, pl.Boolean),
+    )
+    both = pl.col("x").is_finite() & pl.col("y").is_finite()
+    is_first = over(pl.int_range(pl.len()) == 0, keys)
+    rows = rows.filter(both | over(~both.any(), keys)).with_columns(
+        first=is_first, text=write_numbers("rank", ".1%").fill_null(ONE_CLASS)
+    )
+    if not rows.select(both.any()).item():
+        checks.reject("curves", "have errors of both kinds to be drawn with `det`", "none")
+    return rows.with_columns(pl.when(both).then(pl.col("x", "y")))
+
+
+def _deviate(column: str) -> pl.Expr:
+    return pl.col(column).map_batches(
+        lambda rates: pl.Series(ndtri(rates.to_numpy())), return_dtype=pl.Float64
+    )
+
+
+_PERCENTS = (0.0001, 0.001, 0.01, 0.1, 1, 5, 20, 50, 80, 95, 99)
+
+
+def _det_axes(rows: pl.DataFrame) -> tuple[Axis, Axis]:
+    """Return axes of normal deviates, labelled in percent, which have all points."""
+    least, most = ends_of(rows, "x", "y")
+    deviates = [float(ndtri(percent / 100)) for percent in _PERCENTS]
+    ends = min(least, float(ndtri(0.01))) - 0.05, max(most, float(ndtri(0.8))) + 0.05
+    values = [value for value in deviates if ends[0] <= value <= ends[1]]
+    labels = "format(100 * cumulativeNormal(datum.value), '.3~g') + '%'"
+    return (
+        Axis("False positive rate", ends, labels=labels, values=values),
+        Axis("↑ False negative rate", ends, labels=labels, values=values),
+    )
+
+
+def _add_limits(rows: pl.DataFrame, keys: list[str], summary: object) -> pl.DataFrame:
+    """Add the limits of the AUC to the label of each curve."""
+    table, groups = read_table("summary", summary, ("auc", "auc_low", "auc_high"), "`summary`")
+    if set(groups) != set(keys):
+        rule = f"have the groups of the curves, {keys}, to show their AUCs"
+        checks.reject("summary", rule, groups)
+    if not keys:
+        rows, table = rows.with_columns(all=1), table.with_columns(all=1)
+    known = table.select(keys or "all", limits=_write_limits())
+    joined = rows.join(known, on=keys or "all", how="left", nulls_equal=True, maintain_order="left")
+    text = pl.concat_str("text", pl.col("limits").fill_null(""))
+    return joined.with_columns(text=text).drop("limits", "all", strict=False)
+
+
+def _write_limits() -> pl.Expr:
+    low, high = (write_numbers(f"auc_{end}", ".2f") for end in ("low", "high"))
+    return pl.format(" ({}\N{EN DASH}{})", low, high)
+
+
+def _read_points(points: object, keys: list[str], *, det: bool) -> pl.DataFrame:
+    """Read the points that are marked."""
+    table, _ = read_table("points", points, ("fpr", "tpr"), "`threshold_metrics`")
+    if missing := [key for key in keys if key not in table.columns]:
+        checks.reject("points", f"have the groups of the curves, {keys}", f"no {missing}")
+    x, y = (_deviate("fpr"), -_deviate("tpr")) if det else (pl.col("fpr"), pl.col("tpr"))
+    return table.select(*keys, x=x, y=y, mark=pl.lit(value=True))
+
+
+def _title(rows: pl.DataFrame, what: str) -> str:
+    """Say which curves have the lowest and the highest number."""
+    curves = rows.group_by("color", "panel", maintain_order=True).agg(pl.col("rank").first())
+    known = curves.drop_nulls().sort("rank", maintain_order=True).rows()
+    if not known:
+        return f"No {what}: each curve has rows of one class only"
+    form = ".2f" if what == "AUC" else ".1%"
+    if len(known) == 1 and what == "AUC":
+        return f"In {100 * known[0][2]:.0f} of 100 pairs the positive has the higher score"
+    if len(known) == 1:
+        return f"Both errors are equally frequent at {write_number(known[0][2], form)}"
+    ends = [
+        f"{write_number(rank, form)} ({', '.join(filter(None, names))})"
+        for *names, rank in (known[0], known[-1])
+    ]
+    return f"{what[0].upper()}{what[1:]} from {ends[0]} to {ends[1]}"
+
+
+_HALF = 0.5
+_PR_COLUMNS = ("threshold", "recall", "precision", "tp", "fp", "fn", "tn")
+
+
+@without_checks
+def pr_chart(
+    curves: pl.DataFrame | pl.LazyFrame, **options: Unpack[ChartOptions]
+) -> alt.LayerChart | alt.FacetChart:
+    """Draw precision-recall curves with the average precision of each, and the prevalence.
+
+    Parameters
+    ----------
+    curves
+        The table of `pr_curve`; a LazyFrame is collected.
+    **options
+        See `ChartOptions`. Curves are sorted, and chosen for color, by average precision.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        The points are joined by steps: the precision at a threshold holds for the recall that is
+        gained there. The area under the steps is the average precision; straight lines would
+        overestimate it [1]_. A dashed line is the prevalence, the precision of a random selection;
+        if groups differ in it, each has a line in its color.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `pr_curve`, a column that is not one of its groups, or
+        an unknown option.
+
+    References
+    ----------
+    .. [1] Davis, J. and Goadrich, M. (2006), Proceedings of the 23rd ICML, 233-240.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> type(wroc.pr_chart(wroc.pr_curve(df, "y", "s"))).__name__
+    'LayerChart'
+    """
+    chosen = read_options(options)
+    table, keys = read_table("curves", curves, _PR_COLUMNS, "`pr_curve`")
+    recall, precision = pl.col("recall"), pl.col("precision")
+    gained = recall - recall.shift(1, fill_value=0.0)
+    positives = pl.col("tp") + pl.col("fn")
+    average = pl.when(recall.is_not_null().any()).then((gained * precision).sum())
+    rows = table.select(
+        *keys,
+        "threshold",
+        x=recall,
+        # The first step begins at the axis.
+        y=over(precision.backward_fill(), keys),
+        prevalence=positives / pl.sum_horizontal("tp", "fp", "fn", "tn"),
+        rank=over(average, keys),
+        half=over(precision.filter(recall >= _HALF).first(), keys),
+    )
+    rows, groups = assign_groups(thin_curves(rows, keys), keys, chosen)
+    rows = rows.with_columns(text=write_numbers("rank", ".2f").fill_null(ONE_CLASS))
+    curve = rows.group_by("color", "panel", maintain_order=True).first()
+    plot = Plot(
+        groups,
+        chosen,
+        Axis("Recall: share of the positives that are selected"),
+        Axis("↑ Precision: share of those selected that are positive"),
+    )
+    chance = _draw_prevalence(plot, curve)
+    plot.draw_curves(rows.select("threshold", "x", "y", "color", "panel"), steps=True)
+    plot.list_labels(curve, "bottom left")
+    plot.add_tooltips("curve", {"threshold": "threshold", "x": "recall", "y": "precision"})
+    title = (
+        f"Where half of the positives are selected, precision is {write_range(curve['half'])}"
+        if curve["half"].count()
+        else "No precision: there are no positives"
+    )
+    return plot.finish(title, f"Numbers: average precision. Dashed: a random selection, {chance}")
+
+
+def _draw_prevalence(plot: Plot, curve: pl.DataFrame) -> str:
+    """Draw the prevalence: one line, or one for each group; return it in words."""
+    said = write_range(curve["prevalence"])
+    low, high = curve["prevalence"].min(), curve["prevalence"].max()
+    if low == high and isinstance(low, float):
+        plot.draw_line(y=low)
+        return said
+    lines = curve.filter(pl.col("color").is_in(plot.groups.shown))
+    base = plot.add_rows("chance", lines.select("color", "panel", y="prevalence"))
+    mark = base.mark_rule(strokeDash=[3, 3], opacity=0.7, aria=False)
+    plot.layers.append(mark.encode(plot.up(), plot.stroke()))
+    return said
+
+
+@without_checks
+def gain_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    lift: bool = False,
+    at: float = 0.2,
+    **options: Unpack[ChartOptions],
+) -> alt.LayerChart | alt.FacetChart:
+    """Draw the share of the positives among the rows with the highest scores, or the lift.
+
+    Parameters
+    ----------
+    curves
+        The table of `roc_curve`; a LazyFrame is collected.
+    lift
+        Draw the share of the positives divided by the share of the rows: how many times as many
+        positives as in a random selection.
+    at
+        Share of the rows with the highest scores whose number is written.
+    **options
+        See `ChartOptions`. Curves are sorted, and chosen for color, by the number that is written.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        Shares are of weight. Within a tie rows are selected at random, so that curves are straight
+        between two points. A dashed line is a random order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `roc_curve`, a column that is not one of its groups, or
+        an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> chart = wroc.gain_chart(wroc.roc_curve(df, "y", "s"), lift=True)
+    >>> type(chart).__name__
+    'LayerChart'
+    """
+    chosen = read_options(options)
+    checks.flag("lift", lift)
+    at = checks.number("at", at, low=0, high=1, open_ends=True)
+    table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
+    x, y = pl.col("x"), pl.col("y")
+    share = (pl.col("tp") + pl.col("fp")) / pl.sum_horizontal("tp", "fp", "fn", "tn")
+    rows = table.select(*keys, "threshold", x=share, y="tpr")
+    # Straight between two points: a part of the rows of a tie.
+    part = (at - x.shift(1)) / (x - x.shift(1))
+    found = pl.when(x >= at).then(y.shift(1) + part * (y - y.shift(1)))
+    rows = rows.with_columns(rank=over(found.drop_nulls().first(), keys))
+    if lift:
+        rows = rows.filter(x > 0).with_columns(y=y / x, rank=pl.col("rank") / at)
+    rows, groups = assign_groups(thin_curves(rows, keys), keys, chosen)
+    form = ".1f" if lift else ".0%"
+    rows = rows.with_columns(text=write_numbers("rank", form).fill_null(ONE_CLASS))
+    curve = rows.group_by("color", "panel", maintain_order=True).first()
+    most = ends_of(rows, "y")[1] or 2.0
+    y_axis = (
+        Axis("↑ Times as many positives as in a random selection", (0, 1.05 * most), ".1f")
+        if lift
+        else Axis("↑ Share of the positives that are among them")
+    )
+    plot = Plot(groups, chosen, Axis("Share of the rows, highest scores first"), y_axis)
+    if lift:
+        plot.draw_line(y=1)
+    else:
+        plot.draw_diagonal()
+    plot.draw_line(x=at, strokeDash=[1, 0], strokeWidth=0.7)
+    plot.draw_curves(rows.select("threshold", "x", "y", "color", "panel"))
+    plot.list_labels(curve, "top right" if lift else "bottom right")
+    named = "lift" if lift else "share of the positives"
+    plot.add_tooltips("curve", {"threshold": "threshold", "x": "share of rows", "y": named})
+    held = write_range(curve["rank"], form)
+    times = " times as many" if lift else " of the"
+    than = f" as a random {at:.0%}" if lift else ""
+    title = f"The top {at:.0%} of the rows have {held}{times} positives{than}"
+    return plot.finish(title, f"Numbers: at {at:.0%}. Dashed: a random order")

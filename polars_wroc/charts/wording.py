@@ -1,0 +1,53 @@
+"""Numbers and lists in the titles and labels of charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.inputs.metric import MINUS
+
+
+def write_number(value: float | None, form: str) -> str:
+    """Write a number in a format such as ``+.0f``, with a proper minus; empty without a number."""
+    text = "" if value is None else format(value, form)
+    # A number that rounds to 0 has no sign.
+    is_zero = not text.strip("+-0.%")
+    return text.lstrip("+-") if is_zero else text.replace("-", MINUS)
+
+
+def write_numbers(column: str, form: str) -> pl.Expr:
+    """Write the numbers of a column; null without a number."""
+    return pl.col(column).map_elements(
+        lambda value: write_number(value, form), return_dtype=pl.String
+    )
+
+
+def write_points(gap: float) -> str:
+    """Write the size of a difference of rates: ``24 points``, ``1 point``, ``0.4 points``."""
+    size = abs(100 * gap)
+    text = f"{size:.0f}" if round(size, 1) >= 1 else f"{size:.1f}"
+    return f"{text} point" if text == "1" else f"{text} points"
+
+
+def write_range(values: pl.Series, form: str = ".0%") -> str:
+    """Write the lowest and the highest of some numbers: ``37% to 38%``."""
+    numbers: list[Any] = values.drop_nulls().to_list()
+    if not numbers:
+        return "none"
+    low, high = write_number(min(numbers), form), write_number(max(numbers), form)
+    return low if low == high else f"{low} to {high}"
+
+
+def write_list(parts: Sequence[str], most: int = 3) -> str:
+    """Write parts of a sentence: ``a, b and c``; of more than ``most`` say how many there are."""
+    if len(parts) > most:
+        parts = [*parts[: most - 1], f"{len(parts) - most + 1} others"]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+
+
+def join_sentences(*sentences: str) -> str:
+    """Join sentences, without those that are empty."""
+    return ". ".join(sentence for sentence in sentences if sentence)

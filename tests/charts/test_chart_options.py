@@ -1,0 +1,337 @@
+"""What all charts let a caller choose, and what all charts hold: sizes, colours, names, errors."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+import pytest
+import vl_convert
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.names import escape_controls
+
+# Names that break a page, a spec or an object of JavaScript.
+ATTACKERS = [
+    *("__proto__", "constructor", "toString", "a.b[c]:d", "it's", 'say "so"', "\\", "datum"),
+    *("</script><b>", "${name}", "a\u2028b", "g\x00\x07\x85\ufffe", "", "a\nb", "%"),
+]
+
+
+def make_rows(names: list[str], rows: int = 60) -> pl.DataFrame:
+    """Rows of each group, with both classes, two scores and two months."""
+    rng = np.random.default_rng(3)
+    n = rows * len(names)
+    label = np.arange(n) % 3 == 0
+    score = np.clip(rng.normal(0.4 + 0.2 * label, 0.2), 0.01, 0.99)
+    return pl.DataFrame(
+        {
+            "g": np.repeat(names, rows),
+            "h": np.tile(["m", "f"], n // 2),
+            "y": label,
+            "s": score,
+            "t": 1 - score,
+            "month": np.arange(n) % 2,
+        }
+    )
+
+
+COSTS: Any = {"cost_fn": 5, "cost_fp": 1}
+Draw = Callable[..., Any]
+CHARTS: dict[str, Draw] = {
+    "roc_chart": lambda d, s, **o: wroc.roc_chart(
+        wroc.roc_curve(d, "y", s, by="g"), summary=wroc.summary(d, "y", s, by="g"), **o
+    ),
+    "det": lambda d, s, **o: wroc.roc_chart(wroc.roc_curve(d, "y", s, by="g"), det=True, **o),
+    "pr_chart": lambda d, s, **o: wroc.pr_chart(wroc.pr_curve(d, "y", s, by="g"), **o),
+    "gain_chart": lambda d, s, **o: wroc.gain_chart(wroc.roc_curve(d, "y", s, by="g"), **o),
+    "rates_chart": lambda d, s, **o: wroc.rates_chart(
+        wroc.threshold_metrics(d, "y", s, by="g"), rates=["tpr"], threshold=0.5, **o
+    ),
+    "decision_chart": lambda d, s, **o: wroc.decision_chart(
+        wroc.decision_curve(d, "y", s, by="g"), **o
+    ),
+    "calibration_chart": lambda d, s, **o: wroc.calibration_chart(
+        wroc.calibration_curve(d, "y", s, by="g", bins=4), **o
+    ),
+    "cost_chart": lambda d, s, **o: wroc.cost_chart(
+        wroc.roc_curve(d, "y", s, by="g"), **COSTS, **o
+    ),
+    "distribution_chart": lambda d, s, **o: wroc.distribution_chart(
+        wroc.score_distribution(d, s, label="y", by="g", bins=5), threshold=0.5, **o
+    ),
+    "gap_chart": lambda d, s, **o: wroc.gap_chart(
+        wroc.group_gaps(d, "y", s, attributes=["g", "h"], threshold=0.5), metric="tpr", **o
+    ),
+    "matrix_chart": lambda d, s, **o: wroc.matrix_chart(
+        wroc.group_gaps(d, "y", s, attributes=["g", "h"], intersections=True), **o
+    ),
+    "time_chart": lambda d, s, **o: wroc.time_chart(
+        wroc.trend(d, "y", s, over="month", attributes="g"), **o
+    ),
+}
+NO_COLORS = ("cost_chart", "distribution_chart", "matrix_chart")
+MODELS = {"one score": "s", "two scores": ["s", "t"]}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "size": {"width": 200, "height": 150},
+    "sort": {"sort": "value"},
+    "name": {"sort": "name", "columns": 1},
+    "texts": {"title": "A title", "subtitle": ""},
+}
+
+
+def rows_of(chart: Any) -> list[dict[str, Any]]:
+    (rows,) = chart.to_dict()["datasets"].values()
+    return list(rows)
+
+
+def svg_of(chart: Any) -> str:
+    return str(vl_convert.vegalite_to_svg(chart.to_dict()))
+
+
+def test_every_chart_is_here() -> None:
+    assert {name for name in wroc.__all__ if name.endswith("_chart")} == {*CHARTS} - {"det"}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("models", MODELS)
+@pytest.mark.parametrize("name", sweep([*CHARTS], fast=4))
+def test_each_chart_is_drawn_with_each_option(name: str, models: str, option: str) -> None:
+    chart = CHARTS[name](make_rows(["b", "a", "c"]), MODELS[models], **OPTIONS[option])
+    # This validates the spec.
+    spec = chart.to_dict()
+    assert spec["description"]
+    picture = svg_of(chart)
+    assert "NaN" not in picture
+    assert "undefined" not in re.sub(r"<[^>]*>", "", picture)
+    if option == "texts":
+        assert spec["title"]["text"] == ["A title"]
+        assert "subtitle" not in spec["title"]
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_can_be_put_side_by_side(name: str) -> None:
+    chart = CHARTS[name](make_rows(["a", "b"]), "s")
+    assert svg_of(alt.hconcat(chart, chart))
+
+
+def colors_of(chart: Any) -> dict[str, Any]:
+    """Return the colour of each group."""
+    for layer in re.findall(
+        r'\{"domain": \[[^]]*\], "range": \[.*?\]\}', json.dumps(chart.to_dict())
+    ):
+        scale = json.loads(layer)
+        if scale["range"] and "luminance" in json.dumps(scale["range"]):
+            return dict(zip(scale["domain"], map(json.dumps, scale["range"]), strict=True))
+    return {}
+
+
+@pytest.mark.parametrize("name", [name for name in CHARTS if name not in NO_COLORS])
+def test_colours_do_not_change_with_order_or_highlight(name: str) -> None:
+    data = make_rows(["c", "a", "b"])
+    options: dict[str, Any] = {} if name == "gap_chart" else {"color": "g"}
+    if name == "time_chart":
+        options = {"color": "segment"}
+    scores = ["s", "t"] if name == "gap_chart" else "s"
+    usual = colors_of(CHARTS[name](data, scores, **options))
+    assert len(usual) >= 2
+    for sort in ("name", "value"):
+        assert colors_of(CHARTS[name](data, scores, **options, sort=sort)) == usual
+    if name != "gap_chart":
+        one = colors_of(CHARTS[name](data, scores, **options, highlight=["b"]))
+        assert one["b"] == usual["b"]
+        assert one["a"] == one["c"] != usual["a"]
+
+
+def test_colours_can_be_chosen() -> None:
+    data = make_rows(["a", "b"])
+    for colors in (["teal", "#aa0000"], {"b": "#aa0000", "a": "teal"}):
+        picture = svg_of(CHARTS["roc_chart"](data, "s", colors=colors))
+        assert 'stroke="teal"' in picture
+        assert 'stroke="#aa0000"' in picture
+    with pytest.raises(ValueError, match="`colors` must name values of `color`"):
+        CHARTS["roc_chart"](data, "s", colors={"z": "teal"})
+    with pytest.raises(ValueError, match="`colors` must be CSS colors"):
+        CHARTS["roc_chart"](data, "s", colors=["no colour;"])
+
+
+def test_panels_have_one_legend() -> None:
+    for name in ("roc_chart", "gap_chart", "time_chart", "calibration_chart"):
+        picture = svg_of(CHARTS[name](make_rows(["a", "b", "c"]), ["s", "t"]))
+        assert picture.count('class="mark-group role-legend"') == 1, name
+
+
+@pytest.mark.parametrize("name", [name for name in CHARTS if name != "matrix_chart"])
+def test_twenty_groups_are_small(name: str) -> None:
+    chart = CHARTS[name](make_rows([f"Region {n}" for n in range(20)], 400), "s")
+    assert len(json.dumps(chart.to_dict())) < 300_000
+
+
+def test_of_many_groups_the_extremes_are_in_colour() -> None:
+    data = make_rows([f"r{n}" for n in range(8)])
+    chart = CHARTS["roc_chart"](data, "s")
+    auc = wroc.summary(data, "y", "s", by="g").sort("auc")["g"].to_list()
+    labels = {row["text"].split("  ")[0] for row in rows_of(chart) if row["kind"] == "label"}
+    assert labels == {*auc[:2], *auc[-2:]}
+    assert "Grey: 4 others" in chart.to_dict()["description"]
+
+
+def test_long_names_that_differ_at_their_end_are_told_apart() -> None:
+    long = "a department with a long name, section "
+    chart = CHARTS["roc_chart"](make_rows([f"{long}{n}" for n in "123"]), "s")
+    names = {row["color"] for row in rows_of(chart) if "color" in row}
+    assert len(names) == 3
+    assert all(len(name) < len(long) for name in names)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_names_of_attackers_are_drawn(name: str) -> None:
+    data = make_rows(ATTACKERS, 30)
+    picture = svg_of(CHARTS[name](data, "s"))
+    assert "<b>" not in picture
+    assert not re.search("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffe\uffff]", picture)
+    if name in ("calibration_chart", "gap_chart"):
+        for attacker in ("__proto__", "constructor", "a.b[c]:d", "datum", "${name}", "%"):
+            assert attacker in picture
+
+
+def test_control_characters_are_written_as_codes() -> None:
+    assert escape_controls("\x07 \x85 \ufffe") == r"\x07 \x85 \ufffe"
+    assert escape_controls("a\tb\nc é 日本 \u200b") == "a\tb\nc é 日本 \u200b"
+
+
+def test_missing_groups_and_a_group_of_that_name_are_two() -> None:
+    data = make_rows(["(missing)", "a", "b"])
+    data = data.with_columns(g=pl.when(pl.col("g") != "b").then("g"))
+    names = {row["color"] for row in rows_of(CHARTS["roc_chart"](data, "s")) if "color" in row}
+    assert names == {"(missing)", "((missing))", "a"}
+
+
+def test_categories_keep_their_order() -> None:
+    data = make_rows(["low", "mid", "high"])
+    data = data.with_columns(pl.col("g").cast(pl.Enum(["high", "mid", "low"])))
+    rows = rows_of(CHARTS["calibration_chart"](data, "s"))
+    assert [row["panel"] for row in rows if row["kind"] == "panel"] == ["high", "mid", "low"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"colour": "g"},
+            TypeError,
+            "`colour` must be an option of this chart; it is none; did you",
+        ),
+        ({"sort": "size"}, ValueError, "`sort` must be one of 'rows', 'name', 'value'"),
+        ({"width": 10}, ValueError, "`width` must be 50 or more"),
+        ({"columns": 0}, ValueError, "`columns` must be 1 or more"),
+        ({"title": 3}, TypeError, "`title` must be text"),
+        ({"color": "h"}, ValueError, "`color` must be a group column of the table"),
+        ({"highlight": "a"}, TypeError, "`highlight` must be a list of values"),
+        ({"highlight": ["z"]}, ValueError, "`highlight` must list values of `color`"),
+        ({"highlight": list("abcdef")}, ValueError, "`highlight` must list 1 to 5 values"),
+        ({"colors": "red"}, TypeError, "`colors` must be a list of colors"),
+        ({"scale": 2}, TypeError, "`scale` must be an option of this chart"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        CHARTS["roc_chart"](make_rows(["a", "b"]), "s", **options)
+
+
+@pytest.mark.parametrize("name", [name for name in CHARTS if name != "det"])
+def test_charts_of_rows_name_the_function_that_makes_their_table(name: str) -> None:
+    rows = pl.DataFrame({"y": [1, 0], "s": [0.9, 0.1], "g": ["a", "b"]})
+    given = {"cost_fn": 1.0} if name == "cost_chart" else {}
+    for table, error in ((rows, ValueError), (rows.lazy(), ValueError), (rows.rows(), TypeError)):
+        with pytest.raises(error, match=": make it with `"):
+            getattr(wroc, name)(table, **given)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_of_groups_without_both_classes(name: str) -> None:
+    data = make_rows(["a", "b"]).with_columns(y=pl.col("y") & (pl.col("g") == "a"))
+    if name != "det":
+        assert svg_of(CHARTS[name](data, "s"))
+
+
+# Machado, Oliveira and Fernandes (2009), severity 1, of linear red, green and blue.
+SIGHTS = {
+    "normal": np.eye(3),
+    "protan": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deutan": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.01182, 0.04294, 0.968881],
+    ],
+    "tritan": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.3039],
+    ],
+}
+TO_XYZ = np.array(
+    [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.072175],
+        [0.0193339, 0.119192, 0.9503041],
+    ]
+)
+
+
+def linear(color: str) -> Any:
+    parts = np.array([int(color[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def lab(color: str, sight: Any) -> Any:
+    x, y, z = TO_XYZ @ np.clip(np.array(sight) @ linear(color), 0, 1) / [0.95047, 1.0, 1.08883]
+    f, g, h = (t ** (1 / 3) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116 for t in (x, y, z))
+    return np.array([116 * g - 16, 500 * (f - g), 200 * (g - h)])
+
+
+def contrast(color: str, background: str) -> float:
+    light, dark = sorted((float(TO_XYZ[1] @ linear(c)) for c in (color, background)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_colours_differ_in_all_kinds_of_sight_and_can_be_read(place: int) -> None:
+    from polars_wroc.charts.look import DARK, LIGHT  # noqa: PLC0415
+
+    palette, background = ((LIGHT, "#ffffff"), (DARK, "#333333"))[place]
+    for one, other in itertools.combinations(palette, 2):
+        for name, sight in SIGHTS.items():
+            assert math.dist(lab(one, sight), lab(other, sight)) >= 13.9, (one, other, name)
+    assert min(contrast(color, background) for color in palette) >= 4.5
+
+
+def test_charts_follow_a_dark_theme() -> None:
+    with alt.theme.enable("dark"):
+        picture = svg_of(CHARTS["roc_chart"](make_rows(["a", "b"]), "s"))
+    assert "#61CDFD" in picture
+    assert "#0067B2" not in picture
+
+
+def test_saved_pictures_have_twice_the_pixels(tmp_path: Any) -> None:
+    from polars_wroc.files.outputs import save_chart  # noqa: PLC0415
+
+    chart = CHARTS["roc_chart"](make_rows(["a", "b"]), "s", width=200, height=200)
+    save_chart(chart, tmp_path / "roc.png")
+    width = int.from_bytes((tmp_path / "roc.png").read_bytes()[16:20], "big")
+    assert width > 400
+    save_chart(chart, tmp_path / "roc.html")
+    assert not re.search(r'(src|href)="?https?:', (tmp_path / "roc.html").read_text("utf-8"))
