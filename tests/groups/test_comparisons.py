@@ -17,7 +17,12 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, METRICS
 
-VERDICTS = {"different", "equivalent", "inconclusive"}
+VERDICTS = {
+    "different",
+    "equivalent",
+    "inconclusive",
+    *("below four fifths", "at least four fifths"),
+}
 REASONS = {
     *("undefined", "no variance", "the reference", "no reference shown"),
     *("nobody is selected", "everybody is selected"),
@@ -88,7 +93,7 @@ def assert_is_comparison(table: pl.DataFrame, metrics: set[str]) -> None:
     assert (table["p_adjusted"].is_not_null() <= table["p_value"].is_not_null()).all()
     adjusted = table.drop_nulls("p_adjusted")
     assert (adjusted["p_adjusted"] >= adjusted["p_value"]).all()
-    order = table["metric"].replace_strict(list(METRICS), range(len(METRICS)))
+    order = table["metric"].replace_strict(list(METRICS), range(len(METRICS)), default=-1)
     places = table.select("attribute", "model").with_columns(order=order)
     assert places["attribute"].rle().len() == places["attribute"].n_unique()
 
