@@ -23,7 +23,14 @@ from polars_wroc.charts.distribution_chart import distribution_chart
 from polars_wroc.charts.gap_chart import gap_chart
 from polars_wroc.charts.options import Show
 from polars_wroc.charts.roc_charts import roc_chart
-from polars_wroc.groups.comparisons import CALIBRATION, FAVORABLE_RATE, GAP_METRICS, IMPACT_RATIO, METRICS, REPEATS
+from polars_wroc.groups.comparisons import (
+    CALIBRATION,
+    FAVORABLE_RATE,
+    GAP_METRICS,
+    IMPACT_RATIO,
+    METRICS,
+    REPEATS,
+)
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.registry import ROC_AUC
@@ -125,7 +132,6 @@ def decisions_chart(
     rates = favorable_rates(table, audit.settings).with_columns(metric=pl.lit(FAVORABLE_RATE.name))
     of_ratios = pl.concat([table.filter(metric=IMPACT_RATIO), rates])
     return gap_chart(of_ratios, metric=FAVORABLE_RATE.name, show="value")
-
 
 
 def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure:
