@@ -96,7 +96,7 @@ def expected_finding(one: wroc.Audit, other: wroc.Audit, row: dict[str, Any]) ->
     # The reference of impact ratios has none.
     if None in verdicts:
         return None
-    was, now = (found == "different" for found in verdicts)
+    was, now = (found in ("different", "below four fifths") for found in verdicts)
     if row["p_adjusted"] is None or row["p_adjusted"] > 0.05:
         return {(False, True): "now shown", (True, False): "no longer shown"}.get((was, now))
     none = 1 if row["measure"] == "ratio" else 0
@@ -158,7 +158,7 @@ def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
         wroc.audit_changes(old, both)
     as_if = wroc.audit_changes(old, new, different_rows=True).row(0, named=True)
     paired = wroc.compare(data, "y", ["new", "s"], weight="w").row(0, named=True)
-    assert as_if["change"] == pytest.approx(paired["difference"], abs=1e-12)
+    assert as_if["change"] == pytest.approx(paired["gap"], abs=1e-12)
     # The reason for all this.
     assert paired["p_value"] < 0.001
     assert as_if["p_value"] > 0.05

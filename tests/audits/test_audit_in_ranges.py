@@ -21,7 +21,7 @@ from wide_tables import gaps_of
 import polars_wroc as wroc
 from polars_wroc.audits.result import Audit
 
-REFERENCES = ("rest", "overall", "best", {"g": "b"})
+REFERENCES = ("rest", "overall", {"g": "b"})
 AT_HALF: dict[str, Any] = {"threshold": 0.5, "favorable": "selected"}
 SCHEMA = {
     "g": pl.String,
@@ -329,7 +329,7 @@ rows = st.lists(
     rows,
     st.lists(st.integers(0, 3), min_size=40, max_size=40),
     st.integers(1, 40),
-    st.sampled_from(["rest", "overall", "best"]),
+    st.sampled_from(["rest", "overall"]),
     st.sampled_from(
         [
             {},

@@ -62,7 +62,6 @@ def rows() -> pl.DataFrame:
                     "favorable": "selected",
                 },
             ),
-            (["s", "t"], {"weight": "w", "bins": 16}),
         ],
         fast=2,
     ),

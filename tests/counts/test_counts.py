@@ -82,7 +82,7 @@ def test_tables_from_counts_are_those_of_the_rows(
     scored: pl.DataFrame, score: str | list[str], name: str, options: dict[str, Any], compares: bool
 ) -> None:
     counts = wroc.from_counts(wroc.score_counts(scored, "y", score, weight="w", by=["g", "h"]))
-    by_segments = name in ("group_gaps", "fairness") or "rest" in options.values()
+    by_segments = name in ("group_gaps", "fairness") or options.get("reference") == "rest"
     argument = "attributes" if by_segments else "by"
     for by in ("g", ["g", "h"]) if compares else ("g", ["h", "g"], None):
         groups = {argument: by}
@@ -104,7 +104,6 @@ def test_tables_from_counts_are_those_of_the_rows(
                 "threshold": wroc.rules.youden(),
                 "favorable": "rejected",
                 "intersections": True,
-                "reference": "best",
             },
         ]
     ),

@@ -112,7 +112,7 @@ def test_bins_follow_their_definition(strategy: Any, rows: list[Row], bins: int)
         # The limits of the difference are those of the rate.
         for end, other in (("low", "high"), ("high", "low")):
             limit = row["mean_score"] - row[f"observed_rate_{other}"]
-            assert row[f"difference_{end}"] == pytest.approx(limit, abs=1e-12)
+            assert row[f"mean_calibration_error_{end}"] == pytest.approx(limit, abs=1e-12)
     table = wroc.calibration_summary(frame_of(rows), "y", "s", **options).row(0, named=True)
     total = sum(each["weight"] for each in expected)
     if total == 0:

@@ -223,10 +223,6 @@ def test_attributes_of_an_audit_have_any_name(first: str, second: str) -> None:
     assert found.settings.as_dict()["attributes"] == [first, second]
     assert found.missing["column"].to_list() == ["y", "s", "limit", first, second]
     alone = wroc.audit(frame, "y", "s", attributes=by, **options)
-    for name in (first, second):
-        header = alone.chart(name).to_dict()["facet"]["header"]
-        # What tells it from a column of the table is not seen.
-        assert header["title"].rstrip("\u200b") == name
     assert first in render(alone)
 
 

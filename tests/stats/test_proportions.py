@@ -222,9 +222,9 @@ def test_only_ratios_of_probability_weights_count(people: pl.DataFrame) -> None:
 def test_limits_follow_their_rate_and_come_only_with_a_level(people: pl.DataFrame) -> None:
     plain = wroc.threshold_metrics(people, "y", "s", by="g", metrics="all", level=None)
     with_limits = wroc.threshold_metrics(people, "y", "s", by="g", level=0.95, metrics="all")
-    cells = plain.columns[:6]
+    keys, metrics, cells = plain.columns[:2], plain.columns[2:-4], plain.columns[-4:]
     ends = ("", "_low", "_high")
-    expected = [*cells, *(f"{name}{end}" for name in plain.columns[6:] for end in ends)]
+    expected = [*keys, *(f"{name}{end}" for name in metrics for end in ends), *cells]
     assert with_limits.columns == expected
     assert set(with_limits.dtypes[1:]) == {pl.Float64}
     assert_frame_equal(with_limits.select(plain.columns), plain)

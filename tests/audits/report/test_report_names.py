@@ -153,7 +153,7 @@ def test_page_says_what_a_weight_means(
     text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
     assert said in text
     assert ("Kish" in text) == kish
-    assert "Its confidence interval is by a score-type method" in text
+    assert "Its confidence interval is a score-type method" in text
     assert "all whose weight is not 0" in text
 
 
