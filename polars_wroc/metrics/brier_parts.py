@@ -66,5 +66,6 @@ def _sum_calibrated_loss(steps: PooledSteps) -> Array:
     corner_starts = np.searchsorted(corners, starts)
     p, n = (find_differences(each[corners], corner_starts) for each in (tp, fp))
     both = p + n
-    errors = np.divide(p * n, both, out=np.zeros_like(both), where=both > 0)
-    return add_up(errors, corner_starts)
+    # The product of two tiny weights would be 0.
+    negative_share = np.divide(n, both, out=np.zeros_like(both), where=both > 0)
+    return add_up(p * negative_share, corner_starts)
