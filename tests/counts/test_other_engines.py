@@ -22,9 +22,9 @@ INFINITE, NAN = float("inf"), float("nan")
 Convert = Callable[[pl.DataFrame], Any]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """One database for all tests of this file."""
+    """One database for the whole run: sqlframe keeps the first that it is given."""
     opened = duckdb.connect()
     yield opened
     opened.close()
