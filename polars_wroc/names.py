@@ -7,13 +7,21 @@ from collections.abc import Collection
 
 # A space without width.
 UNSEEN = "\u200b"
-# Control characters but tabs and line breaks, and others that no XML, and so no SVG, may hold.
-_NO_XML = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# Control characters but tabs and line breaks, others that no XML, and so no SVG, may hold, and
+# those that reverse what is written after them.
+_NOT_DRAWN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def escape_controls(text: str) -> str:
     r"""Write characters that cannot be drawn as their code, such as ``\x07`` for a bell."""
-    return _NO_XML.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _NOT_DRAWN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def write_in_one_line(text: str) -> str:
+    """Write a text that may hold anything in one line, without control characters."""
+    return " ".join(escape_controls(text).split())
 
 
 def unique_name(name: str, taken: Collection[str]) -> str:

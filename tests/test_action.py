@@ -14,7 +14,7 @@ from site_navigation import ROOT
 from worked_example import commands_in
 
 import polars_wroc as wroc
-from polars_wroc.audits.table_pages import markdown_text
+from polars_wroc.documents.markdown_writer import escape_markdown
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 _FILLED = re.compile(r"\$\{\{ *([\w.-]+) *\}\}")
@@ -95,7 +95,7 @@ def test_an_audit_that_passes(folder: Path) -> None:
     assert found.outputs == {"passed": "true", "report": "audit.html", "exit-code": "0"}
     assert found.kept == "audit.html"
     assert (folder / "audit.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-    heading = "# " + markdown_text('Loans, "all" of $HOME')
+    heading = "# " + escape_markdown('Loans, "all" of $HOME')
     assert found.summary.startswith(f"of an earlier step\n\n{heading}\n")
     assert "- PASSED race:auc.gap\\_high" in found.summary
     assert "::warning::NOT JUDGED race:auc.gap_high < -0.5: fewer than 30 rows in" in found.log

@@ -27,15 +27,7 @@ from polars_wroc.audits.remarks import (
     spelling_remarks,
     unknown_remarks,
 )
-from polars_wroc.audits.table_pages import (
-    ELLIPSIS,
-    SIGNS,
-    Screen,
-    fitted_table,
-    limits_in_text,
-    markdown_table,
-    markdown_text,
-)
+from polars_wroc.audits.table_pages import SIGNS, Screen, fitted_table, limits_in_text
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditTables,
@@ -55,6 +47,8 @@ from polars_wroc.audits.words import (
     reference_of,
 )
 from polars_wroc.checks import FOUR_FIFTHS
+from polars_wroc.documents.markdown_writer import escape_markdown, markdown_table
+from polars_wroc.documents.text_writer import ELLIPSIS
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import (
     CLEARED,
@@ -126,10 +120,10 @@ def in_markdown(audit: AuditTables) -> str:
     settings = audit.settings
     title = settings.text.title or f"Audit of {' and '.join(settings.audited)}"
     findings = findings_of(audit.table)
-    parts = [f"# {markdown_text(title)}"]
-    parts += [markdown_text(settings.text.note)] if settings.text.note else []
-    parts += [markdown_text(reading)] if (reading := reading_of(audit)) else []
-    parts += [f"**{markdown_text(verdict_of(audit).text)}**"]
+    parts = [f"# {escape_markdown(title)}"]
+    parts += [escape_markdown(settings.text.note)] if settings.text.note else []
+    parts += [escape_markdown(reading)] if (reading := reading_of(audit)) else []
+    parts += [f"**{escape_markdown(verdict_of(audit).text)}**"]
     attributes = audit.segments["attribute"].unique(maintain_order=True)
     closer = (text for one in attributes for text in sentences_on(audit, one))
     sections = {
@@ -150,7 +144,7 @@ def in_markdown(audit: AuditTables) -> str:
 
 
 def _listed(texts: Iterable[str]) -> str:
-    return "\n".join(f"- {markdown_text(text)}" for text in texts)
+    return "\n".join(f"- {escape_markdown(text)}" for text in texts)
 
 
 def _segments(audit: AuditTables) -> str:
@@ -168,8 +162,8 @@ def _impact(audit: AuditTables) -> str:
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
         "Selected": partial(_number, name="rate", percent=True),
         "Impact ratio": partial(_number, name="ratio", percent=False),
-        "Below four fifths": lambda row: markdown_text(below_four_fifths(row) or DASH),
-        "Left out": lambda row: markdown_text(left_out(row) or DASH),
+        "Below four fifths": lambda row: escape_markdown(below_four_fifths(row) or DASH),
+        "Left out": lambda row: escape_markdown(left_out(row) or DASH),
     }
     table = impact_ratios_of(audit)
     return "" if table.is_empty() else _table_of(table, audit, cells)
@@ -220,10 +214,10 @@ def _table_of(
     shown = table.head(_SEGMENTS)
     rows = []
     for row in shown.iter_rows(named=True):
-        keys = [markdown_text(row["attribute"]), markdown_text(name_of(row["segment"]))]
-        keys += [markdown_text(row[MODEL]) for _ in models]
+        keys = [escape_markdown(row["attribute"]), escape_markdown(name_of(row["segment"]))]
+        keys += [escape_markdown(row[MODEL]) for _ in models]
         rows.append([*keys, f"{row['n']:,}", *(cell(row) for cell in cells.values())])
-    text = markdown_table(headings, rows, [name for name in headings if name not in texts])
+    text = markdown_table(headings, rows, [name not in texts for name in headings])
     more = table.height - shown.height
     return text + (f"\n\n{many(more, 'more segment')}: {NOT_HERE}." if more else "")
 
@@ -233,7 +227,7 @@ def _method(audit: AuditTables) -> str:
     compared = {reference_of(settings, attribute) for attribute in settings.attributes}
     level = f"{100 * settings.confidence:g}%"
     recorded = f"Decisions are those recorded in {settings.selected}. " if settings.selected else ""
-    return markdown_text(
+    return escape_markdown(
         f"{recorded}"
         f"Segments are compared with {' or '.join(sorted(compared))}. Brackets hold {level} "
         f"confidence intervals. A gap is different if it is significant at a level of "

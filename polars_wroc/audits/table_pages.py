@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import floor, log10
 from typing import TYPE_CHECKING, Literal, TypeAlias
-from unicodedata import category, east_asian_width
 
 import polars as pl
 
 from polars_wroc.audits.words import many, points
 from polars_wroc.checks import did_you_mean, reject
+from polars_wroc.documents.markdown_writer import escape_markdown, markdown_table
+from polars_wroc.documents.text_writer import fit_text, text_width
 from polars_wroc.groups.comparisons import CLEARED, FINDINGS
 from polars_wroc.names import escape_controls
 from polars_wroc.stats.families import INCONCLUSIVE
@@ -28,7 +29,6 @@ _NUMBERS = re.compile(rf"(?:{_NUMBER})(?: to (?:{_NUMBER}))?")
 
 
 BETWEEN = "  "
-ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 # Fewest columns of the screen that a name is cut to.
 _LEAST = 4
 # Smaller numbers would be 0 with three decimals, and smaller p-values are not told apart.
@@ -69,7 +69,7 @@ def text_table(
     widths = widths_of(table)
     _narrow(widths, width, [name for name in names if name in widths])
     columns = [
-        [_fitted(cell, widths[name], right=table.schema[name].is_numeric()) for cell in cells]
+        [fit_text(cell, widths[name], right=table.schema[name].is_numeric()) for cell in cells]
         for name, cells in _cells(table).items()
     ]
     heading, *rows = zip(*columns, strict=True)
@@ -89,7 +89,7 @@ def _colored(cell: str, is_verdict: bool) -> str:  # noqa: FBT001  (of columns, 
 
 def widths_of(table: pl.DataFrame) -> dict[str, int]:
     """Count the columns of the screen that each column of a table takes."""
-    return {name: max(map(_width, cells)) for name, cells in _cells(table).items()}
+    return {name: max(map(text_width, cells)) for name, cells in _cells(table).items()}
 
 
 def limits_in_text(table: pl.DataFrame, low: str, high: str) -> pl.Series:
@@ -165,35 +165,6 @@ def cell_text(value: object) -> str:
         return f"{value:,}"
     # A name may hold anything, such as a line break or what a terminal takes for a command.
     return "".join(sign if sign.isprintable() else " " for sign in str(value))
-
-
-def _width(text: str) -> int:
-    """Count the columns of the screen that a text takes."""
-    return sum(map(_sign_width, text))
-
-
-def _sign_width(sign: str) -> int:
-    if category(sign) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if east_asian_width(sign) in "WF" else 1
-
-
-def _cut(text: str, width: int) -> str:
-    if _width(text) <= width:
-        return text
-    kept = ""
-    for sign in text:
-        if _width(kept + sign) >= width:
-            break
-        kept += sign
-    return kept + ELLIPSIS
-
-
-def _fitted(text: str, width: int, *, right: bool) -> str:
-    """Cut a text to a width, or fill it with spaces."""
-    text = _cut(text, width)
-    room = " " * (width - _width(text))
-    return room + text if right else text + room
 
 
 Columns: TypeAlias = Sequence[str] | Literal["all"]
@@ -286,22 +257,6 @@ def _how(text: str | None) -> str:
     return f": {text}" if text else ""
 
 
-def markdown_table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[str]
-) -> str:
-    """Write cells, which are escaped, as a table; some columns are aligned to the right."""
-    rule = ["---:" if name in right else "---" for name in headings]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows))
-
-
-def markdown_text(text: str) -> str:
-    """Escape what Markdown or HTML would take for its own, in one line."""
-    text = escape_controls(text)
-    for sign in "\\`*_[]<>|#&":
-        text = text.replace(sign, f"\\{sign}")
-    return " ".join(text.split())
-
-
 @dataclass(frozen=True)
 class Section:
     """A table below its heading, which may be empty; the columns of ``keys`` name its rows."""
@@ -383,19 +338,21 @@ def in_html(page: Page) -> str:
 
 def in_markdown(page: Page) -> str:
     """Write a page as Markdown."""
-    facts = [f"- {markdown_text(name)}: {markdown_text(text)}" for name, text in page.facts.items()]
-    parts = [f"# {markdown_text(page.title)}", "\n".join(facts), *_escaped(page.sentences)]
+    facts = [
+        f"- {escape_markdown(name)}: {escape_markdown(text)}" for name, text in page.facts.items()
+    ]
+    parts = [f"# {escape_markdown(page.title)}", "\n".join(facts), *_escaped(page.sentences)]
     for section in page.sections:
-        columns = {markdown_text(name): name for name in section.table.columns}
-        right = [heading for heading, name in columns.items() if name in section.right]
+        columns = {escape_markdown(name): name for name in section.table.columns}
+        right = [name in section.right for name in columns.values()]
         rows = (list(_escaped(row)) for row in section.rows)
-        parts += [f"## {markdown_text(section.heading)}"] if section.heading else []
+        parts += [f"## {escape_markdown(section.heading)}"] if section.heading else []
         parts += [markdown_table([*columns], rows, right), *_escaped(section.notes)]
     return "\n\n".join([part for part in (*parts, *_escaped(page.closing)) if part]) + "\n"
 
 
 def _escaped(texts: Iterable[str]) -> Iterable[str]:
-    return map(markdown_text, texts)
+    return map(escape_markdown, texts)
 
 
 def in_text(page: Page, screen: Screen) -> str:

@@ -1,0 +1,176 @@
+"""The blocks of documents, which `html_writer`, `markdown_writer` and `text_writer` write.
+
+Texts hold no markup: each writer escapes what its format would read as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+# How a comparison is shown; "" is written in plain numbers.
+Tone: TypeAlias = Literal["", "worse", "better", "either", "alike"]
+# How a line of a list is shown: as a comparison, or as a condition of a pipeline.
+LineTone: TypeAlias = Tone | Literal["failed", "passed", "unjudged"]
+# What a tone means, for those who do not see its colour.
+TONE_MEANINGS: dict[LineTone, str] = {
+    "worse": "worse",
+    "better": "better",
+    "either": "different",
+    "alike": "no difference that matters",
+    "failed": "failed",
+    "passed": "passed",
+    "unjudged": "not judged",
+}
+
+
+@dataclass(frozen=True)
+class Text:
+    """A heading of level 1 to 3, or a paragraph (level 0), whose ``lead`` is bold.
+
+    The style is a class of the page: ``answer``, with a tone, stands out.
+    """
+
+    text: str
+    level: int = 0
+    style: str = ""
+    lead: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a list, whose ``lead`` is bold."""
+
+    text: str
+    tone: LineTone = ""
+    lead: str = ""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A list, under a short heading if there is one."""
+
+    lines: Sequence[Line]
+    heading: str = ""
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A dot plot in a cell of a table; places are in percent of its width."""
+
+    # One dot with its interval, or dots of several groups without.
+    dots: Sequence[float]
+    ticks: Sequence[float] = ()
+    interval: tuple[float, float] | None = None
+    # What the dot is compared with, and four fifths of the highest rate.
+    other: float | None = None
+    fifths: float | None = None
+    tone: Tone = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: a text with its change, such as ``56%`` and ``▼24``; or a dot plot."""
+
+    text: str = ""
+    change: str = ""
+    tone: Tone = ""
+    dots: Dots | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: its name, which is in the first column, and the cells of the others.
+
+    A row of the kind ``group`` has no cells and names the rows below it; ``all`` is everyone;
+    ``more`` stands for several rows. If it comes ``again``, it belongs to the row above.
+    """
+
+    name: str
+    cells: Sequence[Cell] = ()
+    kind: Literal["", "group", "all", "more"] = ""
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """The heading of a column, a technical name below it, and what is above it and its neighbours.
+
+    Columns are aligned to the right unless their style is ``left``, or ``plot`` for dot plots.
+    """
+
+    heading: str
+    note: str = ""
+    style: str = ""
+    over: str = ""
+    # Places, in percent, and numbers of an axis above dot plots.
+    axis: Sequence[tuple[float, str]] = ()
+    # A terminal shows these before others; the first column is one of them.
+    essential: bool = False
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A sign that a table uses, and its meaning."""
+
+    meaning: str
+    # An example of a cell, or a part of a dot plot.
+    cell: Cell | None = None
+    part: Literal["", "dot", "other", "fifths"] = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, with a title and a legend above it, which print keeps together, and a note below.
+
+    A table without a title has a ``label``, which screen readers say.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    title: str = ""
+    label: str = "Table"
+    legend: Sequence[Sign] = ()
+    note: str = ""
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with its finding as title and how to read it; ``alt`` is for who cannot see it.
+
+    The SVG is trusted, and written as it is.
+    """
+
+    svg: str
+    title: str
+    how: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Pictures beside each other, if there is room."""
+
+    figures: Sequence[Figure]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A part that the screen folds; paper and Markdown show it, or the sentence ``instead``."""
+
+    title: str
+    blocks: Sequence[Block]
+    instead: str = ""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Parts beside each other, if there is room."""
+
+    parts: Sequence[Sequence[Block]]
+
+
+Block: TypeAlias = Text | Lines | Table | Figures | Fold | Beside

@@ -1,0 +1,96 @@
+"""Write the blocks of a document as Markdown, in which pictures are their titles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+from polars_wroc.documents.blocks import (
+    Beside,
+    Block,
+    Column,
+    Figures,
+    Fold,
+    Lines,
+    Row,
+    Table,
+    Text,
+)
+from polars_wroc.names import write_in_one_line
+
+
+def write_markdown(blocks: Iterable[Block]) -> str:
+    """Return blocks as Markdown, with an empty line between them."""
+    return "\n\n".join(part for block in blocks for part in _write_block(block)) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    """Escape what Markdown or HTML would read as its own, in one line."""
+    text = write_in_one_line(text)
+    for sign in "\\`*_[]<>|#&~":
+        text = text.replace(sign, f"\\{sign}")
+    return text
+
+
+def markdown_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool]
+) -> str:
+    """Return a table of cells, which are escaped; some columns are aligned to the right."""
+    rule = ["---:" if is_right else "---" for is_right in right]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows))
+
+
+def _write_block(block: Block) -> Iterator[str]:
+    match block:
+        case Text(text, level, _, lead):
+            yield f"{'#' * level} {_with_lead(lead, text)}".strip()
+        case Lines():
+            yield from _lines(block)
+        case Table():
+            yield from _table(block)
+        case Figures(figures):
+            yield "\n".join(f"- {escape_markdown(figure.title)}" for figure in figures)
+        case Fold(_, _, instead) if instead:
+            yield escape_markdown(instead)
+        case Fold(title, inside):
+            yield write_markdown([Text(title, 2), *inside]).rstrip()
+        case Beside(parts):
+            yield write_markdown([one for part in parts for one in part]).rstrip()
+        case _:
+            assert_never(block)
+
+
+def _lines(block: Lines) -> Iterator[str]:
+    if block.heading:
+        yield f"**{escape_markdown(block.heading)}**"
+    yield "\n".join(f"- {_with_lead(line.lead, line.text)}" for line in block.lines)
+
+
+def _with_lead(lead: str, text: str) -> str:
+    parts = [f"**{escape_markdown(lead)}**" if lead else "", escape_markdown(text)]
+    return " ".join(filter(None, parts))
+
+
+def _table(block: Table) -> Iterator[str]:
+    if block.title:
+        yield f"## {escape_markdown(block.title)}"
+    # Dot plots are left out: their numbers are in the next column.
+    places = [place for place, column in enumerate(block.columns[1:]) if column.style != "plot"]
+    columns = [block.columns[0], *(block.columns[1 + place] for place in places)]
+    right = [False, *(column.style != "left" for column in columns[1:])]
+    rows = [_cells(row, places) for row in block.rows]
+    yield markdown_table([_heading(column) for column in columns], rows, right)
+    if block.note:
+        yield escape_markdown(block.note)
+
+
+def _heading(column: Column) -> str:
+    return escape_markdown(f"{column.over} {column.heading}")
+
+
+def _cells(row: Row, places: Sequence[int]) -> list[str]:
+    name = escape_markdown(row.name)
+    if row.kind == "group":
+        return [f"**{name}**", *("" for _ in places)]
+    cells = [row.cells[place] for place in places]
+    return [name, *(escape_markdown(f"{cell.text} {cell.change}") for cell in cells)]

@@ -1,0 +1,429 @@
+"""Write the blocks of a document as text for a terminal, in colours or not.
+
+A colour never stands alone: signs such as ``▼`` say the same.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+from unicodedata import category, east_asian_width
+
+from polars_wroc.documents.blocks import (
+    Beside,
+    Block,
+    Cell,
+    Column,
+    Dots,
+    Figures,
+    Fold,
+    Line,
+    Lines,
+    LineTone,
+    Row,
+    Sign,
+    Table,
+    Text,
+)
+from polars_wroc.names import write_in_one_line
+
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+# Codes of a terminal's styles.
+BOLD, DIM, RED, CYAN = "1", "2", "31", "36"
+# Bold orange and blue, which people who do not tell red from green tell apart.
+_TONE_STYLES: dict[LineTone, str] = {
+    "worse": f"{BOLD};38;5;166",
+    "failed": f"{BOLD};38;5;166",
+    "better": "38;5;32",
+    "passed": "38;5;32",
+    "either": BOLD,
+}
+_SIGNS: dict[LineTone, str] = {
+    "worse": "▼",
+    "better": "△",
+    "either": "◆",
+    "failed": "✗",
+    "passed": "✓",
+    "unjudged": "\N{EN DASH}",
+}
+_PARTS = {"dot": "○", "other": "│", "fifths": "┊"}
+_BULLET, _BAR, _BETWEEN, _INDENT = "•", "▌", "  ", "  "
+# Letters of a dot plot, of a heading and of a paragraph, if there is room.
+_DOTS, _HEADING, _PARAGRAPH = 26, 11, 100
+# Fewest letters that a name is cut to.
+_LEAST = 4
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """The width of a terminal, and whether it shows colours.
+
+    Columns of a table that do not fit are left out, or are written ``below`` the others.
+    """
+
+    width: int = 80
+    colored: bool = False
+    below: bool = False
+
+    def paint(self, text: str, style: str) -> str:
+        """Show a text in a style, such as `BOLD`, if there are colours."""
+        return f"\x1b[{style}m{text}\x1b[0m" if self.colored and style and text.strip() else text
+
+
+def write_text(blocks: Iterable[Block], terminal: Terminal) -> str:
+    """Return blocks as lines, with an empty line between them but below headings."""
+    return "\n".join(_separate(_write_block(block, terminal) for block in blocks))
+
+
+def _separate(parts: Iterable[tuple[Sequence[str], bool]]) -> Iterator[str]:
+    is_below_heading = True
+    for lines, is_heading in parts:
+        if not lines:
+            continue
+        if not is_below_heading:
+            yield ""
+        yield from lines
+        is_below_heading = is_heading
+
+
+def _write_block(block: Block, terminal: Terminal) -> tuple[Sequence[str], bool]:
+    """Return the lines of a block, and whether they are a heading."""
+    is_heading = isinstance(block, Text) and block.level > 0
+    match block:
+        case Text(text) if is_heading:
+            lines = [terminal.paint(line, BOLD) for line in _wrap(text, terminal.width)]
+        case Text():
+            lines = _paragraph(block, terminal)
+        case Lines():
+            lines = [*_list(block, terminal)]
+        case Table():
+            lines = [*_table(block, terminal)]
+        case Figures(figures):
+            lines = [line for one in figures for line in _item(Line(one.title), terminal)]
+        case Fold(title, inside, instead):
+            blocks = [Text(instead)] if instead else [Text(title, 2), *inside]
+            lines = write_text(blocks, terminal).splitlines()
+        case Beside(parts):
+            lines = write_text([one for part in parts for one in part], terminal).splitlines()
+        case _:
+            assert_never(block)
+    return lines, is_heading
+
+
+# Paragraphs and lists.
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Break a text into lines at its spaces."""
+    text = write_in_one_line(text)
+    room = max(min(_PARAGRAPH, width), 1)
+    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+
+
+def _wrap_with_lead(lead: str, text: str, width: int, terminal: Terminal) -> list[str]:
+    """Break a text into lines, of which the first words are bold."""
+    lead = write_in_one_line(lead)
+    left, lines = len(lead), list[str]()
+    for line in _wrap(f"{lead} {text}", width):
+        lines.append(f"{terminal.paint(line[:left], BOLD)}{line[left:]}" if left else line)
+        # A line ends where a space is.
+        left = max(left - len(line) - 1, 0)
+    return lines
+
+
+def _paragraph(block: Text, terminal: Terminal) -> list[str]:
+    """Write a paragraph; an answer has a bar at its left."""
+    styles = block.style.split()
+    if "answer" not in styles:
+        return _wrap_with_lead(block.lead, block.text, terminal.width, terminal)
+    bar = terminal.paint(_BAR, _TONE_STYLES["worse"] if "worse" in styles else "")
+    lines = _wrap_with_lead(block.lead, block.text, terminal.width - 2, terminal)
+    return [f"{bar} {line}" for line in lines]
+
+
+def _list(block: Lines, terminal: Terminal) -> Iterator[str]:
+    if block.heading:
+        yield terminal.paint(write_in_one_line(block.heading), BOLD)
+    for line in block.lines:
+        yield from _item(line, terminal)
+
+
+def _item(line: Line, terminal: Terminal) -> Iterator[str]:
+    sign = terminal.paint(_SIGNS.get(line.tone, _BULLET), _TONE_STYLES.get(line.tone, ""))
+    width = terminal.width - len(_INDENT)
+    first, *others = _wrap_with_lead(line.lead, line.text, width, terminal) or [""]
+    yield f"{sign} {first}"
+    for other in others:
+        yield f"{_INDENT}{other}"
+
+
+# Tables.
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A column of a table as texts: the lines of its heading, and its cells by row."""
+
+    column: Column
+    heading: Sequence[str]
+    cells: Sequence[str]
+    is_name: bool = False
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the column is aligned to the left."""
+        return self.is_name or self.column.style in ("left", "plot")
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether texts are cut where there is too little room."""
+        return self.is_name or self.column.style == "left"
+
+    @property
+    def width(self) -> int:
+        """The letters that the column takes."""
+        return max(map(text_width, [*self.heading, *self.cells]), default=0)
+
+
+def _table(block: Table, terminal: Terminal) -> Iterator[str]:
+    """Write a table with the columns that fit, and how many are left out."""
+    if block.title:
+        yield from (terminal.paint(line, BOLD) for line in _wrap(block.title, terminal.width))
+    if block.legend:
+        signs = " · ".join(map(_sign, block.legend))
+        yield from (terminal.paint(line, DIM) for line in _wrap(signs, terminal.width))
+    columns = _write_columns(block)
+    if terminal.below:
+        parts = _divide(columns, terminal.width)
+    else:
+        parts = [_choose(columns, terminal.width)]
+    for number, places in enumerate(parts):
+        if number:
+            yield ""
+        widths = _fit([columns[place] for place in places], terminal.width)
+        at_places = dict(zip(places, widths, strict=True))
+        yield from _write_lines(block.rows, columns, at_places, terminal)
+    notes = [block.note] if block.note else []
+    left_out = 0 if terminal.below else len(columns) - len(parts[0])
+    if left_out:
+        s = "" if left_out == 1 else "s"
+        notes.append(f"{left_out} more column{s} in a wider terminal")
+    for line in _wrap("; ".join(notes), terminal.width):
+        yield terminal.paint(line, DIM)
+
+
+def _sign(sign: Sign) -> str:
+    if sign.cell is not None:
+        return f"{sign.cell.text} {sign.cell.change} {sign.meaning}"
+    return f"{_PARTS.get(sign.part, '')} {sign.meaning}"
+
+
+def _write_columns(block: Table) -> list[_Written]:
+    """Write the cells of all columns; the names of grouped rows are indented."""
+    grouped = any(row.kind == "group" for row in block.rows)
+    names = [_name(row, grouped=grouped) for row in block.rows if row.kind != "group"]
+    heading = [write_in_one_line(block.columns[0].heading)]
+    first = _Written(block.columns[0], heading, names, is_name=True)
+    rows = [row for row in block.rows if row.kind != "group"]
+    columns = [first]
+    for place, column in enumerate(block.columns[1:]):
+        cells = _write_cells([row.cells[place] for row in rows])
+        columns.append(_Written(column, _heading(column, cells), cells))
+    return columns
+
+
+def _name(row: Row, *, grouped: bool) -> str:
+    name = write_in_one_line(row.name)
+    return f"{_INDENT}{name}" if grouped and row.kind != "all" and name else name
+
+
+def _write_cells(cells: Sequence[Cell]) -> list[str]:
+    """Write the cells of a column; changes have the same width in all of them."""
+    changes = [write_in_one_line(cell.change) for cell in cells]
+    width = max(map(text_width, changes), default=0)
+    written = []
+    for cell, change in zip(cells, changes, strict=True):
+        if cell.dots is not None:
+            written.append(draw_dots(cell.dots))
+        else:
+            text = write_in_one_line(cell.text)
+            written.append(f"{text} {fit_text(change, width)}" if width else text)
+    return written
+
+
+def _heading(column: Column, cells: Sequence[str]) -> list[str]:
+    """Break a heading into lines that are as wide as its cells, or so."""
+    if column.axis:
+        return [_draw_axis(column)]
+    width = max(_HEADING, *map(text_width, cells)) if cells else _HEADING
+    return _wrap(f"{column.over} {column.heading}", width)
+
+
+def _choose(columns: Sequence[_Written], width: int) -> list[int]:
+    """Return the places of the essential columns, and of the others that fit beside them."""
+    places = _essential(columns)
+    used = _total_width([columns[place].width for place in places])
+    for place, column in enumerate(columns):
+        if place in places:
+            continue
+        wider = used + len(_BETWEEN) + column.width
+        if wider <= width:
+            places.append(place)
+            used = wider
+    return sorted(places)
+
+
+def _divide(columns: Sequence[_Written], width: int) -> list[list[int]]:
+    """Divide the places of columns into parts that fit; each begins with the essential ones.
+
+    Names take at most half of the width.
+    """
+    essential = _essential(columns)
+    others = [place for place in range(len(columns)) if place not in essential]
+    taken = min(_total_width([columns[place].width for place in essential]), width // 2)
+    parts, used = [list[int]()], taken
+    for place in others:
+        wider = used + len(_BETWEEN) + columns[place].width
+        if parts[-1] and wider > width:
+            parts.append([])
+            wider = taken + len(_BETWEEN) + columns[place].width
+        parts[-1].append(place)
+        used = wider
+    return [[*essential, *part] for part in parts]
+
+
+def _essential(columns: Sequence[_Written]) -> list[int]:
+    return [place for place, one in enumerate(columns) if one.is_name or one.column.essential]
+
+
+def _total_width(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_BETWEEN) * max(len(widths) - 1, 0)
+
+
+def _fit(columns: Sequence[_Written], width: int) -> list[int]:
+    """Return the widths of columns; letters are taken from the widest texts until all fit."""
+    widths = [one.width for one in columns]
+    cut = [place for place, one in enumerate(columns) if one.is_cut]
+    for _ in range(_total_width(widths) - width):
+        widest = max(cut, key=lambda place: widths[place], default=None)
+        if widest is None or widths[widest] <= _LEAST:
+            break
+        widths[widest] -= 1
+    return widths
+
+
+def _write_lines(
+    rows: Sequence[Row],
+    columns: Sequence[_Written],
+    widths: Mapping[int, int],
+    terminal: Terminal,
+) -> Iterator[str]:
+    """Write the headings and rows of the columns at these places."""
+    shown = [columns[place] for place in widths]
+    height = max(len(one.heading) for one in shown)
+    for number in range(height):
+        # The last lines of all headings are beside each other.
+        texts = [
+            ["", *one.heading][max(number - height + len(one.heading) + 1, 0)] for one in shown
+        ]
+        parts = map(_align, texts, widths.values(), shown)
+        yield terminal.paint(_BETWEEN.join(parts).rstrip(), BOLD)
+    number = 0
+    for row in rows:
+        if row.kind == "group":
+            yield terminal.paint(
+                fit_text(write_in_one_line(row.name), terminal.width).rstrip(), BOLD
+            )
+            continue
+        texts = [one.cells[number] for one in shown]
+        parts = map(_align, texts, widths.values(), shown)
+        styles = [_style(row, place) for place in widths]
+        painted = map(_paint_text, parts, styles, [terminal] * len(styles))
+        yield _BETWEEN.join(painted).rstrip()
+        number += 1
+
+
+def _style(row: Row, place: int) -> str:
+    """Return the style of a cell, or of the name of a row."""
+    if not place:
+        return ""
+    cell = row.cells[place - 1]
+    tone = cell.dots.tone if cell.dots else cell.tone
+    return DIM if tone == "alike" else _TONE_STYLES.get(tone, "")
+
+
+def _paint_text(text: str, style: str, terminal: Terminal) -> str:
+    """Paint a text, but for the spaces around it."""
+    inside = text.strip()
+    return text.replace(inside, terminal.paint(inside, style), 1) if inside else text
+
+
+def _align(text: str, width: int, column: _Written) -> str:
+    return fit_text(text, width, right=not column.is_left)
+
+
+def text_width(text: str) -> int:
+    """Count the columns of the screen that a text takes."""
+    return sum(map(_sign_width, text))
+
+
+def _sign_width(sign: str) -> int:
+    if category(sign) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(sign) in "WF" else 1
+
+
+def fit_text(text: str, width: int, *, right: bool = False) -> str:
+    """Cut a text to a width, or fill it with spaces."""
+    text = _cut(text, width)
+    room = " " * (width - text_width(text))
+    return room + text if right else text + room
+
+
+def _cut(text: str, width: int) -> str:
+    if text_width(text) <= width:
+        return text
+    kept = ""
+    for sign in text:
+        if text_width(kept + sign) >= width:
+            break
+        kept += sign
+    return kept + ELLIPSIS
+
+
+# Dot plots.
+
+
+def draw_dots(plot: Dots) -> str:
+    """Draw a dot plot with letters: ``──●──   │``."""
+    line = [" "] * _DOTS
+    if plot.fifths is not None:
+        line[_letter(plot.fifths)] = _PARTS["fifths"]
+    if plot.interval is not None:
+        low, high = map(_letter, plot.interval)
+        line[low : high + 1] = "─" * (high + 1 - low)
+    if plot.other is not None:
+        line[_letter(plot.other)] = _PARTS["other"]
+    several = len(plot.dots) > 1
+    for dot in plot.dots:
+        line[_letter(dot)] = "●" if plot.tone else "·" if several else _PARTS["dot"]
+    return "".join(line)
+
+
+def _letter(percent: float) -> int:
+    """Return which letter of a dot plot a place is in."""
+    return min(_DOTS - 1, max(0, round(percent / 100 * (_DOTS - 1))))
+
+
+def _draw_axis(column: Column) -> str:
+    """Write the numbers of an axis at their places, where there is room."""
+    line = [" "] * _DOTS
+    for percent, number in column.axis:
+        text = write_in_one_line(number)
+        start = _letter(percent) - len(text) // 2
+        around = line[max(0, start - 1) : start + len(text) + 1]
+        if 0 <= start <= _DOTS - len(text) and not "".join(around).strip():
+            line[start : start + len(text)] = text
+    return "".join(line)
