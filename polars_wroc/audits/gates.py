@@ -36,6 +36,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
+from polars_wroc.inputs.metric import metric_hint
 from polars_wroc.metrics.compare import PAIR, PAIR_COLUMNS
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
@@ -337,7 +338,7 @@ def _meant(name: str, of: Judged) -> str:
 
 
 def _near(name: str, known: Collection[str]) -> str:
-    return did_you_mean(name, known) or f"; there are {first_few([*known])}"
+    return metric_hint(name, known) or f"; there are {first_few([*known])}"
 
 
 def _check(gate: Gate, text: str) -> None:

@@ -43,6 +43,7 @@ from polars_wroc.files.sources import first_line, is_address, scan, without_cred
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
+from polars_wroc.inputs.metric import metric_hint
 from polars_wroc.looks import Looks
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS
 
@@ -93,7 +94,7 @@ class _Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message += did_you_mean(value, map(str, action.choices or ()))
+            error.message += metric_hint(value, [*map(str, action.choices or ())])
             raise
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002

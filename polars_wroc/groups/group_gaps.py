@@ -52,6 +52,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.metric import check_metric
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -413,9 +414,7 @@ def read_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, .
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for name in metrics:
-        if name not in known:
-            hint = checks.did_you_mean(name, known)
-            checks.reject("metrics", f"be out of {', '.join(known)}", f"{name!r}{hint}")
+        check_metric("metrics", name, known)
     return tuple(dict.fromkeys(metrics))
 
 

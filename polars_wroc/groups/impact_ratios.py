@@ -47,7 +47,6 @@ from polars_wroc.inputs.decisions import (
     DecisionThreshold,
     Favorable,
     Unknown,
-    check_decision,
     check_favorable,
     score_or_decisions,
 )
@@ -71,7 +70,7 @@ from polars_wroc.stats.levels import Level, adjust_picked
 from polars_wroc.stats.rates import Exact, Rate, equal_rates
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import RATES, RateMetric
-from polars_wroc.thresholds.rules import Rule, max_selection_rate
+from polars_wroc.thresholds.rules import Rule, max_selection_rate, read_decision_threshold
 
 # Categories with a smaller share of the weight are not compared, by default.
 MIN_SHARE = 0.02
@@ -221,7 +220,7 @@ def impact_ratios(
     >>> table.filter(metric="selection_rate")["value"].to_list()
     [0.25, 0.8, 0.5]
     """
-    limit = check_decision(score, selected, threshold)
+    limit = read_decision_threshold(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)
     require_groups(attributes, called="attributes")
     checks.option("exact", exact, get_args(Exact))
@@ -533,7 +532,7 @@ def count_decisions(
 
     There is a row for each score.
     """
-    limit = check_decision(score, selected, threshold)
+    limit = read_decision_threshold(score, selected, threshold)
     source = read_source(frame)
     columns, choice = _read_decisions(source, score, selected, limit, weight)
 

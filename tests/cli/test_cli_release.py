@@ -157,7 +157,7 @@ def test_keys_must_match(capsys: pytest.CaptureFixture[str], change: Any, messag
         ([*CALL, "--selected", "y"], "--selected must map 'old' and 'new'"),
         ([*CALL, "--selected", "old=g", "--selected", "new=g"], "--selected must name a Boolean"),
         ([*CALL, "--margin", "much"], "--margin must be a number"),
-        ([*CALL, "--margin", "tprr=0.1"], "--margin must name metrics out of"),
+        ([*CALL, "--margin", "tprr=0.1"], "--margin must be one of auc, "),
         ([*CALL, "--metrics", "aucc"], "did you mean 'auc'?"),
         ([*CALL, "--metrics", "tpr"], "--metrics must come with a --threshold or --selected"),
         ([*CALL, "--net-benefit-at", "2", *DECIDED], "--net-benefit-at must lie strictly"),

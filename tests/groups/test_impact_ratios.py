@@ -593,7 +593,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "threshold of another kind": (
         {"score": "w", "threshold": "mean"},
         ValueError,
-        "^`threshold` must be a number or 'median'; found 'mean'$",
+        "^`threshold` must be a number or 'median' here; found 'mean': take the number that a rule",
     ),
     "Boolean threshold": (
         {"score": "w", "threshold": True},
