@@ -251,13 +251,14 @@ def group_types(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, p
 
 
 def selected_of(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
-    """Read --selected: a Boolean column, or a column and the value of those who are selected."""
+    """Read --selected: a column of decisions, or a column and the value of the selected."""
     schema = frame.collect_schema()
     name, _, value = text.partition("=")
-    if text in schema and schema[text] not in (pl.Boolean, pl.Null):
+    dtype = schema.get(text, pl.Boolean())
+    if not (dtype in (pl.Boolean, pl.Null) or dtype.is_numeric()):
         msg = (
-            f"--selected must name a Boolean column, or a column and the value of those who are "
-            f"selected, such as {text}=yes; found column {text!r} of type {schema[text]}"
+            "--selected must name a column of true and false or 0 and 1, or a column and the value "
+            f"of those who are selected, such as {text}=yes; found column {text!r} of type {dtype}"
         )
         raise ValueError(msg)
     if text in schema or name not in schema:

@@ -313,8 +313,8 @@ TEXTS = {
     "bins": "N: use about N bins of scores: fast, in little memory, with bounds of each AUC",
     "attribute": f"A: an attribute, such as sex, whose segments are compared; {_GROUP}",
     "by": f"A: a group column; with several, each combination of their values is a group; {_GROUP}",
-    "selected": "D: column of recorded decisions: a Boolean one, or such as decision=hired, the "
-    "value of those who are selected",
+    "selected": "D: column of recorded decisions, true and false or 0 and 1; or such as "
+    "decision=hired, the value of those who are selected",
     "threshold": _THRESHOLD,
     "thresholds": f"{_THRESHOLD}; numbers may be repeated",
     "intersections": "only: compare the combinations of all attributes too, or only these",
@@ -326,8 +326,8 @@ TEXTS = {
     "key": "K: there are two files: that of the old score and of all else, and that of the new "
     "score; rows are matched by this column, in which each has a value of its own",
     "thresholds_of_both": "T: scores of at least T are selected; or old=T and new=T",
-    "selected_of_both": "D: column of recorded decisions, as old=D and new=D: a Boolean one, or "
-    "such as old=decision=hired, the value of those who are selected",
+    "selected_of_both": "D: column of recorded decisions, as old=D and new=D: true and false or "
+    "0 and 1; or such as old=decision=hired, the value of those who are selected",
     "metrics_of_release": f"LIST: metrics, out of {', '.join(RELEASE_METRICS)}; a chart that is no "
     "page is of the first",
     "margins": "M: how much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "

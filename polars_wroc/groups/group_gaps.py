@@ -126,8 +126,9 @@ def group_gaps(
         other attributes use the rest.
     threshold, selected
         The decisions, if any, from which rates follow: a number, ``"median"`` or a rule of
-        `polars_wroc.rules`, where rows with at least this score are selected; or a Boolean column
-        or expression with the recorded decisions, where null counts as missing.
+        `polars_wroc.rules`, where rows with at least this score are selected; or a column or
+        expression, Boolean or of 0 and 1, with the recorded decisions, where null counts as
+        missing.
     metrics
         Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
         ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.

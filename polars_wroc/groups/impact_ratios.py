@@ -142,7 +142,8 @@ def impact_ratios(
         Rows with at least this score are selected. ``"median"``: rows above the median of all rows
         are selected, at most half of the weight and far less where many scores equal the median.
     selected
-        Instead of ``score`` and ``threshold``: a Boolean column or expression with the decisions.
+        Instead of ``score`` and ``threshold``: a column or expression, Boolean or of 0 and 1, with
+        the decisions.
     reference
         ``"highest"``: the category with the highest rate of the favorable decision; ties go to the
         larger weight, then to the first. Or one category, or a mapping of attributes to categories,

@@ -91,8 +91,8 @@ def threshold_metrics(
         rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: every point of
         the confusion curve, from its origin at +inf.
     selected
-        Instead of ``threshold``: a Boolean column or expression with the recorded decisions. Rows
-        where it, or the score if there is one, is null are missing.
+        Instead of ``threshold``: a column or expression, Boolean or of 0 and 1, with the recorded
+        decisions. Rows where it, or the score if there is one, is null are missing.
     metrics
         Names of the metrics, or ``"all"``: see `confusion_matrix`.
     per_group

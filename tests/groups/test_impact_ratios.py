@@ -600,10 +600,10 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         TypeError,
         "^`threshold` must be a number",
     ),
-    "numbers as decisions": (
-        {"selected": "w"},
+    "groups as decisions": (
+        {"selected": "g"},
         TypeError,
-        "^`selected` must be Boolean; found column 'w' of type Int64$",
+        "^`selected` must be Boolean or hold 0 and 1; found column 'g' of type String",
     ),
     "decisions of no column": (
         {"selected": "x"},
