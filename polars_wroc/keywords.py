@@ -143,19 +143,15 @@ def _too_many(n_args: int, most: int, others: Collection[str]) -> str:
     return f"takes {takes}; found {n_args} without {'a name' if n_args == 1 else 'names'}"
 
 
-def meant_by(keyword: str, known: Collection[str]) -> str | None:
-    """Return the known argument that another package calls so, or that is spelled alike."""
-    return _synonym(keyword, known) or next(iter(get_close_matches(keyword, known, 1)), None)
-
-
-def _synonym(keyword: str, known: Collection[str]) -> str | None:
+def synonym(keyword: str, known: Collection[str]) -> str | None:
+    """Return the known argument that another package calls so."""
     return next((name for name in _SYNONYMS.get(keyword.lower(), ()) if name in known), None)
 
 
 def _hint(keyword: str, known: Collection[str]) -> str:
-    if _synonym(keyword, known) is None:
+    if synonym(keyword, known) is None:
         for argument, remedy in _INSTEAD.get(keyword, {}).items():
             if argument in known or not argument:
                 return f"; {remedy}"
-    meant = meant_by(keyword, known)
+    meant = synonym(keyword, known) or next(iter(get_close_matches(keyword, known, 1)), None)
     return f"; did you mean `{meant}`?" if meant else f"; it has {', '.join(known)}"

@@ -281,6 +281,16 @@ COMMANDS = {
 }
 
 
+# Why a command does not have an option that others have.
+_NO_LABEL = "{} is about how often people are selected, and needs no label"
+_TWO_SCORES = "the scores of compare are --score, given once for each"
+REMARKS: dict[tuple[str, str], str] = {
+    ("impact", "label"): _NO_LABEL.format("impact"),
+    ("new-york", "label"): _NO_LABEL.format("new-york"),
+    ("release", "score"): "the scores of release are --old and --new, since their order matters",
+    ("compare", "old"): _TWO_SCORES,
+    ("compare", "new"): _TWO_SCORES,
+}
 _GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
 _GROUP += "30-49 and 50+; dates into periods by day:1mo. A column of such a name is taken as it is"
 _THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "

@@ -114,7 +114,7 @@ class Rule:
 
 
 # What messages show as the options of a rule.
-_SHOWN_OPTIONS = {
+SHOWN_OPTIONS = {
     "least_cost": "fn=5, fp=1",
     "max_fpr": "fpr=0.1",
     "max_selection_rate": "rate=0.1",
@@ -259,8 +259,8 @@ def read_number(threshold: object, kinds: str = "a number") -> float:
     if isinstance(threshold, str | Rule):
         msg = (
             f"`threshold` must be {kinds} here; found {threshold!r}: take the number that a rule "
-            "chooses from `threshold_metrics`, or pass decisions as `selected`; `audit`, "
-            "`group_gaps` and `fairness` take rules"
+            "chooses from `threshold_metrics`, or pass decisions as `selected`; `audit` and "
+            "`group_gaps` take rules"
         )
         raise ValueError(msg)  # noqa: TRY004  (for words too)
     refuse_functions(threshold)
@@ -277,7 +277,7 @@ def refuse_functions(threshold: object) -> None:
 
 
 def _shown_call(name: str) -> str:
-    return f"wroc.rules.{name}({_SHOWN_OPTIONS.get(name, '')})"
+    return f"wroc.rules.{name}({SHOWN_OPTIONS.get(name, '')})"
 
 
 def _require_median(word: str) -> None:

@@ -345,7 +345,7 @@ def test_audits_have_the_gates_of_impact_ratios(
             ),
             (
                 "--selected decision",
-                "--selected must name a column of true and false or 0 and 1, or a column and the value",
+                "--selected must name a column of true and false or 0 and 1, or a column and the",
             ),
             ("--selected decision=gone", "a value that column 'decision' holds; no row has 'gone'"),
             (

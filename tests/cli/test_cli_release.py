@@ -155,7 +155,10 @@ def test_keys_must_match(capsys: pytest.CaptureFixture[str], change: Any, messag
         ([*CALL, "--threshold", "old=0.5"], "--threshold must map 'old' and 'new'"),
         ([*CALL, "--threshold", "high"], "--threshold must be a number"),
         ([*CALL, "--selected", "y"], "--selected must map 'old' and 'new'"),
-        ([*CALL, "--selected", "old=g", "--selected", "new=g"], "--selected must name a Boolean"),
+        (
+            [*CALL, "--selected", "old=g", "--selected", "new=g"],
+            "--selected must name a column of true and false or 0 and 1",
+        ),
         ([*CALL, "--margin", "much"], "--margin must be a number"),
         ([*CALL, "--margin", "tprr=0.1"], "--margin must be one of auc, "),
         ([*CALL, "--metrics", "aucc"], "did you mean 'auc'?"),

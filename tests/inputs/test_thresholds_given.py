@@ -50,7 +50,7 @@ def test_rule_where_a_number_is_needed_says_what_works(
     expected = (
         r"^`threshold` must be a number( or 'median')? here; found '?youden(\(\))?'?: take the "
         "number that a rule chooses from `threshold_metrics`, or pass decisions as `selected`; "
-        "`audit`, `group_gaps` and `fairness` take rules$"
+        "`audit` and `group_gaps` take rules$"
     )
     with pytest.raises(ValueError, match=expected):
         call(threshold)
