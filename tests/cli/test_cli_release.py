@@ -157,7 +157,7 @@ def test_keys_must_match(capsys: pytest.CaptureFixture[str], change: Any, messag
         ([*CALL, "--selected", "y"], "--selected must map 'old' and 'new'"),
         (
             [*CALL, "--selected", "old=g", "--selected", "new=g"],
-            "--selected must name a column of true and false or 0 and 1",
+            "--selected must name a column of true and false",
         ),
         ([*CALL, "--margin", "much"], "--margin must be a number"),
         ([*CALL, "--margin", "tprr=0.1"], "--margin must be one of auc, "),
