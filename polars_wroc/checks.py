@@ -121,18 +121,11 @@ def whole_number(argument: str, value: object, *, low: int) -> int:
     return int(value)
 
 
-def option(
-    argument: str,
-    value: object,
-    allowed: Sequence[str],
-    *,
-    synonyms: Mapping[str, str] | None = None,
-) -> None:
-    """Check a word that must be one of a few; ``synonyms`` lead to the word that is meant."""
+def option(argument: str, value: object, allowed: Sequence[str]) -> None:
+    """Check a word that must be one of a few."""
     if value not in allowed:
         listed = ", ".join(repr(word) for word in allowed)
-        hint = did_you_mean(value, allowed, synonyms)
-        reject(argument, f"be one of {listed}", f"{value!r}{hint}")
+        reject(argument, f"be one of {listed}", f"{value!r}{did_you_mean(value, allowed)}")
 
 
 def did_you_mean(
@@ -162,6 +155,14 @@ def hold(options: object, **values: object) -> None:
 def given(**values: object) -> list[str]:
     """Return the names of the arguments that are not None."""
     return [name for name, value in values.items() if value is not None]
+
+
+def favorable_choice(selection: str) -> str:
+    """Say which decision to call favorable, where a ``selection`` is what may be good."""
+    return (
+        f"'selected' if {selection} is good for a person, as for a loan, 'rejected' if it is bad, "
+        "as for a fraud alert"
+    )
 
 
 def named(arguments: Iterable[str]) -> str:

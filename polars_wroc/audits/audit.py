@@ -230,8 +230,8 @@ def audit(
         of ``least_cost`` affects this choice only. Without a label: a number, ``"median"`` or
         `rules.max_selection_rate`.
     selected
-        Instead of a threshold: a Boolean column or expression with the recorded decisions. AUCs and
-        curves come from the score. Null counts as missing.
+        Instead of a threshold: a column or expression, Boolean or of 0 and 1, with the recorded
+        decisions. AUCs and curves come from the score. Null counts as missing.
     favorable
         Which decision is good for a person; required where there are decisions. ``"selected"``: a
         loan or a job. ``"rejected"``: being selected is bad, for example a denial or a suspicion.

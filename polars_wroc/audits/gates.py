@@ -36,6 +36,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
+from polars_wroc.inputs.metric import metric_hint
 from polars_wroc.metrics.compare import PAIR, PAIR_COLUMNS
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
@@ -75,6 +76,13 @@ class Judged:
     measured: bool = False
     # Why a metric is not among those that are known.
     why_not: Mapping[str, str] | None = None
+
+    @property
+    def verdict_example(self) -> str:
+        """A condition on a verdict that is bad."""
+        metric, _, _ = self.example.partition(".")
+        verdict = WORSE if WORSE in self.verdicts else next(iter(self.verdicts))
+        return f"{metric}.verdict={verdict}"
 
 
 _NO_DECISIONS = " (it needs decisions: those of a threshold, or recorded ones)"
@@ -299,7 +307,8 @@ def read_gate(text: str, of: Judged) -> Gate:
     if of.verdicts and (word := _VERDICT.fullmatch(rest)):
         if word[3] not in of.verdicts:
             hint = did_you_mean(word[3], of.verdicts)
-            msg = f"`--fail-if` must name a verdict of {of.verdicts}; found {word[3]!r}{hint}"
+            known = ", ".join(of.verdicts)
+            msg = f"`--fail-if` must name a verdict of {of.what}: {known}; found {word[3]!r}{hint}"
             raise ValueError(msg)
         gate = Gate(of, place, word[1], "", "verdict", word[2], word[3])
     elif parts := _GATE.fullmatch(rest):
@@ -313,9 +322,10 @@ def read_gate(text: str, of: Judged) -> Gate:
 def _refuse(text: str, of: Judged) -> NoReturn:
     one = _ONE_NAME.fullmatch(text)
     hint = _meant(one[1], of) if one else ""
+    examples = f"{of.example} or {of.verdict_example}" if of.verdicts else of.example
     msg = (
         "`--fail-if` must be a metric, a column, one of > >= < <= and a number, such as "
-        f"{of.example}; found {text!r}{hint}"
+        f"{examples}; found {text!r}{hint}"
     )
     raise ValueError(msg)
 
@@ -337,15 +347,17 @@ def _meant(name: str, of: Judged) -> str:
 
 
 def _near(name: str, known: Collection[str]) -> str:
-    return did_you_mean(name, known) or f"; there are {first_few([*known])}"
+    return metric_hint(name, known) or f"; there are {first_few([*known])}"
 
 
 def _check(gate: Gate, text: str) -> None:
     """Check the names of a condition, and that it can be met."""
     of = gate.of
     if gate.metric not in of.metrics:
-        why = (of.why_not or {}).get(gate.metric)
-        hint = why or _near(gate.metric, of.metrics)
+        hint = (of.why_not or {}).get(gate.metric) or _near(gate.metric, of.metrics)
+        if gate.metric == _ANY:
+            example = of.verdict_example if of.verdicts else of.example
+            hint = f": write a condition for each metric, such as {example}"
         msg = f"`--fail-if` must name a metric of {of.what}; found {gate.metric!r}{hint}"
         raise ValueError(msg)
     if gate.measure and not of.measured:

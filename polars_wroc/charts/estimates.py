@@ -12,7 +12,7 @@ from polars_wroc import checks
 from polars_wroc.charts.groups import cross_columns, name_column, read_table
 from polars_wroc.charts.options import Show
 from polars_wroc.charts.wording import write_number, write_points
-from polars_wroc.checks import FOUR_FIFTHS, did_you_mean
+from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     BELOW_FOUR_FIFTHS,
     COMPARABLE,
@@ -26,7 +26,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.release_check import BETTER, WORSE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
-from polars_wroc.inputs.metric import MINUS, Metric
+from polars_wroc.inputs.metric import MINUS, Metric, check_metric
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.stats.families import DIFFERENT
 from polars_wroc.thresholds.registry import RATES
@@ -151,9 +151,7 @@ def _has(frame: pl.DataFrame, columns: Sequence[str]) -> bool:
 def _choose_metric(frame: pl.DataFrame, metric: str) -> Metric:
     """Return the metric of a table, or refuse what it does not have."""
     known = frame["metric"].unique(maintain_order=True).to_list()
-    if metric not in known:
-        hint = did_you_mean(metric, known)
-        checks.reject("metric", f"be one of the table, {known}", f"{metric!r}{hint}")
+    check_metric("metric", metric, known, ", which the table has")
     metrics = {**COMPARABLE, **METRICS, FAVORABLE_RATE.name: FAVORABLE_RATE}
     return metrics[metric]
 

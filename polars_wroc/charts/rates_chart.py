@@ -16,6 +16,7 @@ from polars_wroc.charts.options import ChartOptions, Rate, read_options
 from polars_wroc.charts.plot import Axis, Plot, span, thin_curves
 from polars_wroc.charts.wording import write_list, write_number, write_numbers
 from polars_wroc.inputs.columns import MODEL
+from polars_wroc.inputs.metric import check_metric
 from polars_wroc.names import unique_name
 from polars_wroc.queries import over
 from polars_wroc.thresholds.registry import RATES
@@ -129,7 +130,7 @@ def _read_rates(rates: object, frame: pl.DataFrame) -> list[Rate]:
     if not isinstance(names, Sequence) or isinstance(names, bytes) or not names:
         checks.reject_type("rates", "be one rate or a list of rates", rates)
     for name in names:
-        checks.option("rates", name, get_args(Rate))
+        check_metric("rates", name, get_args(Rate))
     if rates is _DEFAULT_RATES:
         known = [name for name in names if name in frame.columns]
         names = known or names

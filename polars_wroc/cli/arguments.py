@@ -12,6 +12,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_wroc.audits.tables import Text
+from polars_wroc.checks import favorable_choice
 from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import complain, refuse
 from polars_wroc.files.sources import is_address, listed
@@ -156,8 +157,10 @@ def check_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> Non
     """Check that it is said which decision is good, if one of the options makes decisions."""
     given = [name for name in deciding if getattr(options, name) is not None]
     if given and options.favorable is None:
-        words = "selected, rejected or neither"
-        refuse(f"--favorable {words} is needed with {options.flags[given[0]]}")
+        choice = favorable_choice("being selected").replace("'", "")
+        # An impact ratio needs a good side.
+        choice += "" if options.command == "impact" else ", neither if it is neither"
+        refuse(f"--favorable is needed with {options.flags[given[0]]}: {choice}")
 
 
 def scores_of(options: argparse.Namespace) -> list[str] | str:
@@ -251,13 +254,14 @@ def group_types(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, p
 
 
 def selected_of(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
-    """Read --selected: a Boolean column, or a column and the value of those who are selected."""
+    """Read --selected: a column of decisions, or a column and the value of the selected."""
     schema = frame.collect_schema()
     name, _, value = text.partition("=")
-    if text in schema and schema[text] not in (pl.Boolean, pl.Null):
+    dtype = schema.get(text, pl.Boolean())
+    if not (dtype in (pl.Boolean, pl.Null) or dtype.is_numeric()):
         msg = (
-            f"--selected must name a Boolean column, or a column and the value of those who are "
-            f"selected, such as {text}=yes; found column {text!r} of type {schema[text]}"
+            "--selected must name a column of true and false or 0 and 1, or a column and the value "
+            f"of those who are selected, such as {text}=yes; found column {text!r} of type {dtype}"
         )
         raise ValueError(msg)
     if text in schema or name not in schema:

@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from types import UnionType
@@ -18,11 +19,11 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 from polars_wroc.audits.audit import audit
 from polars_wroc.audits.audit_changes import CHANGED_METRICS
 from polars_wroc.audits.table_pages import BOLD, CYAN, styled
+from polars_wroc.audits.words import first_few
 from polars_wroc.charts.options import Show
-from polars_wroc.checks import did_you_mean
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, flags_of, in_options, say_values
-from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, TESTS, TEXTS, Command
+from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, REMARKS, TESTS, TEXTS, Command
 from polars_wroc.cli.process import (
     BAD_INPUT,
     DONE,
@@ -43,6 +44,8 @@ from polars_wroc.files.sources import first_line, is_address, scan, without_cred
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
+from polars_wroc.inputs.metric import metric_hint
+from polars_wroc.keywords import synonym
 from polars_wroc.looks import Looks
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS
 
@@ -52,6 +55,7 @@ WHERE = {
     "that would take more are computed in ranges of scores; default 60%%",
     "dask": "ADDRESS: scheduler of a Dask cluster, whose workers read the ranges",
 }
+_SEPARATORS = ("delimiter", "sep", "separator")
 # Of help: headings, and the names of commands and options, of which the text stands far right.
 _STYLES = {r"^\w+:": BOLD, r"(?<=^  )(-.*?|[A-Z]+\S*|  [a-z][-a-z]*)(?=  |$)": CYAN}
 
@@ -64,6 +68,9 @@ class _Parser(argparse.ArgumentParser):
         self.color = False
 
     def error(self, message: str) -> NoReturn:
+        if "are required" in message:
+            # What is missing may have been given under another name.
+            message += self._hints(self._unknown_flags())
         see = " See" if message.endswith("?") else "; see"
         refuse(f"{message}{see} {self.prog} --help")
 
@@ -71,29 +78,59 @@ class _Parser(argparse.ArgumentParser):
         self, args: Any = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         # Here the command knows its own options, and is named by the message.
+        self._given = [*args] if args is not None else []
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flags = [each.partition("=")[0] for each in unknown if each.startswith("-")]
-            early = [flag for flag in flags if flag.removeprefix("--") in WHERE]
-            hint = next(
-                filter(None, (self._meant(each) for each in flags if each not in early)), ""
-            )
-            where = f"; {early[0]} comes before the command" if early else ""
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{where}{hint}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._hints(flags)}")
         return options, unknown
 
-    def _meant(self, unknown: str) -> str:
-        """Name the option that an unknown one may stand for."""
+    def _unknown_flags(self) -> list[str]:
+        flags = [each.partition("=")[0] for each in self._given if each.startswith("--")]
+        return [flag for flag in flags if flag not in self._option_string_actions]
+
+    def _hints(self, flags: Sequence[str]) -> str:
+        """End a message about unknown options with what is said of them, and what they may mean."""
+        remarks, meant = dict[str, None](), dict[str, None]()
+        for flag in flags:
+            if remark := self._remark(flag):
+                remarks[remark] = None
+            elif other := self._meant(flag):
+                meant[repr(other)] = None
+        said = "".join(f"; {remark}" for remark in remarks)
+        return f"{said}; did you mean {', '.join(meant)}?" if meant else said
+
+    def _remark(self, flag: str) -> str | None:
+        """Say why an option is not one of this command."""
+        command = self.prog.rpartition(" ")[2]
+        name = flag.removeprefix("--").replace("-", "_")
+        if name in WHERE:
+            return f"{flag} comes before the command"
+        if (command, name) in REMARKS:
+            return REMARKS[command, name]
+        if self._synonym(name):
+            return None
+        if name in _SEPARATORS:
+            return "the fields of CSV files are separated by commas"
+        others = [other for other, row in COMMANDS.items() if name in row.options.split()]
+        return f"{flag} is an option of {first_few(others)}" if others else None
+
+    def _meant(self, flag: str) -> str | None:
+        """Return the option that an unknown one may stand for."""
         known = self._option_string_actions
-        # Groups are compared as segments of attributes, and described by groups.
-        other = {"--by": "--attribute", "--attribute": "--by", "--attributes": "--by"}.get(unknown)
-        return f"; did you mean {other!r}?" if other in known else did_you_mean(unknown, known)
+        close = get_close_matches(flag, known, 1)
+        return self._synonym(flag.removeprefix("--").replace("-", "_")) or next(iter(close), None)
+
+    def _synonym(self, name: str) -> str | None:
+        names = [flag.removeprefix("--").replace("-", "_") for flag in self._option_string_actions]
+        found = synonym(name, names)
+        return f"--{found.replace('_', '-')}" if found else None
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message += did_you_mean(value, map(str, action.choices or ()))
+            error.message += metric_hint(value, [*map(str, action.choices or ())])
             raise
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002

@@ -281,6 +281,16 @@ COMMANDS = {
 }
 
 
+# Why a command does not have an option that others have.
+_NO_LABEL = "{} is about how often people are selected, and needs no label"
+_TWO_SCORES = "the scores of compare are --score, given once for each"
+REMARKS: dict[tuple[str, str], str] = {
+    ("impact", "label"): _NO_LABEL.format("impact"),
+    ("new-york", "label"): _NO_LABEL.format("new-york"),
+    ("release", "score"): "the scores of release are --old and --new, since their order matters",
+    ("compare", "old"): _TWO_SCORES,
+    ("compare", "new"): _TWO_SCORES,
+}
 _GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
 _GROUP += "30-49 and 50+; dates into periods by day:1mo. A column of such a name is taken as it is"
 _THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
@@ -313,8 +323,8 @@ TEXTS = {
     "bins": "N: use about N bins of scores: fast, in little memory, with bounds of each AUC",
     "attribute": f"A: an attribute, such as sex, whose segments are compared; {_GROUP}",
     "by": f"A: a group column; with several, each combination of their values is a group; {_GROUP}",
-    "selected": "D: column of recorded decisions: a Boolean one, or such as decision=hired, the "
-    "value of those who are selected",
+    "selected": "D: column of recorded decisions, true and false or 0 and 1; or such as "
+    "decision=hired, the value of those who are selected",
     "threshold": _THRESHOLD,
     "thresholds": f"{_THRESHOLD}; numbers may be repeated",
     "intersections": "only: compare the combinations of all attributes too, or only these",
@@ -326,8 +336,8 @@ TEXTS = {
     "key": "K: there are two files: that of the old score and of all else, and that of the new "
     "score; rows are matched by this column, in which each has a value of its own",
     "thresholds_of_both": "T: scores of at least T are selected; or old=T and new=T",
-    "selected_of_both": "D: column of recorded decisions, as old=D and new=D: a Boolean one, or "
-    "such as old=decision=hired, the value of those who are selected",
+    "selected_of_both": "D: column of recorded decisions, as old=D and new=D: true and false or "
+    "0 and 1; or such as old=decision=hired, the value of those who are selected",
     "metrics_of_release": f"LIST: metrics, out of {', '.join(RELEASE_METRICS)}; a chart that is no "
     "page is of the first",
     "margins": "M: how much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "

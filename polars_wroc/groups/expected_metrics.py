@@ -35,6 +35,7 @@ from polars_wroc.steps import SegmentRows, add_up, descend, find_steps, map_segm
 from polars_wroc.thresholds.cells import select_rows
 from polars_wroc.thresholds.limits import make_matrix
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
+from polars_wroc.thresholds.rules import read_number
 
 _AUC, _NET_BENEFIT = "auc", "net_benefit"
 _RATES = ("tpr", "fpr", "ppv", "npv", "accuracy", _NET_BENEFIT)
@@ -170,7 +171,7 @@ def expected_metrics(
     labelled = label is not None
     plan = _Plan(
         columns.keys,
-        None if threshold is None else checks.number("threshold", threshold),
+        None if threshold is None else read_number(threshold),
         check_level(level, frame),
         adjust,
         labelled=labelled,

@@ -52,6 +52,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.metric import check_metric
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -125,8 +126,9 @@ def group_gaps(
         other attributes use the rest.
     threshold, selected
         The decisions, if any, from which rates follow: a number, ``"median"`` or a rule of
-        `polars_wroc.rules`, where rows with at least this score are selected; or a Boolean column
-        or expression with the recorded decisions, where null counts as missing.
+        `polars_wroc.rules`, where rows with at least this score are selected; or a column or
+        expression, Boolean or of 0 and 1, with the recorded decisions, where null counts as
+        missing.
     metrics
         Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
         ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.
@@ -413,9 +415,7 @@ def read_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, .
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for name in metrics:
-        if name not in known:
-            hint = checks.did_you_mean(name, known)
-            checks.reject("metrics", f"be out of {', '.join(known)}", f"{name!r}{hint}")
+        check_metric("metrics", name, known)
     return tuple(dict.fromkeys(metrics))
 
 

@@ -47,7 +47,6 @@ from polars_wroc.inputs.decisions import (
     DecisionThreshold,
     Favorable,
     Unknown,
-    check_decision,
     check_favorable,
     score_or_decisions,
 )
@@ -71,7 +70,7 @@ from polars_wroc.stats.levels import Level, adjust_picked
 from polars_wroc.stats.rates import Exact, Rate, equal_rates
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import RATES, RateMetric
-from polars_wroc.thresholds.rules import Rule, max_selection_rate
+from polars_wroc.thresholds.rules import Rule, max_selection_rate, read_decision_threshold
 
 # Categories with a smaller share of the weight are not compared, by default.
 MIN_SHARE = 0.02
@@ -143,7 +142,8 @@ def impact_ratios(
         Rows with at least this score are selected. ``"median"``: rows above the median of all rows
         are selected, at most half of the weight and far less where many scores equal the median.
     selected
-        Instead of ``score`` and ``threshold``: a Boolean column or expression with the decisions.
+        Instead of ``score`` and ``threshold``: a column or expression, Boolean or of 0 and 1, with
+        the decisions.
     reference
         ``"highest"``: the category with the highest rate of the favorable decision; ties go to the
         larger weight, then to the first. Or one category, or a mapping of attributes to categories,
@@ -221,7 +221,7 @@ def impact_ratios(
     >>> table.filter(metric="selection_rate")["value"].to_list()
     [0.25, 0.8, 0.5]
     """
-    limit = check_decision(score, selected, threshold)
+    limit = read_decision_threshold(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)
     require_groups(attributes, called="attributes")
     checks.option("exact", exact, get_args(Exact))
@@ -533,7 +533,7 @@ def count_decisions(
 
     There is a row for each score.
     """
-    limit = check_decision(score, selected, threshold)
+    limit = read_decision_threshold(score, selected, threshold)
     source = read_source(frame)
     columns, choice = _read_decisions(source, score, selected, limit, weight)
 

@@ -35,6 +35,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
+from polars_wroc.inputs.metric import check_metric
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -60,6 +61,7 @@ from polars_wroc.stats.families import (
 )
 from polars_wroc.stats.levels import Level
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
+from polars_wroc.thresholds.rules import read_number
 
 _AUC, _NET_BENEFIT = ROC_AUC.column, THRESHOLD_METRICS["net_benefit"].name
 # Metrics whose unit is known, and so what is a small change.
@@ -134,7 +136,7 @@ def release_check(
         Rows with at least this score are selected: one number for both scores, or ``{"old": 0.5,
         "new": 0.47}``.
     selected
-        Instead of ``threshold``: Boolean columns or expressions with the recorded decisions,
+        Instead of ``threshold``: columns or expressions, Boolean or of 0 and 1, with the decisions,
         ``{"old": "hired_by_old", "new": "hired_by_new"}``.
     metrics
         ``auc``; with decisions ``selection_rate, tpr, fpr, ppv, npv, accuracy, net_benefit``; for
@@ -297,7 +299,7 @@ def _read_decisions(
         return _Choice(recorded=columns)
     if threshold is None:
         return _Choice()
-    old, new = (checks.number("threshold", thresholds[name]) for name in (OLD, NEW))
+    old, new = (read_number(thresholds[name]) for name in (OLD, NEW))
     return _Choice((old, new))
 
 
@@ -337,13 +339,7 @@ def _read_metrics(
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for argument, names in (("metrics", metrics), ("margin", margins)):
         for name in names:
-            if name not in RELEASE_METRICS:
-                known, hint = (
-                    ", ".join(RELEASE_METRICS),
-                    checks.did_you_mean(name, RELEASE_METRICS),
-                )
-                msg = f"`{argument}` must name metrics out of {known}; found {name!r}{hint}"
-                raise ValueError(msg)
+            check_metric(argument, name, RELEASE_METRICS)
     if not decided and (undecided := [name for name in metrics if name in METRICS_OF_DECISIONS]):
         msg = f"`metrics` must come with a `threshold` or `selected` for {undecided[0]}; found none"
         raise ValueError(msg)

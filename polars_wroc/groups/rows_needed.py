@@ -23,6 +23,7 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.inputs.metric import check_metric
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.registry import ROC_AUC
@@ -204,10 +205,8 @@ class _Goal:
 
     def check_metric(self, metric: str | None, known: Sequence[str], of: str) -> str:
         """Raise for a metric that the target does not apply to."""
-        if metric is None or metric not in known:
-            hint, listed = checks.did_you_mean(metric, known), ", ".join(known) or "none"
-            msg = f"`metric` must be out of {listed} for `{self.target}` {of}; found {metric!r}"
-            raise ValueError(msg + hint)
+        check_metric("metric", metric, known, f" for `{self.target}` {of}")
+        assert metric is not None
         return metric
 
     def quantile(self, tests: Array) -> Array:

@@ -17,7 +17,7 @@ from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import Favorable, check_favorable, score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.metric import Metric, Worse
+from polars_wroc.inputs.metric import Metric, Worse, check_metric
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
@@ -213,10 +213,7 @@ def worst_segments(
 
 def _read_metric(metric: str, *, has_label: bool, has_decisions: bool) -> Metric:
     """Return the metric that is searched, after a check of what it is computed from."""
-    if metric not in SEARCHED:
-        hint = checks.did_you_mean(metric, SEARCHED)
-        msg = f"`metric` must be one of {', '.join(SEARCHED)}; found {metric!r}{hint}"
-        raise ValueError(msg)
+    check_metric("metric", metric, SEARCHED)
     is_rate = isinstance(SEARCHED[metric], RateMetric)
     if is_rate and not has_decisions:
         msg = f"`metric` must come with a `threshold` or `selected` for {metric}; found neither"

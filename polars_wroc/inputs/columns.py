@@ -348,7 +348,7 @@ def _classes(
     if weight is not None:
         # Rows of weight zero are ignored, whatever their label.
         allowed |= weight.column.eq_missing(0)
-    checked = _checked(column.cast(pl.Float64), ~allowed, rule, label)
+    checked = refuse_values(column.cast(pl.Float64), ~allowed, rule, label)
     zero = None if dtype.is_unsigned_integer() else column == 0
     return checked == 1, checked < 1, zero
 
@@ -412,11 +412,11 @@ def valid_weights(weight: Typed, *, frequency: bool = False) -> pl.Expr:
     if frequency:
         whole = (value == value.floor()) & (value <= _WHOLE_FLOATS)
         bad, rule = bad | ~whole, "whole numbers of rows"
-    return _checked(value, bad, f"`{weight.argument}` must be {rule}", weight)
+    return refuse_values(value, bad, f"`{weight.argument}` must be {rule}", weight)
 
 
-def _checked(value: pl.Expr, bad: pl.Expr, rule: str, typed: Typed) -> pl.Expr:
-    """Return the value where it is valid, and raise at collect where it is not."""
+def refuse_values(value: pl.Expr, bad: pl.Expr, rule: str, typed: Typed) -> pl.Expr:
+    """Return the values; raise at collect for a bad one."""
     found = pl.when(bad).then(value).cast(pl.String)
     message = pl.lit(f"{rule}; {typed.shown} holds ") + found
     return raise_at_collect(message).fill_null(value)

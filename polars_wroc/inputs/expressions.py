@@ -24,6 +24,7 @@ from polars_wroc.inputs.columns import (
     column_of,
     numeric,
     observe,
+    refuse_values,
     shown_as,
 )
 from polars_wroc.inputs.designs import FPC, GivenDesign
@@ -227,13 +228,18 @@ def typed_column(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
 
 
 def boolean_column(argument: str, value: IntoColumn, frame: pl.LazyFrame) -> Typed:
-    """Check that an argument is one Boolean column of a frame."""
+    """Return one column of a frame that is Boolean, or holds 0 and 1, as a Boolean one."""
     typed = typed_column(argument, as_column(argument, value), frame)
-    if typed.dtype not in (pl.Boolean, pl.Null):
-        how = ": compare it, as in pl.col(...) == 'yes'" if typed.dtype == pl.String else ""
-        msg = f"`{argument}` must be Boolean; found {typed}{how}"
+    rule = f"`{argument}` must be Boolean or hold 0 and 1"
+    if typed.dtype in (pl.Boolean, pl.Null):
+        return typed._replace(column=typed.column.cast(pl.Boolean))
+    if not typed.dtype.is_numeric():
+        name = next(iter(typed.column.meta.root_names()), "...")
+        msg = f"{rule}; found {typed}: compare it, as in {argument}=pl.col({name!r}) == 'yes'"
         raise TypeError(msg)
-    return typed._replace(column=typed.column.cast(pl.Boolean))
+    number = numeric(typed).cast(pl.Float64)
+    number = refuse_values(number.fill_nan(None), ~number.is_in([0.0, 1.0]), rule, typed)
+    return typed._replace(column=number == 1, dtype=pl.Boolean())
 
 
 def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.inputs.metric import Metric, SampleSize, check_metric
 from polars_wroc.metrics.hull_metrics import HMeasure, roc_hull_auc
 from polars_wroc.metrics.partial_auc import CostPartialAUC, PartialAUC
 from polars_wroc.ranking.curve import Curve, if_both_classes, is_divisor, pieces, total
@@ -299,6 +299,5 @@ def _formula(name: object, metric: object) -> Formula:
     if not isinstance(metric, str):
         rule = "hold names of metrics, PartialAUC(...), CostPartialAUC(...) or HMeasure(...)"
         checks.reject_type("metrics", rule, metric)
-    columns = {each.column: each.name for each in CURVE_METRICS.values()}
-    checks.option("metrics", metric, get_args(MetricName), synonyms=columns)
+    check_metric("metrics", metric, get_args(MetricName))
     return CURVE_METRICS[metric]

@@ -34,7 +34,7 @@ from polars_wroc.thresholds.choice import Thresholds, choose_per_group, trace_cu
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, read_metrics
 from polars_wroc.thresholds.honest import Honest, HonestRates, number_rows
 from polars_wroc.thresholds.limits import DecidedRows, limit_metrics, measure_metrics
-from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
+from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold, refuse_functions
 
 COST = "expected_cost"
 # The number of a row's score, in the order of the call.
@@ -91,8 +91,8 @@ def threshold_metrics(
         rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: every point of
         the confusion curve, from its origin at +inf.
     selected
-        Instead of ``threshold``: a Boolean column or expression with the recorded decisions. Rows
-        where it, or the score if there is one, is null are missing.
+        Instead of ``threshold``: a column or expression, Boolean or of 0 and 1, with the recorded
+        decisions. Rows where it, or the score if there is one, is null are missing.
     metrics
         Names of the metrics, or ``"all"``: see `confusion_matrix`.
     per_group
@@ -263,6 +263,7 @@ def _read_decisions(threshold: object, selected: object, *, per_group: bool) -> 
         choice = read_threshold(threshold, selected)  # type: ignore[arg-type]
         rule = choice if isinstance(choice, Rule) else None
     else:
+        refuse_functions(threshold)
         thresholds = checks.numbers("threshold", threshold)
     decisions = _Decisions(np.array(thresholds[::-1]), rule, per_group, selected is not None)
     if per_group:

@@ -454,5 +454,7 @@ def test_chart_of_what_did_not_change_is_an_error(
     for name, seed in (("before", 1), ("after", 2)):
         wroc.audit(rows(seed, 0.0, "ab"), "y", "s", attributes="g").save(f"{name}.json")
     assert main([*CALL, "--metric", "tpr", "-o", "x.svg"]) == 2
-    assert "--metric must be one of the table, ['auc']; found 'tpr'" in capsys.readouterr().err
+    assert (
+        "--metric must be one of auc, which the table has; found 'tpr'" in capsys.readouterr().err
+    )
     assert not (folder / "x.svg").exists()

@@ -255,7 +255,12 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("fairness", {}, ValueError, "exactly one of `threshold` and `selected`.*found none"),
     ("fairness", {"threshold": 1, "selected": "d"}, ValueError, "`selected`.*found 1"),
     ("group_gaps", {"threshold": 1, "selected": "d"}, ValueError, "found 1"),
-    ("group_gaps", {"selected": "w"}, TypeError, "`selected` must be Boolean; found column 'w'"),
+    (
+        "group_gaps",
+        {"selected": "k"},
+        TypeError,
+        r"^`selected` must be .* 0 and 1; found .* String: .*selected=pl.col\('k'\) == 'yes'$",
+    ),
     ("group_gaps", {"selected": "z"}, pl.exceptions.ColumnNotFoundError, "`selected`.*'z'"),
     ("audit", {"threshold": 1, "selected": "d"}, ValueError, "found 1"),
     ("audit", {"threshold": wroc.rules.youden(), "selected": "d"}, ValueError, "found youden"),
@@ -310,3 +315,36 @@ def test_the_ratios_of_an_audit_count_rows_without_a_decision(way: str) -> None:
     used = impact_of(audit).sort("segment", nulls_last=True)["n"]
     assert used.to_list() == segments["n"].to_list()
     assert expected["s"].min() > 10  # type: ignore[operator]
+
+
+# Decisions without a label or a score, and with both.
+OF_NUMBERS: list[tuple[str, dict[str, Any]]] = [
+    ("impact_ratios", {"attributes": "g", "favorable": "selected"}),
+    ("group_gaps", {"label": "y", "attributes": "g"}),
+    ("fairness", {"label": "y", "score": "s", "attributes": "g"}),
+    ("threshold_metrics", {"label": "y", "score": "s", "by": "g"}),
+    ("worst_segments", {"label": "y", "attributes": "g", "favorable": "selected"}),
+]
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt8, pl.Float64])
+@pytest.mark.parametrize(("name", "call"), OF_NUMBERS)
+def test_decisions_of_0_and_1_give_what_boolean_ones_give(
+    people: pl.DataFrame, name: str, call: dict[str, Any], dtype: type[pl.DataType]
+) -> None:
+    rows = with_gaps(people)
+    numbers = rows.with_columns(pl.col("d").cast(dtype))
+    table = getattr(wroc, name)
+    expected = table(rows, selected="d", **call)
+    assert_frame_equal(table(numbers, selected="d", **call), expected)
+    assert_frame_equal(table(numbers.lazy(), selected="d", **call).collect(), expected)
+
+
+@pytest.mark.parametrize(("name", "call"), OF_NUMBERS)
+def test_other_numbers_are_no_decisions(
+    people: pl.DataFrame, name: str, call: dict[str, Any]
+) -> None:
+    rows = people.with_columns(d=pl.lit(2))
+    expected = "^`selected` must be Boolean or hold 0 and 1; column 'd' holds 2.0$"
+    with pytest.raises(ValueError, match=expected):
+        getattr(wroc, name)(rows, selected="d", **call)

@@ -460,7 +460,7 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"every": "1mo"}, TypeError, "`over` must hold dates or times with `every`; found column"),
     ({"every": 3}, TypeError, "`every` must be a length of time such as '1mo'"),
     ({"over": "day", "every": "month"}, ValueError, "`every` must be a length of time such as"),
-    ({"metrics": ["aux"]}, ValueError, "`metrics` must be out of auc.*found 'aux'.*'auc'"),
+    ({"metrics": ["aux"]}, ValueError, "`metrics` must be one of auc.*found 'aux'.*'auc'"),
     ({"metrics": []}, TypeError, "`metrics` must be None or a sequence"),
     ({"metrics": ["tpr"]}, ValueError, "must come with a `threshold` or `selected` for tpr"),
     (

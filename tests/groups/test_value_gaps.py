@@ -227,7 +227,7 @@ def test_a_segment_of_one_class_has_no_number_that_is_undefined() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"metrics": ["mmc"]}, ValueError, "`metrics` must be out of auc, .*; did you mean 'mcc'?"),
+        ({"metrics": ["mmc"]}, ValueError, "`metrics` must be one of auc, .*; did you mean 'mcc'?"),
         ({"metrics": "mcc"}, TypeError, "`metrics` must be None or a sequence of names of metrics"),
         ({"metrics": []}, TypeError, "`metrics` must be None or a sequence of names of metrics"),
         (

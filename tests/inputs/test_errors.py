@@ -518,9 +518,9 @@ def test_threshold_that_varies_in_a_group_is_refused(engine: Engine) -> None:
 def test_options_are_keyword_only() -> None:
     table: Any = wroc.summary
     metric: Any = wroc.roc_auc
-    with pytest.raises(TypeError, match="positional argument"):
+    with pytest.raises(TypeError, match="takes at most 3 arguments without names; found 4"):
         table(DATA, "y", "s", "w")
-    with pytest.raises(TypeError, match="positional argument"):
+    with pytest.raises(TypeError, match="takes at most 2 arguments without names; found 3"):
         metric("y", "s", "w")
 
 

@@ -436,7 +436,7 @@ def test_lazy_frame_in_lazy_frame_out(people: pl.DataFrame, function: str) -> No
         (
             {"metrics": "auc"},
             ValueError,
-            r"^`metrics` must be one of 'roc_auc', .*; found 'auc'; did you mean 'roc_auc'\?$",
+            r"^`metrics` must be one of roc_auc, .*; found 'auc'; did you mean 'roc_auc'\?$",
         ),
         (
             {"metrics": ["ks", "auc"]},

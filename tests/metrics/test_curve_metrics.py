@@ -246,7 +246,7 @@ def test_one_area_has_the_name_of_its_function(seven: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("metrics", "error", "message"),
     [
-        ("nope", ValueError, r"^`metrics` must be one of 'roc_auc', .*; found 'nope'$"),
+        ("nope", ValueError, r"^`metrics` must be one of roc_auc, .*; found 'nope'$"),
         (["ks", "nope"], ValueError, r"^`metrics` must be one of .*; found 'nope'$"),
         ({"a": "nope"}, ValueError, r"^`metrics` must be one of .*; found 'nope'$"),
         ({"a": None}, TypeError, r"^`metrics` must hold names of metrics, .*; found None of"),

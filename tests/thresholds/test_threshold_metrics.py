@@ -422,8 +422,8 @@ def test_metrics_are_those_asked_for(people: pl.DataFrame, metrics: Any) -> None
 @pytest.mark.parametrize(
     ("metrics", "error", "message"),
     [
-        ("lft", ValueError, "`metrics` must be out of tpr, .*; found 'lft'; did you mean 'lift'"),
-        (["tpr", 3], ValueError, "`metrics` must be out of tpr, .*; found 3$"),
+        ("lft", ValueError, "`metrics` must be one of tpr, .*; found 'lft'; did you mean 'lift'"),
+        (["tpr", 3], ValueError, "`metrics` must be one of tpr, .*; found 3$"),
         ([], TypeError, "`metrics` must be 'all' or names of metrics; found"),
         (None, TypeError, "`metrics` must be 'all' or names of metrics; found None"),
     ],
