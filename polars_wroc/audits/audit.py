@@ -153,7 +153,7 @@ class _Source:
         """Return the tables of rows with a value of some groups, and the level at the rows seen."""
         if self.rows is None:
             assert self.division is not None
-            parts = [part.with_values(complete) for part in self.parts]
+            parts = [part.without_missing(complete) for part in self.parts]
             return measure_in_ranges(parts, plan, self.division, level)
         if isinstance(level, Looks) and not level.is_known:
             level = level.at(self.rows.seen)

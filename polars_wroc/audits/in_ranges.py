@@ -205,7 +205,7 @@ def measure_in_ranges(
     sums = counted.measure(ranges, partial(sum_range, plan=plan))
     scores = _add_scores(ranges, sums, counted, plan)
     if isinstance(level, Looks) and not level.is_known:
-        level = level.at(counted.seen())
+        level = level.at(counted.most_complete_rows())
     rules = read_rules(plan, level)
     measured = [
         measure_score(score, place, model, plan, rules)

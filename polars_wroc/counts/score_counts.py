@@ -94,8 +94,8 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     return like_input(counts[0], merge(tables, bins).table())
 
 
-# A weight that is null or invalid and must not be summed; zero for all others.
-_UNSUMMED = "__unsummed"
+# The weight of a row if it is null or invalid, so that it is not summed; 0 in all other rows.
+_INVALID_WEIGHT = "__invalid_weight"
 
 
 def read_native_rows(
@@ -176,14 +176,14 @@ def _count(
     if frequency:
         summed, squares, cubes = summed & (named % 1 == 0), named, named
         number = nw.when(named.is_null()).then(nw.lit(1.0)).otherwise(named).sum()
-    unsummed = nw.when(summed).then(nw.lit(0.0)).otherwise(named)
+    invalid = nw.when(summed).then(nw.lit(0.0)).otherwise(named)
     groups = rows.filter((named != 0) | named.is_null()).with_columns(
-        unsummed.alias(_UNSUMMED),
+        invalid.alias(_INVALID_WEIGHT),
         squares.alias(ROW_SQUARES),
         cubes.alias(ROW_CUBES),
     )
     sums = nw.col(ROW_WEIGHT, ROW_SQUARES, ROW_CUBES).sum()
-    by = [*named_by, _UNSUMMED]
+    by = [*named_by, _INVALID_WEIGHT]
     counted = groups.group_by(by).agg(number.alias(ROW_COUNT), sums).collect("polars")
     in_polars: pl.DataFrame = counted.to_native()
     return in_polars
@@ -198,9 +198,9 @@ def _observe(
     frequency: bool,
 ) -> pl.LazyFrame:
     """Check each group of rows, as if it was one row with the weight of all."""
-    unsummed = pl.col(_UNSUMMED)
+    invalid = pl.col(_INVALID_WEIGHT)
     frame = counted.lazy().with_columns(
-        pl.when(unsummed == 0).then(ROW_WEIGHT).otherwise(unsummed).alias(ROW_WEIGHT),
+        pl.when(invalid == 0).then(ROW_WEIGHT).otherwise(invalid).alias(ROW_WEIGHT),
         pl.col(ROW_COUNT).cast(pl.Int64),
     )
     schema = frame.collect_schema()

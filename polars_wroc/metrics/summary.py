@@ -457,7 +457,7 @@ def _within_memory(
     counted = count_parts(parts, division)
     ranges = counted.cut(BYTES_IN_RANGE)
     measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
-    level = _set_level(plan.level, counted.seen)
+    level = _set_level(plan.level, counted.most_complete_rows)
     tables = {}
     for model in columns.models:
         of_model = zip(ranges, measured, strict=True)

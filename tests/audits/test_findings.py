@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from polars.testing import assert_frame_equal, assert_series_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.sentences import sentence_of, share, size
+from polars_wroc.audits.sentences import sentence_of
 from polars_wroc.audits.words import Words
 
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
@@ -453,31 +454,74 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
 @pytest.mark.parametrize(
     ("value", "other", "shown"),
     [
-        (0.22, 0.38, "22%, 38%: 16 fewer"),
-        (0.217, 0.383, "21.7%, 38.3%: 17 fewer"),
-        (0.346, 0.403, "34.6%, 40.3%: 6 fewer"),
-        (0.504, 0.509, "50.4%, 50.9%: 0.5 fewer"),
+        (0.22, 0.38, "22%, 38%: 16 points"),
+        # 38 less 22 is not 17.
+        (0.217, 0.383, "21.7%, 38.3%: 17 points"),
+        (0.346, 0.403, "34.6%, 40.3%: 6 points"),
+        (0.504, 0.509, "50.4%, 50.9%: 0.5 points"),
+        # Below the margin of 5 points, which 4.7 would be rounded to.
+        (0.300, 0.347, "30.0%, 34.7%: 4.7 points"),
+        (0.300, 0.3497, "30.00%, 34.97%: 4.97 points"),
     ],
 )
 def test_rounded_rates_add_up(value: float, other: float, shown: str) -> None:
-    gap = value - other
-    finding = {"metric": "tpr", "value": value, "reference_value": other, "gap": gap}
-    rates = ", ".join(share(finding, name) for name in ("value", "reference_value"))
-    assert f"{rates}: {size(gap)} fewer" == shown
+    row = finding("selection_rate", value=value, reference_value=other, gap=value - other)
+    rates, gap = shown.split(": ")
+    own, rest = rates.split(", ")
+    sentence = sentence_of(row | {"gap_low": -0.2, "gap_high": -0.12}, WORDS)
+    expected = f"{own} are selected in race = black, {rest} in the rest: {gap} fewer ("
+    assert sentence is not None
+    assert sentence.startswith(expected)
+
+
+@pytest.mark.parametrize(("n", "seed"), sweep([(400, 1), (4000, 2), (40_000, 3)], fast=2))
+def test_numbers_of_a_sentence_agree(n: int, seed: int) -> None:
+    """The gap and its limits have as many digits; rates add up, with at most one digit more."""
+    random = np.random.default_rng(seed)
+    parts = []
+    for group in "abcdefgh":
+        rate = random.uniform(0.3, 0.6)
+        hired = random.random(n) < rate
+        parts.append(pl.DataFrame({"g": [group] * n, "hired": hired}))
+    options: dict[str, Any] = {"attributes": "g", "selected": "hired", "favorable": "selected"}
+    gaps = wroc.audit(pl.concat(parts), **options).table["gap"].drop_nulls().abs()
+    # A gap a little below it would be rounded to the margin.
+    margin = next(round(gap, 2) for gap in gaps.sort() if 0.02 < gap < round(gap, 2))
+    audit = wroc.audit(pl.concat(parts), **options, margin=margin)
+    different = audit.findings.filter(metric="selection_rate", verdict="different")
+    assert different.height > 1
+    number = r"(\d+(?:\.\d+)?)"
+    pattern = f"{number}%.*? {number}% .*?{number} points? \\w+ \\({number} to {number}\\)"
+    for row in different.rows(named=True):
+        found = re.search(pattern, row["sentence"])
+        assert found is not None, row["sentence"]
+        own, other, gap, low, high = map(float, found.groups())
+        digits = [len(text.partition(".")[2]) for text in found.groups()]
+        assert digits[2] == digits[3] == digits[4]
+        assert digits[0] == digits[1] <= digits[2] + 1
+        rounding = 0.6 * 10.0 ** -digits[2] if digits[0] > digits[2] else 1e-9
+        assert gap == pytest.approx(abs(own - other), abs=rounding)
+        assert 0 < low <= gap <= high
+        assert (gap >= round(100 * margin)) == (abs(row["gap"]) >= margin)
 
 
 def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wroc.Audit) -> None:
-    little = audit.findings.filter(verdict="inconclusive").height
-    assert audit.verdict.endswith(
-        f"2 impact ratios are at least four fifths and {little} comparisons are inconclusive."
-    )
+    groups = audit.findings.filter(pl.col("attribute") != "overall")
+    gaps = groups.filter(pl.col("metric") != "impact_ratio")
+    little = gaps.filter(verdict="inconclusive").height
+    assert f"{gaps.height} comparisons of segments: " in audit.verdict
+    assert f" and {little} are inconclusive. " in audit.verdict
+    ratios = groups.filter(metric="impact_ratio")
+    fair = ratios.filter(verdict="at least four fifths").height
+    assert f"{ratios.height} impact ratios: " in audit.verdict
+    assert f"{fair} are at least four fifths" in audit.verdict
     same = rows.with_columns(g=pl.int_range(pl.len()) % 2)
     wide = wroc.audit(
         same, "y", "s", attributes="g", threshold=0.5, favorable="selected", margin=0.2
     )
     assert wide.verdict.startswith(
-        "No segment is shown to be worse off: 6 comparisons are equivalent within 20 points and "
-        "1 impact ratio is at least four fifths."
+        "No segment is shown to be worse off. All 6 comparisons of segments are equivalent within "
+        "20 points. The only impact ratio is at least four fifths."
     )
 
 

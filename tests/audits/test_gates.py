@@ -116,7 +116,8 @@ def test_finding_where_nothing_is_significant() -> None:
     )
     audit = wroc.audit(rows, "y", "s", attributes="g")
     assert audit.verdict == (
-        "Decisions were not audited. No segment is shown to differ: 1 comparison is inconclusive."
+        "Decisions were not audited. No segment is shown to differ. "
+        "The only comparison of segments is inconclusive."
     )
 
 

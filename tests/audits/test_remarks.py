@@ -115,7 +115,8 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
     rest = wroc.audit(rows, "y", "s", attributes="g", design=wroc.Survey(strata="h"))
     assert gaps_of(rest)["auc_gap_reason"].to_list() == ["no variance"] * 3
     assert rest.verdict == (
-        "Decisions were not audited. No segment is shown to differ: 3 comparisons are inconclusive."
+        "Decisions were not audited. No segment is shown to differ. "
+        "All 3 comparisons of segments are inconclusive."
     )
 
 

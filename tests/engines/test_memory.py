@@ -30,7 +30,7 @@ from polars_wroc import config
 from polars_wroc.cli.main import main
 from polars_wroc.cli.process import Progress
 from polars_wroc.config import MEMORY, Division, division, in_words, usable_memory
-from polars_wroc.metrics.score_ranges import cut_ranges
+from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges
 
 TWO = pl.LazyFrame({"y": [1, 0], "s": [0.5, 0.1], "g": ["a", "b"]})
 
@@ -266,6 +266,32 @@ def test_rows_that_change_between_passes_raise(what: str, people: pl.DataFrame) 
             with pytest.raises(Exception, match=message[1:]):
                 wroc.summary(changing, "y", "s").collect()
     assert len(reads) >= 5
+
+
+def test_rows_that_vanish_between_passes_are_not_measured(
+    people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, reads_before_formulas = list[int](), list[int]()
+
+    def read(frame: pl.DataFrame) -> pl.DataFrame:
+        reads.append(frame.height)
+        return frame if len(reads) < 5 else frame.clear()
+
+    def weigh(each: ScoreRange, segments: Any) -> Any:
+        reads_before_formulas.append(len(reads))
+        return outside(each, segments)
+
+    outside = ScoreRange.outside
+    monkeypatch.setattr(ScoreRange, "outside", weigh)
+    lazy = people.with_columns(s=3 + pl.int_range(600) / 6000).lazy()
+    vanishing = lazy.map_batches(read, streamable=False)
+    with (
+        wroc.Config(memory=memory_of(100)),
+        pytest.raises(ValueError, match="must have the same rows whenever it is read"),
+    ):
+        wroc.audit(vanishing, "y", "s", attributes="g")
+    assert len(reads) >= 5
+    assert all(number < 5 for number in reads_before_formulas)
 
 
 def test_progress_says_how_many_passes(

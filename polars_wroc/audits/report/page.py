@@ -26,7 +26,7 @@ from polars_wroc.audits.report.figures import Figure, change_figure, figure_of
 from polars_wroc.audits.report.matrix import SYMBOLS, blocks_of, matrix_of, shown_in
 from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.tables import Table, change_table, findings_on_page
-from polars_wroc.audits.sentences import size
+from polars_wroc.audits.sentences import margin_in_points
 from polars_wroc.audits.table_pages import Page, Section, in_markdown, pages
 from polars_wroc.audits.tables import AuditTables, Further, restricted, rows_with, with_tables
 from polars_wroc.audits.verdicts import verdict_of
@@ -87,7 +87,7 @@ def render(audit: AuditTables) -> str:
         blocks=blocks,
         symbols=SYMBOLS,
         references=sorted({reference_of(settings, attribute) for attribute in settings.attributes}),
-        margin=size(settings.margin),
+        margin=margin_in_points(settings.margin),
         good=Words.of(settings).good,
         lacking=lacking(audit),
         not_audited=not_audited(audit)[len(lacking(audit)) :],

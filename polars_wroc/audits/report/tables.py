@@ -12,7 +12,7 @@ from polars_wroc.audits.audit_changes import GAP, RATIO, Changes
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.findings import by_severity, is_material
 from polars_wroc.audits.formats import below_four_fifths, impact_ratios_of, left_out
-from polars_wroc.audits.sentences import is_target, size
+from polars_wroc.audits.sentences import is_target, margin_in_points
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditSettings,
@@ -373,7 +373,7 @@ def findings_on_page(audit: AuditTables, shown: pl.DataFrame) -> Findings:
     on_page = rows_with(told, shown)
     first = _first(on_page.filter(is_finding() | (pl.col("verdict") == INCONCLUSIVE)))
     others = on_page.filter(~pl.col("number").is_in(first["number"].implode()))
-    margin = f"{size(settings.margin)} points"
+    margin = f"{margin_in_points(settings.margin)} points"
     headings = {
         DIFFERENT: "{} with a difference",
         BELOW_FOUR_FIFTHS: "{} of impact ratios below four fifths",
@@ -452,4 +452,4 @@ def _margin(finding: Mapping[str, Any], settings: AuditSettings) -> str:
         least, most = right_slopes(settings.margin)
         other = "" if is_target(finding) else " times the other slope"
         return f"the margin of {least:.2f} to {most:.2f}{other}"
-    return f"the margin of {size(settings.margin)} points"
+    return f"the margin of {margin_in_points(settings.margin)} points"

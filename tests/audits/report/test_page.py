@@ -561,7 +561,10 @@ def test_page_of_one_class_says_so(tmp_path: Path, chromium: Chromium) -> None:
         tmp_path,
         chromium,
     )
-    assert "No segment is shown to be worse off: 4 comparisons are inconclusive." in text
+    assert (
+        "No segment is shown to be worse off. All 2 comparisons of segments are inconclusive."
+        in text
+    )
     assert "The score has no AUC: the rows are all of one class." in text
     curves = chromium.evaluate("document.querySelector('#chart-2 svg').textContent")
     assert all(f"{name}  one class only" in curves for name in "ab")
