@@ -20,7 +20,7 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.buckets import BucketRows, move_to_buckets, number_groups, sort_groups
 from polars_wroc.groups.categories import Grouping
-from polars_wroc.metrics.auc_sums import AucSums, auc_influences, sum_reached
+from polars_wroc.metrics.auc_sums import MAXIMA, AucSums, auc_influences, sum_reached
 from polars_wroc.metrics.calibration import (
     CalibrationSlopes,
     CalibrationSums,
@@ -61,7 +61,6 @@ CURVE_POINTS = 200
 _PARTS = (CURVE_POINTS - 1) // 2
 # Points are in a part that they are so little beyond, in parts.
 _ROUNDING = 5e-10
-_MAXIMA = frozenset({"distance"})
 # Temporary arrays of so many rows fit into the cache of a processor.
 _BLOCK_ROWS = 1 << 15
 # With so many rows in each of the finest segments their bins are few enough to be added up.
@@ -274,12 +273,24 @@ def sum_ranks(rows: SegmentRows) -> tuple[AucSums, CurveParts]:
     """Return the sums of segments that depend on ranks, and the thinned curves."""
     blocks = map_steps(rows, _rank_steps)
     if not blocks:
-        none = np.zeros((2, rows.number))
-        flat = none[0]
-        bounds = (None, None) if rows.bins is None else (flat, flat)
-        sums = AucSums(none, none, none, none, none, none, flat, flat, flat, flat, *bounds)
-        return sums, CurveParts(np.zeros(0, np.int64), flat[:0], none[:, :0])
-    found = add_blocks(((each, part[0]) for each, part in blocks), rows.number, maxima=_MAXIMA)
+        of_classes, of_segments = np.zeros((2, rows.number)), np.zeros(rows.number)
+        bounds = None if rows.bins is None else of_segments
+        sums = AucSums(
+            n=of_classes,
+            weight=of_classes,
+            squares=of_classes,
+            cubes=of_classes,
+            first=of_classes,
+            second=of_classes,
+            misranked=of_segments,
+            ranked=of_segments,
+            precision=of_segments,
+            distance=of_segments,
+            lowest=bounds,
+            highest=bounds,
+        )
+        return sums, CurveParts(np.zeros(0, np.int64), of_segments[:0], of_classes[:, :0])
+    found = add_blocks(((each, part[0]) for each, part in blocks), rows.number, maxima=MAXIMA)
     totals = found["weight"] if rows.outside is None else rows.outside.totals
     parts = [replace(part, segment=each[part.segment]) for each, (_, part) in blocks]
     return AucSums(**found), join_parts(parts, totals)

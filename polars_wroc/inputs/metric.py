@@ -22,15 +22,13 @@ class Metric:
     """A metric: its names in tables, charts and text, and its definition in one sentence.
 
     The ``label`` is written as in the middle of a sentence. ``better`` is the better direction;
-    None if there is none. ``has_gap``: gaps between groups are computed. ``in_short``: tables
-    on a terminal show it.
+    None if there is none. ``in_short``: tables on a terminal show it.
     """
 
     name: str
     label: str
     definition: str
     better: Literal["high", "low"] | None = "high"
-    has_gap: bool = False
     in_short: bool = False
     # Whether the ratio of two values is compared with 1 besides their difference with 0.
     has_ratio: bool = True

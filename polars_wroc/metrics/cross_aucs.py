@@ -166,12 +166,12 @@ def _make_sums(
     first, second = np.stack([of_positives, of_negatives], axis=1)[1:]
     unknown = np.full(n.shape[1:], np.nan)
     return AucSums(
-        n,
-        weight,
-        squares,
-        cubes,
-        first,
-        second,
+        n=n,
+        weight=weight,
+        squares=squares,
+        cubes=cubes,
+        first=first,
+        second=second,
         misranked=of_positives[0],
         ranked=of_negatives[0],
         precision=unknown,

@@ -182,7 +182,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             "ties count half.",
             formula=roc_auc,
             summary_column="auc",
-            has_gap=True,
             least=0.5,
             has_ratio=False,
             in_short=True,

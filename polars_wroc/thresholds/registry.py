@@ -136,12 +136,14 @@ class RateMetric(ThresholdMetric):
     """A proportion, which has a confidence interval.
 
     It is the weight of the cells ``counted`` divided by that of ``counted`` and ``others``.
-    ``fairness`` is the name of the fairness criterion that compares it between groups, or None.
+    ``fairness`` is the name of the fairness criterion that compares it between groups, or None;
+    ``has_gap`` says whether `group_gaps` compares it by default, and audits do.
     """
 
     counted: tuple[str, ...]
     others: tuple[str, ...]
     fairness: str | None = None
+    has_gap: bool = False
 
     @property
     def cells(self) -> tuple[str, ...]:
