@@ -90,7 +90,13 @@ def report_picture() -> bytes:
                 opened.evaluate(f"document.querySelector({place!r}).getBoundingClientRect().{side}")
                 for place, side in (("h1", "top"), (".glance", "bottom"))
             )
-            clip = {"x": 0, "y": top - 12, "width": _PAGE, "height": bottom - top + 24, "scale": _SCALE}
+            clip = {
+                "x": 0,
+                "y": top - 12,
+                "width": _PAGE,
+                "height": bottom - top + 24,
+                "scale": _SCALE,
+            }
             shot = opened.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
         finally:
             opened.close()
