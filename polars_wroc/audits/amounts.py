@@ -47,7 +47,7 @@ def subtract_rounded(value: float, other: float, digits: int) -> float:
 def write_size(gap: float, digits: int = 0) -> str:
     """Write the size of a difference in points of 100: ``24``; below 2 with a decimal: ``1.4``."""
     size = abs(100 * gap)
-    text = f"{size:.{max(digits, int(size < _SMALL))}f}"
+    text = f"{size:.{max(digits, int(0 < size < _SMALL))}f}"
     return text.rstrip("0").removesuffix(".") if "." in text and float(text) else text
 
 

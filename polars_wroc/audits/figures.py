@@ -287,7 +287,10 @@ def draw_svg(chart: Any, axes: Mapping[str, str]) -> str:
         raise ImportError(msg) from error
     # The page has its own colours, whatever the theme of the session.
     with alt.theme.enable("default"):
-        spec = json.dumps(chart.to_dict(validate=False))
+        drawn: dict[str, Any] = chart.to_dict(validate=False)
+    # The version of an Altair that is newer than vl-convert would be refused.
+    drawn.pop("$schema", None)
+    spec = json.dumps(drawn)
     for title, text in axes.items():
         spec = spec.replace(f'"title": {json.dumps(title)}', f'"title": {json.dumps(text)}')
     return _shorten_svg(vl_convert.vegalite_to_svg(spec))
