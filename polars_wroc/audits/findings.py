@@ -57,7 +57,8 @@ from polars_wroc.stats.families import INCONCLUSIVE
 _VALUES = (CURVE_METRICS["average_precision"].column, "accuracy")
 _ENDS = ("low", "high")
 _SELECTION_RATE = "selection_rate"
-_COUNTS: dict[SampleSize, pl.Expr] = {
+# Numbers of rows of each kind, in the table of segments.
+SAMPLE_COUNTS: dict[SampleSize, pl.Expr] = {
     "positives": pl.col("n_pos"),
     "negatives": pl.col("n_neg"),
     "rows": pl.col("n"),
@@ -114,7 +115,7 @@ def _list_values(segments: pl.DataFrame) -> pl.LazyFrame:
         segments.lazy().select(
             *ALL_KEYS,
             metric=pl.lit(name),
-            n=pl.min_horizontal(_COUNTS[size] for size in METRICS[name].sample_sizes),
+            n=pl.min_horizontal(SAMPLE_COUNTS[size] for size in METRICS[name].sample_sizes),
             value=pl.col(name),
             **{
                 f"value_{end}": pl.col(f"{name}_{end}")

@@ -46,7 +46,6 @@ def gap_chart(
     metric: str = "auc",
     show: Show = "gap",
     margin: float | None = None,
-    level: float = 0.95,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.VConcatChart:
     """Draw the gap of each group with its limits; or its value, or its ratio.
@@ -56,19 +55,17 @@ def gap_chart(
     table
         The table of `group_gaps`, `impact_ratios`, `fairness`, `audit` or `worst_segments`; that of
         `compare`, whose gaps are differences between two scores; that of `summary`, whose values
-        are AUCs; that of `audit_changes`, whose changes are drawn; or that of `release_check`, with
-        a row for all rows too. A LazyFrame is collected.
+        are AUCs; or that of `release_check` or `audit_changes`, with a row for all rows too. A
+        LazyFrame is collected.
     metric
         Metric of the table.
     show
         ``"gap"`` to the reference, in percentage points: 0.05 is 5. ``"value"``: the metric itself,
-        with an upright mark at that of the reference. ``"ratio"`` to the reference. Of
-        `audit_changes` it is what changed. Of `release_check` ``"value"`` is that of the new score,
-        with the limits of its change, and the mark is at that of the old score.
+        with an upright mark at that of the reference. ``"ratio"`` to the reference. For
+        `release_check` and `audit_changes`, ``"gap"`` is the change; ``"value"`` is the new value,
+        with the limits of its change, and the mark is at the old one.
     margin
         Half the width of a shaded band around no difference. Verdicts are those of the table.
-    level
-        Of `audit_changes`: changes are significant up to an adjusted p-value of ``1 - level``.
     **options
         See `ChartOptions`, without ``highlight``. By default several attributes have a panel each,
         one below the other, and several models a color each.
@@ -108,7 +105,7 @@ def gap_chart(
     checks.option("show", show, get_args(Show))
     if margin is not None:
         margin = checks.margin(margin)
-    read = read_estimates(table, metric, show, checks.level_of_one_look(level, "a chart"))
+    read = read_estimates(table, metric, show)
     check_size("table", read.rows)
     chosen = _with_defaults(chosen, read)
     rows, groups = assign_groups(read.rows.with_columns(rank="x"), read.keys, chosen)

@@ -19,6 +19,7 @@ from polars_wroc.audits.audit_changes import (
     changes_between,
     changes_in_text,
     read_audit,
+    what_to_show,
 )
 from polars_wroc.audits.formats import SEGMENTS, in_text
 from polars_wroc.audits.gates import (
@@ -226,7 +227,7 @@ def run_diff(options: argparse.Namespace) -> None:
         different_rows=options.different_rows,
         different_settings=options.different_settings,
     )
-    judgement = judged(gates, changes.judged)
+    judgement = judged(gates, changes.table)
     results.present(judgement, partial(_show_changes, changes, options), options)
 
 
@@ -238,8 +239,8 @@ def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
     if options.suffix in results.PAGES:
         results.save_text(_page_of_changes(changes, options), options)
         return
-    metric, show = changes.most_changed(options.metric, options.show)[0]
-    drawn: dict[str, Any] = {"level": changes.level, "metric": metric, "show": show}
+    metric = changes.most_changed(options.metric)[0]
+    drawn: dict[str, Any] = {"metric": metric, "show": options.show or what_to_show(metric)}
     results.show_table("gap_chart", changes.table, options, list, **drawn)
 
 

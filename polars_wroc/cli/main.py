@@ -17,10 +17,8 @@ from types import UnionType
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from polars_wroc.audits.audit import audit
-from polars_wroc.audits.audit_changes import CHANGED_METRICS
 from polars_wroc.audits.table_pages import BOLD, CYAN, styled
 from polars_wroc.audits.words import first_few
-from polars_wroc.charts.options import Show
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, flags_of, in_options, say_values
 from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, REMARKS, TESTS, TEXTS, Command
@@ -41,6 +39,7 @@ from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, is_address, scan, without_credentials
+from polars_wroc.groups.comparisons import CHANGED_METRICS
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
@@ -205,9 +204,9 @@ def _known() -> dict[str, dict[str, Any]]:
         "replicate_weights": {"type": process.replicate_weights_of},
         "columns": {"type": process.columns_of},
         "rows": {"type": process.rows_of},
-        "metric": {"choices": CHANGED_METRICS},
+        "metric": {"choices": [*CHANGED_METRICS]},
         "metric_of_size": {"flag": "--metric", "dest": "metric"},
-        "show": {"choices": get_args(Show)},
+        "show": {"choices": ("value", "gap")},
         "searched": {
             "flag": "--metric",
             "dest": "metric",

@@ -103,13 +103,13 @@ COMMANDS = {
         "what changed between two audits of different rows",
         "BEFORE AFTER",
         "fail if a gap in AUC has grown by more than two points",
-        "polars-wroc diff march.json april.json --fail-if 'auc.gap.growth>0.02'",
+        "polars-wroc diff march.json april.json --fail-if 'auc_gap.growth>0.02'",
         {
             "metric": ": metric in the chart; default the one that changed most significantly",
-            "fail_if": "LIMIT: in any segment with enough rows: auc.gap.growth>0.02 (by how much "
-            "the size of the gap has grown), auc.change<-0.02 (by how much the value has changed), "
-            "or their limits, auc.change_high<0 or auc.gap.change_high<0 (of after less before, "
-            "with its sign), impact_ratio.change<-0.1",
+            "fail_if": "LIMIT: in any segment with enough rows: auc_gap.growth>0.02 (by how much "
+            "the size of the gap has grown), auc.gap<-0.02 (by how much the value has changed, "
+            "after less before), or their limits, auc.gap_high<0 or auc_gap.gap_high<0 (with their "
+            "sign), impact_ratio.gap<-0.1; write tpr.verdict=different for a verdict",
         },
         required=(),
     ),
@@ -391,7 +391,8 @@ TEXTS = {
     "depth": "N: most attributes that are combined",
     "top": "N: most segments that are shown",
     "redundant": ": also show segments that one above them explains",
-    "show": ": changes of values or of gaps, in the chart; default what changed most significantly",
+    "show": ": the changes (gap), or the values after, in the chart; default gap for metrics such "
+    "as tpr_gap, value for the others",
     "different_rows": ": the audits are of different rows, although all segments have the same "
     "numbers of rows and positives and the same weights",
     "different_settings": ": compare audits with another label, threshold, favorable decision, "

@@ -261,6 +261,21 @@ METRICS: dict[str, Metric] = {
         *FAIRNESS.values(),
     )
 }
+# The gaps of metrics, as metrics of their own whose changes are measured.
+GAP_CHANGES: dict[str, ComparedMetric] = {
+    f"{name}_gap": ComparedMetric(
+        name=f"{name}_gap",
+        label=f"gap in {metric.label}",
+        definition=f"{metric.heading} less that of the reference.",
+        better=None,
+        of=metric.sample_sizes,
+    )
+    for name, metric in GAP_METRICS.items()
+}
+# What became of a gap that changed significantly.
+GAP_FINDINGS = NEW, CLOSED, REVERSED, GROWN, SHRUNK = "new", "closed", "reversed", "grown", "shrunk"
+# The metrics of tables of changes.
+CHANGED_METRICS: dict[str, Metric] = {**GAP_METRICS, IMPACT_RATIO: IMPACT, **GAP_CHANGES}
 # The number that a metric is named for, where that is not the value of the segment.
 NAMED_FOR = {IMPACT_RATIO: "ratio"} | {
     metric.name: "gap" if metric.kind == "difference" else "ratio" for metric in FAIRNESS.values()

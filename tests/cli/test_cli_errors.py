@@ -377,7 +377,7 @@ def test_segments_of_one_class_are_no_mistake(
         ("auc rows.parquet --label y --score s --columns aucc", "; did you mean 'auc'?"),
         (
             "diff a.json b.json --fail-if auc.drop<0",
-            "found 'drop'; there are before, after, change, change_low, change_high, growth",
+            "found 'drop'; there are value, value_low, value_high, gap, gap_low, gap_high, n, ",
         ),
     ],
 )

@@ -15,7 +15,13 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from polars_wroc.audits.audit_changes import HEADINGS, Changes, not_significant, sentences_of
+from polars_wroc.audits.audit_changes import (
+    KINDS,
+    Changes,
+    not_significant,
+    sentences_of,
+    what_to_show,
+)
 from polars_wroc.audits.closer_look import ALONG_SCORES, EXPLORATION, exploration_sentences
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.findings import rounded as rounded_table
@@ -243,9 +249,9 @@ def _title(names: tuple[str, str]) -> str:
 
 def _tables(changes: Changes, notable: pl.DataFrame) -> list[Table]:
     return [
-        change_table(rows, heading, changes)
-        for kind, heading in HEADINGS.items()
-        if not (rows := notable.filter(measure=kind)).is_empty()
+        change_table(rows, kind.heading, changes)
+        for kind in KINDS
+        if not (rows := kind.rows(notable)).is_empty()
     ]
 
 
@@ -259,7 +265,7 @@ def _section(table: Table) -> Section:
 
 
 def render_changes(
-    changes: Changes, names: tuple[str, str], metric: str | None = None, measure: Show | None = None
+    changes: Changes, names: tuple[str, str], metric: str | None = None, show: Show | None = None
 ) -> str:
     """Render the changes between the audits of these names, and the charts that are asked for.
 
@@ -271,8 +277,8 @@ def render_changes(
     notable, others = changes.divided()
     level = as_number(changes.level)
     figures = [
-        change_figure(changes.table, *drawn, level)
-        for drawn in changes.most_changed(metric, measure)[:_CHARTS]
+        change_figure(changes.table, each, show or what_to_show(each))
+        for each in changes.most_changed(metric)[:_CHARTS]
     ]
     listed = others.head(_OTHERS)
     return page_of(

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.audit_changes import GAP, RATIO, Changes
+from polars_wroc.audits.audit_changes import Changes
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.findings import by_severity, is_material
 from polars_wroc.audits.formats import below_four_fifths, impact_ratios_of, left_out
@@ -36,12 +36,13 @@ from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
+    CHANGED_METRICS,
     CLEARED,
     FAIRNESS,
     FINDINGS,
+    GAP_CHANGES,
     GAP_METRICS,
     IMPACT_RATIO,
-    METRICS,
     SMD,
     is_finding,
 )
@@ -304,7 +305,7 @@ def p_value_text(value: float | None) -> str:
 
 def change_table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
     """Lay out changes as a table."""
-    judged = rows["verdict"].count()
+    has_findings = rows["finding"].count()
     marked = rows.select(changes.significant).to_series()
     return Table(
         title,
@@ -312,30 +313,25 @@ def change_table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
             [
                 ("Segment", text_cell(segment_in_words(row["attribute"], row["segment"]))),
                 *([("Score", text_cell(row[MODEL]))] if changes.several else []),
-                ("Metric", text_cell(_metric(row))),
+                ("Metric", text_cell(CHANGED_METRICS[row["metric"]].label)),
                 *_numbers(row, marked=significant),
-                *([("Verdict", text_cell(row["verdict"] or ""))] if judged else []),
+                *([("Finding", text_cell(row["finding"] or ""))] if has_findings else []),
             ]
             for row, significant in zip(rows.iter_rows(named=True), marked, strict=True)
         ],
     )
 
 
-def _metric(row: dict[str, Any]) -> str:
-    return f"{'gap in ' if row['measure'] == GAP else ''}{METRICS[row['metric']].label}"
-
-
 def _numbers(row: dict[str, Any], *, marked: bool) -> Row:
     """Write the values before and after, and the change with its limits and its p-value."""
-    write = points if row["measure"] == GAP else "{:.3f}".format
-    of_ratio = row["measure"] == RATIO
-    change = partial(_decimals, sign="+") if of_ratio else points
+    write = points if row["metric"] in GAP_CHANGES else "{:.3f}".format
+    change = partial(_decimals, sign="+") if row["metric"] == IMPACT_RATIO else points
     p_value = row["p_adjusted"]
     tested = "not tested" if p_value is None else f"p {p_value_text(p_value)}"
     return [
-        ("Before", Cell(write(row["before"]))),
-        ("After", Cell(write(row["after"]))),
-        ("Change", estimate(row, "change", change, tested)._replace(marked=marked)),
+        ("Before", Cell(write(row["reference_value"]))),
+        ("After", Cell(write(row["value"]))),
+        ("Change", estimate(row, "gap", change, tested)._replace(marked=marked)),
     ]
 
 
