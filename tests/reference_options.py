@@ -22,7 +22,8 @@ Options are Literals, which `polars_wroc.typing` exports for annotations of your
 It also has `IntoColumn` and `IntoColumns` (a column name or expression, or several), and `FrameT`:
 a DataFrame gives a DataFrame, a LazyFrame a LazyFrame. Type checkers know this of functions, so use
 `frame.pipe(wroc.summary, ...)` where types matter. Of the methods `frame.wroc.summary(...)`, which
-Polars adds when the program runs, they know nothing. Where a type takes other values too, such as
+Polars adds when the program runs, they know nothing. `Counts` and `NewYorkSummary` are the types of
+the results of `from_counts` and `new_york_summary`. Where a type takes other values too, such as
 numbers, only its words are listed."""
 
 

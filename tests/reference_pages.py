@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from floors import picture
-from public_surface import JSON_SCHEMA, fields_of
+from public_surface import JSON_SCHEMA, RESULT_TYPES, fields_of
 from reference_options import types_of_options
 from site_navigation import DOCS, index_for_models
 
 import polars_wroc as wroc
+from polars_wroc import typing
 from polars_wroc.cli.main import build_parser
 
 _PROPERTIES = (property, cached_property)
@@ -115,43 +116,53 @@ def _names_of_pages() -> dict[str, list[str]]:
     """
 
     def place(name: str) -> float:
-        at = questions.find(f"][polars_wroc.{name}]")
+        at = questions.find(f"][{_path(name)}]")
         return at if at >= 0 else math.inf
 
     questions = (DOCS / "guides" / "which-function.md").read_text(encoding="utf-8")
     page_of = {folder: name for name, page in _PAGES.items() for folder in page.folders}
     names = defaultdict(list)
-    for name in sorted(wroc.__all__, key=place):
+    for name in sorted([*wroc.__all__, *RESULT_TYPES], key=place):
         names[page_of[defined_in(name).split(".")[1]]].append(name)
     return names
 
 
 def defined_in(name: str) -> str:
     """Return the module of a public name, which may be a module itself."""
-    value = getattr(wroc, name)
+    value = _named(name)
     return str(value.__name__ if inspect.ismodule(value) else value.__module__)
 
 
+def _named(name: str) -> Any:
+    """Return what a public name, or that of a type of results, stands for."""
+    return getattr(typing if name in RESULT_TYPES else wroc, name)
+
+
+def _path(name: str) -> str:
+    """Return the whole name that users import."""
+    return f"{'polars_wroc.typing' if name in RESULT_TYPES else 'polars_wroc'}.{name}"
+
+
 def _page(page: _Page, names: list[str]) -> str:
-    rows = [f"| [`{n}`](#polars_wroc.{n}) | {_linked(_summary(getattr(wroc, n)))} |" for n in names]
+    rows = [f"| [`{n}`](#{_path(n)}) | {_linked(_summary(_named(n)))} |" for n in names]
     parts = [f"# {page.title}", page.text, "\n".join(["| name | what it is |", "|---|---|", *rows])]
     return "\n\n".join([*parts, *map(_described, names)]) + "\n"
 
 
 def _described(name: str) -> str:
-    value = getattr(wroc, name)
+    value, path = _named(name), _path(name)
     if name == "Counts":
         methods = ", ".join(_link(method) for method in _methods(value))
-        return f"::: polars_wroc.{name}\n\nMethods: {methods}."
+        return f"::: {path}\n\nMethods: {methods}."
     if inspect.ismodule(value):
         members = [*value.__all__]
     elif name in ("Audit", "NewYorkSummary"):
         properties = (n for n, v in vars(value).items() if isinstance(v, _PROPERTIES))
         members = [*_methods(value), *(name for name in properties if name[0] != "_")]
     else:
-        return f"::: polars_wroc.{name}"
+        return f"::: {path}"
     listed = "\n".join(f"        - {member}" for member in members)
-    return f"::: polars_wroc.{name}\n    options:\n      members:\n{listed}"
+    return f"::: {path}\n    options:\n      members:\n{listed}"
 
 
 def _summary(value: Any) -> str:
@@ -162,14 +173,14 @@ def _linked(text: str) -> str:
     """Link names of the package, which stand in single backticks."""
     words = text.split("`")
     linked = [
-        _link(w) if i % 2 and w in wroc.__all__ else f"`{w}`" if i % 2 else w
+        _link(w) if i % 2 and w in (*wroc.__all__, *RESULT_TYPES) else f"`{w}`" if i % 2 else w
         for i, w in enumerate(words)
     ]
     return "".join(linked)
 
 
 def _link(name: str) -> str:
-    return f"[`{name}`][polars_wroc.{name}]"
+    return f"[`{name}`][{_path(name)}]"
 
 
 def _methods(kind: type) -> list[str]:

@@ -19,6 +19,7 @@ from tables import Cell, Check, Section, Table, command_of, parse_options, share
 
 import polars_wroc as wroc
 from polars_wroc.stats.contrasts import combine_margins
+from polars_wroc.typing import Counts
 
 LEVEL = 0.95
 WEIGHTS, GRADES = (1, 4, 10), 60
@@ -75,7 +76,7 @@ def run(design: Design, plan: Plan, runs: int, seed: int) -> tuple[str, Check]:
     return f"{once.value:.3f}", always.family_error
 
 
-def counts_of(table: pl.DataFrame) -> wroc.Counts:
+def counts_of(table: pl.DataFrame) -> Counts:
     """Make counts as of `score_counts`."""
     columns = {
         f"{name}_{side}": (pl.col("n") * pl.col("w") ** power).filter(y=label).sum().cast(dtype)

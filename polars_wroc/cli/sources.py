@@ -141,7 +141,7 @@ def merged(options: argparse.Namespace) -> CountTable:
     files = sources.each_file(options.files)
     frames = [watched([file], options.progress) for file in files]
     stacked = [file for file in files if sources.is_address(file)]
-    return merge(read_count_tables("files", frames, files, stacked), options.bins)
+    return merge(read_count_tables("files", frames, files, stacked), options.bins, files)
 
 
 def describe(error: Exception, options: argparse.Namespace) -> str:
