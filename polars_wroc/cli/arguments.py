@@ -16,11 +16,12 @@ from polars_wroc.checks import favorable_choice
 from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import complain, refuse
 from polars_wroc.files.sources import is_address, listed
-from polars_wroc.groups.categories import period_of, ranges
+from polars_wroc.groups.categories import is_period, period_of, ranges
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import Typed
 from polars_wroc.inputs.designs import Design, Survey
 from polars_wroc.inputs.spellings import count_values, describe_values
+from polars_wroc.queries import require_at_collect
 
 # Arguments of functions that have other names than the options.
 _ALIASES = {
@@ -58,19 +59,47 @@ def _group(text: str, schema: pl.Schema, flag: str) -> str | pl.Expr:
     name, colon, listed = text.rpartition(":")
     if text in schema or not colon or name not in schema:
         return text
-    dated = schema[name] in (pl.Date, pl.Datetime)
-    if not (dated or schema[name].is_numeric()):
+    dtype, column = schema[name], pl.col(name)
+    if dtype == pl.String and is_period(listed):
+        column, dtype = _read_times(name, listed, f"{flag} {text}")
+    dated = dtype in (pl.Date, pl.Datetime)
+    if not (dated or dtype.is_numeric()):
         kinds = "numbers, dates or times"
-        msg = f"{flag} {text} must name {kinds}; found column {name!r} of {schema[name]}"
+        msg = f"{flag} {text} must name {kinds}; found column {name!r} of {dtype}"
         raise ValueError(msg)
     try:
         if dated:
-            return period_of(Typed(flag, pl.col(name), schema[name], name), listed)
+            return period_of(Typed(flag, column, dtype, name), listed)
         return ranges(name, [float(part) for part in listed.split(",")])
     except ValueError:
         such = "1mo, a length of time" if dated else "18,30,50 with increasing numbers"
         msg = f"{flag} must be such as {name}:{such}; found {text!r}"
         raise ValueError(msg) from None
+
+
+# How the time of a day may be written after the date, without its zone.
+_TIMES = ("T%H:%M:%S%.f", " %H:%M:%S%.f", "T%H:%M", " %H:%M", "")
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d)$"
+# Ends of periods shorter than a day.
+_WITHIN_A_DAY = ("h", "m", "s", "us", "ns")
+
+
+def _read_times(name: str, every: str, option: str) -> tuple[pl.Expr, pl.DataType]:
+    """Read texts such as 2026-01-31 or 2026-01-31T08:30 as dates, or times for short periods."""
+    text = pl.col(name)
+    timely = every.rstrip().endswith(_WITHIN_A_DAY)
+    dtype: pl.DataType = pl.Datetime("us") if timely else pl.Date()
+    if timely:
+        zoneless = text.str.replace(_ZONE, "")
+        formats = [f"%Y-%m-%d{time}" for time in _TIMES]
+        read = pl.coalesce(zoneless.str.strptime(dtype, form, strict=False) for form in formats)
+    else:
+        read = text.str.replace(r"^(\d{4}-\d\d-\d\d)[T ].*", "$1").str.to_date(
+            "%Y-%m-%d", strict=False
+        )
+    rule = f"{option} must name dates or times such as 2026-01-31 or 2026-01-31T08:30"
+    known = require_at_collect(read.is_not_null() | text.is_null(), rule, text)
+    return pl.when(known).then(read).alias(name), dtype
 
 
 # Options about columns of rows.
