@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import cross_columns, name_column, read_table
+from polars_wroc.charts.groups import cross_columns, name_column, read_table, require_columns
 from polars_wroc.charts.options import Show
 from polars_wroc.charts.wording import write_number, write_points
 from polars_wroc.checks import FOUR_FIFTHS
@@ -132,16 +132,13 @@ def read_estimates(table: object, metric: str, show: Show, level: float) -> Esti
     frame, _ = read_table("table", table, (), MAKERS)
     if _has(frame, _CHANGED):
         return _read_changes(frame, metric, show, level)
-    if _has(frame, _COMPARED):
-        return _read_comparisons(frame, metric, show)
-    if _has(frame, _PAIRED):
-        return _read_pairs(frame, metric, show)
-    if _has(frame, _SUMMARISED):
-        return _read_summary(frame, metric, show)
-    missing = [name for name in _COMPARED if name not in frame.columns]
-    found = f"no {missing}: make it with {MAKERS}"
-    msg = f"`table` must have the columns {list(_COMPARED)}; found {found}"
-    raise ValueError(msg)
+    if not _has(frame, _COMPARED):
+        if _has(frame, _PAIRED):
+            return _read_pairs(frame, metric, show)
+        if _has(frame, _SUMMARISED):
+            return _read_summary(frame, metric, show)
+        require_columns("table", frame, _COMPARED, MAKERS)
+    return _read_comparisons(frame, metric, show)
 
 
 def _has(frame: pl.DataFrame, columns: Sequence[str]) -> bool:
