@@ -211,3 +211,31 @@ def test_reports_and_charts_by_ranges() -> None:
     assert main(["auc", "rows.parquet", *COLUMNS, "-o", "x.svg"]) == 0
     drawn = Path("x.svg").read_text(encoding="utf-8")
     assert 0 < drawn.index("&lt;18") < drawn.index("18-29") < drawn.index("30+")
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [("auc", "--by"), ("gaps", "--attribute"), ("audit", "--attribute")],
+)
+def test_groups_of_each_age_advise_ranges(
+    command: str, flag: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del rows
+    call = [command, "rows.parquet", "--label", "y", "--score", "s"]
+    assert main([*call, flag, "age"]) == 0
+    said = capsys.readouterr().err
+    assert "each of the 60 values of age is a group: if it is a quantity, cut it into " in said
+    advised = said.split()[-1]
+    assert advised.startswith("age:")
+    assert main([*call, flag, advised]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_groups_of_each_day_advise_periods(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "days.parquet"
+    days = [DAY + dt.timedelta(days) for days in range(40)]
+    pl.DataFrame({"y": [0, 1] * 20, "s": range(40), "d": days}).write_parquet(path)
+    assert main(["auc", str(path), "--label", "y", "--score", "s", "--by", "d"]) == 0
+    assert "40 values of d is a group: cut it into periods by --by d:1mo" in capsys.readouterr().err
