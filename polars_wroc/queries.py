@@ -88,11 +88,15 @@ _MIXED = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0
 ROUNDING = 1e-6
 
 
-def probability(argument: str, value: pl.Expr) -> pl.Expr:
-    """Return the column within 0 and 1; raise at collect for values outside but for rounding."""
+def probability(argument: str, value: pl.Expr, shown: str) -> pl.Expr:
+    """Return the column within 0 and 1; raise at collect for values outside but for rounding.
+
+    ``shown`` is what messages call the column.
+    """
     bad = value.filter(~value.cast(pl.Float64).is_between(-ROUNDING, 1 + ROUNDING)).first()
     rule = f"`{argument}` must be a probability, from 0 to 1"
-    return pl.when(require_at_collect(bad.is_null(), rule, bad)).then(value.clip(0, 1))
+    found = pl.format("{} in {}", bad, pl.lit(shown))
+    return pl.when(require_at_collect(bad.is_null(), rule, found)).then(value.clip(0, 1))
 
 
 def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
