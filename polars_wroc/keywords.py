@@ -1,4 +1,4 @@
-"""Calls that do not fit: arguments under the names of other packages, too many, or too few."""
+"""Calls that do not fit their function, answered with what is meant."""
 
 from __future__ import annotations
 

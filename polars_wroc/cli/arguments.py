@@ -87,16 +87,16 @@ _WITHIN_A_DAY = ("h", "m", "s", "us", "ns")
 def _read_times(name: str, every: str, option: str) -> tuple[pl.Expr, pl.DataType]:
     """Read texts such as 2026-01-31 or 2026-01-31T08:30 as dates, or times for short periods."""
     text = pl.col(name)
-    timely = every.rstrip().endswith(_WITHIN_A_DAY)
-    dtype: pl.DataType = pl.Datetime("us") if timely else pl.Date()
-    if timely:
-        zoneless = text.str.replace(_ZONE, "")
-        formats = [f"%Y-%m-%d{time}" for time in _TIMES]
-        read = pl.coalesce(zoneless.str.strptime(dtype, form, strict=False) for form in formats)
-    else:
-        read = text.str.replace(r"^(\d{4}-\d\d-\d\d)[T ].*", "$1").str.to_date(
-            "%Y-%m-%d", strict=False
+    dtype: pl.DataType
+    if every.endswith(_WITHIN_A_DAY):
+        dtype, zoneless = pl.Datetime("us"), text.str.replace(_ZONE, "")
+        read = pl.coalesce(
+            zoneless.str.to_datetime(f"%Y-%m-%d{time}", time_unit="us", strict=False)
+            for time in _TIMES
         )
+    else:
+        dtype, day = pl.Date(), text.str.replace(r"^(\d{4}-\d\d-\d\d)[T ].*", "$1")
+        read = day.str.to_date("%Y-%m-%d", strict=False)
     rule = f"{option} must name dates or times such as 2026-01-31 or 2026-01-31T08:30"
     known = require_at_collect(read.is_not_null() | text.is_null(), rule, text)
     return pl.when(known).then(read).alias(name), dtype
