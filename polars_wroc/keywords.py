@@ -1,4 +1,4 @@
-"""Calls that do not fit: arguments under the names of other packages, too many, or too few."""
+"""Calls that do not fit their function, answered with what is meant."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "alpha": ("level",),
     "attribute": ("attributes", "by"),
     "attributes": ("attribute", "by"),
-    "by": ("attributes", "attribute", "over"),
+    "by": ("attributes", "attribute", "over", "color"),
     "case_weights": ("weight",),
     "ci": ("level",),
     "cluster": ("design",),
+    "col": ("facet",),
+    "color_by": ("color",),
+    "colour": ("color",),
+    "colours": ("colors",),
     "clusters": ("design",),
     "conf_level": ("level",),
     "confidence": ("level",),
@@ -36,17 +40,21 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "delimiter": ("separator",),
     "event_level": ("pos_label",),
     "favourable": ("favorable",),
+    "figsize": ("width", "height"),
     "fn": ("cost_fn",),
     "fp": ("cost_fp",),
-    "group": ("by", "attributes", "attribute"),
+    "group": ("by", "attributes", "attribute", "color"),
     "group_by": ("by", "attributes", "attribute"),
     "groups": ("by", "attributes", "attribute"),
+    "hue": ("color",),
     "metric": ("metrics",),
     "metrics": ("metric",),
     "n_bins": ("bins",),
     "n_boot": ("resamples",),
     "n_bootstrap": ("resamples",),
     "n_resamples": ("resamples",),
+    "palette": ("colors",),
+    "panel": ("facet",),
     "pos": ("pos_label",),
     "positive": ("pos_label",),
     "pred": ("score",),
@@ -60,6 +68,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "protected_attributes": ("attributes", "by", "attribute"),
     "random_state": ("seed",),
     "response": ("label",),
+    "row": ("facet",),
     "sample_weight": ("weight",),
     "scores": ("score",),
     "segment": ("attributes", "by", "attribute"),
@@ -119,7 +128,7 @@ def _find_fault(
     """Say what is wrong with a call of a function with these arguments; None if it fits."""
     for keyword in keywords:
         if keyword not in known:
-            return f"has no argument `{keyword}`{_hint(keyword, known)}"
+            return f"has no argument `{keyword}`{hint_keyword(keyword, known)}"
     by_place = [name for name, each in known.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
     if n_args > len(by_place):
         return _too_many(n_args, len(by_place), [name for name in known if name not in by_place])
@@ -148,7 +157,8 @@ def synonym(keyword: str, known: Collection[str]) -> str | None:
     return next((name for name in _SYNONYMS.get(keyword.lower(), ()) if name in known), None)
 
 
-def _hint(keyword: str, known: Collection[str]) -> str:
+def hint_keyword(keyword: str, known: Collection[str]) -> str:
+    """End a message about an unknown argument with what is meant, or with all that are known."""
     if synonym(keyword, known) is None:
         for argument, remedy in _INSTEAD.get(keyword, {}).items():
             if argument in known or not argument:

@@ -485,7 +485,7 @@ class Columns:
         label = table[LABEL]
         if label.null_count() < label.len():
             found = table.lazy().select((pl.col(LABEL) == literal(self.pos_label)).any()).collect()
-            check_positives(self.pos_label.item(), found=bool(found.item()))
+            check_positives(self.pos_label.item(), found=bool(found.item()), labels=label)
 
     def _unlabelled_rows(self, rows: Rows, table: pl.DataFrame) -> Rows:
         if self.counted:

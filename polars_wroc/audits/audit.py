@@ -319,8 +319,11 @@ def audit(
     margin = checks.margin(margin)
     min_cell, text = _read_output(min_cell, text)
     if min_cell is not None and intersections:
-        rule = "be False with `min_cell`: too many crossed segments would have to be left out"
-        checks.reject("intersections", rule, repr(intersections))
+        msg = (
+            "`min_cell` cannot come with `intersections`, of which too many segments would be left "
+            "out: drop one of the two"
+        )
+        raise ValueError(msg)
     require_groups(attributes, "name the attributes to audit", "attributes")
     min_rows = checks.whole_number("min_rows", min_rows, low=0)
     refuse_design_in_bins(survey, Binning(None))

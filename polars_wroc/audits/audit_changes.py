@@ -141,8 +141,8 @@ def _refuse_other_settings(before: Audited, after: Audited) -> None:
     ]
     if differ:
         msg = (
-            f"`before` and `after` must have the same settings; found other {listed(differ)}. "
-            "Make both audits alike, or set `different_settings` to compare them all the same"
+            f"`before` and `after` must have the same settings; found other {listed(differ)}: make "
+            "both audits alike, or set `different_settings` to compare them all the same"
         )
         raise ValueError(msg)
 
@@ -180,8 +180,8 @@ def refuse_same_rows(before: Audited, after: Audited) -> None:
     if alike.all() and segments > 1 and isinstance(rows, int) and rows >= _FEW_ROWS:
         msg = (
             "`before` and `after` must be audits of different rows; found the same numbers of rows "
-            f"and of positives, and the same weights, in all {segments} segments. `release_check` "
-            "tests a new score on the same rows; set `different_rows` if these rows do differ"
+            f"and of positives, and the same weights, in all {segments} segments: test a new score "
+            "on the same rows by `release_check`, or set `different_rows` if the rows do differ"
         )
         raise ValueError(msg)
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import cross_columns, name_column, read_table
+from polars_wroc.charts.groups import cross_columns, name_column, read_table, require_columns
 from polars_wroc.charts.options import Show
 from polars_wroc.charts.wording import write_gap_change, write_number, write_points
 from polars_wroc.checks import FOUR_FIFTHS
@@ -134,18 +134,15 @@ def _capital(text: str) -> str:
 def read_estimates(table: object, metric: str, show: Show) -> Estimates:
     """Read what is to be shown of the ``metric`` of a table of this package."""
     frame, _ = read_table("table", table, (), MAKERS)
-    if _has(frame, _COMPARED) and _CHANGED in frame.columns:
+    if not _has(frame, _COMPARED):
+        if _has(frame, _PAIRED):
+            return _read_pairs(frame, metric, show)
+        if _has(frame, _SUMMARISED):
+            return _read_summary(frame, metric, show)
+        require_columns("table", frame, _COMPARED, MAKERS)
+    if _CHANGED in frame.columns:
         return _read_changes(frame, metric, show)
-    if _has(frame, _COMPARED):
-        return _read_comparisons(frame, metric, show)
-    if _has(frame, _PAIRED):
-        return _read_pairs(frame, metric, show)
-    if _has(frame, _SUMMARISED):
-        return _read_summary(frame, metric, show)
-    missing = [name for name in _COMPARED if name not in frame.columns]
-    found = f"no {missing}: make it with {MAKERS}"
-    msg = f"`table` must have the columns {list(_COMPARED)}; found {found}"
-    raise ValueError(msg)
+    return _read_comparisons(frame, metric, show)
 
 
 def _has(frame: pl.DataFrame, columns: Sequence[str]) -> bool:

@@ -189,7 +189,7 @@ def _unit_of(metric: str, show: Show) -> tuple[int, str]:
 def _pair_rows(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, str]]:
     """Give the columns of `cross_auc` their roles."""
     expected = ("xauc",)
-    rows, keys = read_table("table", frame, expected, "`cross_auc`")
+    rows, keys = read_table("table", frame, expected, "`cross_auc` or `group_gaps`")
     sides = [[key for key in keys if key.startswith(prefix)] for prefix in _PAIR]
     if any(len(side) != 1 for side in sides):
         rule = "have the groups of pairs"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from polars_wroc import checks
-from polars_wroc.checks import did_you_mean
+from polars_wroc.keywords import hint_keyword
 
 Sort: TypeAlias = Literal["rows", "name", "value"]
 Show: TypeAlias = Literal["value", "gap", "ratio"]
@@ -116,7 +116,6 @@ def read_options(given: ChartOptions, without: Sequence[str] = ()) -> Options:
     known = [name for name in ChartOptions.__annotations__ if name not in without]
     for name in given:
         if name not in known:
-            hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
-            msg = f"`{name}` must be an option of this chart; it is none{hint}"
+            msg = f"this chart has no option `{name}`{hint_keyword(name, known)}"
             raise TypeError(msg)
     return Options(**given)

@@ -10,7 +10,7 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, cross_columns, read_table
+from polars_wroc.charts.groups import assign_groups, cross_columns, read_table, require_columns
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, Rate, read_options
 from polars_wroc.charts.plot import Axis, Plot, span, thin_curves
@@ -134,11 +134,7 @@ def _read_rates(rates: object, frame: pl.DataFrame) -> list[Rate]:
     if rates is _DEFAULT_RATES:
         known = [name for name in names if name in frame.columns]
         names = known or names
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        checks.reject(
-            "table", f"have the columns {list(names)}", f"no {missing}: make it with {_MAKER}"
-        )
+    require_columns("table", frame, names, _MAKER)
     return list(dict.fromkeys(names))
 
 

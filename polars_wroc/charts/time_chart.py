@@ -16,6 +16,7 @@ from polars_wroc.charts.plot import Axis, Plot, number_tips, span, tip_title
 from polars_wroc.charts.wording import join_sentences, write_list, write_numbers
 from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
+from polars_wroc.inputs.metric import check_metric
 from polars_wroc.queries import over
 from polars_wroc.stats.families import DIFFERENT
 from polars_wroc.thresholds.registry import GAP_RATES
@@ -71,7 +72,8 @@ def time_chart(
     """
     chosen = read_options(options)
     frame, _ = read_table("table", table, _COLUMNS, "`trend`")
-    checks.option("metric", metric, frame["metric"].unique(maintain_order=True).to_list())
+    known = frame["metric"].unique(maintain_order=True).to_list()
+    check_metric("metric", metric, known, ", which the table has")
     rows = frame.filter(metric=metric)
     check_size("table", rows)
     rows, keys = _read_groups(rows)

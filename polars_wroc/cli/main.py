@@ -20,7 +20,7 @@ from polars_wroc.audits.audit import audit
 from polars_wroc.audits.table_pages import BOLD, CYAN, styled
 from polars_wroc.audits.words import first_few
 from polars_wroc.cli import commands, process, sources
-from polars_wroc.cli.arguments import check_columns, flags_of, in_options, say_values
+from polars_wroc.cli.arguments import advise_ranges, check_columns, flags_of, in_options, say_values
 from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, REMARKS, TESTS, TEXTS, Command
 from polars_wroc.cli.process import (
     BAD_INPUT,
@@ -429,7 +429,10 @@ def _unexpected(error: BaseException) -> str:
 
 
 def _say_values(options: argparse.Namespace) -> None:
-    """Say on the error output which values of the label and of decisions count."""
+    """Say on the error output which values count, and which are too many for groups."""
+    if getattr(options, "groups", None) and not options.counts and options.command != "counts":
+        for sentence in advise_ranges(scan(options.files[:1]), options):
+            process.complain(sentence)
     has_values = "=" in (getattr(options, "selected", None) or "") or (
         getattr(options, "pos_label", None) is not None
     )

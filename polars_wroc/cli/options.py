@@ -292,7 +292,8 @@ REMARKS: dict[tuple[str, str], str] = {
     ("compare", "new"): _TWO_SCORES,
 }
 _GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
-_GROUP += "30-49 and 50+; dates into periods by day:1mo. A column of such a name is taken as it is"
+_GROUP += "30-49 and 50+; dates and texts such as 2026-01-31 into periods by day:1mo. A column of "
+_GROUP += "such a name is taken as it is"
 _THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
 _THRESHOLD += "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as "
 _THRESHOLD += "least-cost:fn=5,fp=1"

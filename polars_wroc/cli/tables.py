@@ -262,7 +262,11 @@ class Shown(NamedTuple):
         """Write the verdict and the columns that fit or are asked for."""
         shown = screen if self.asked else replace(screen, columns=None, more_columns=None)
         text = fitted_table(self.table, self.short, shown, self.keys, self.least)
-        return f"{textwrap.fill(self.verdict, screen.width)}\n\n{text}" if self.verdict else text
+        if not self.verdict:
+            return text
+        sentence = textwrap.fill(self.verdict, screen.width)
+        # A head without rows says nothing more.
+        return f"{sentence}\n\n{text}" if self.table.height else sentence
 
     def section(self, screen: Screen, *, titled: bool) -> Section:
         """Lay out all columns of the short table, or those that are asked for."""
@@ -293,7 +297,7 @@ def page_of(shown: Sequence[Shown], options: argparse.Namespace) -> Page:
         files = [file.name for file in audited_files(options.files, contents=False)]
     facts = {"Date": f"{now():%Y-%m-%d %H:%M} UTC"} | ({"Data": first_few(files)} if files else {})
     verdicts = [each.verdict for each in shown if each.verdict]
-    tables = [each for each in shown if each.short.width]
+    tables = [each for each in shown if each.short.width and each.table.height]
     sections = [each.section(screen, titled=len(tables) > 1) for each in tables]
     title = capitalised(" and ".join(each.heading for each in shown))
     gates = getattr(options, "gate_lines", ())
@@ -378,6 +382,11 @@ def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
     if found.height < n_worse:
         verdict += f"; {found.height:,} of them {verb(found.height, 'is', 'are')} shown"
     verdict += "."
+    if not table["n_examined"][0]:
+        verdict = (
+            "Exploration: no segment was examined, since none has enough rows: lower --min-rows, "
+            "or cut numbers into ranges such as age:30,45."
+        )
     heading = f"worst segments in {SEARCHED[metric].label}"
     return [_shown(heading, found, columns, keys, 3, verdict)]
 

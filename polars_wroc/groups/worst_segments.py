@@ -216,7 +216,10 @@ def _read_metric(metric: str, *, has_label: bool, has_decisions: bool) -> Metric
     check_metric("metric", metric, SEARCHED)
     is_rate = isinstance(SEARCHED[metric], RateMetric)
     if is_rate and not has_decisions:
-        msg = f"`metric` must come with a `threshold` or `selected` for {metric}; found neither"
+        msg = (
+            f"`metric` {metric} needs decisions: pass a `threshold` or `selected`, or a metric of "
+            "probabilities such as brier_score"
+        )
         raise ValueError(msg)
     if not is_rate and has_decisions:
         msg = f"`metric` must be a rate with decisions; found {metric!r}"

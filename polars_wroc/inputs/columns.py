@@ -288,14 +288,21 @@ def score_column(model: int) -> str:
     return f"{SCORE}_{model}"
 
 
-def check_positives(pos_label: object, *, found: bool) -> None:
-    """Raise for a positive label that no row has."""
-    if pos_label is not None and not found:
-        msg = (
-            "`pos_label` must be the label of a row with a score and a weight; "
-            f"found none with {shown(pos_label)}"
-        )
-        raise ValueError(msg)
+# Labels that a message names.
+_FEW_LABELS = 5
+
+
+def check_positives(pos_label: object, *, found: bool, labels: pl.Series | None = None) -> None:
+    """Raise for a positive label that no row has, and name those that rows have, if few."""
+    if pos_label is None or found:
+        return
+    known = [] if labels is None else labels.drop_nulls().unique().sort().to_list()
+    others = ", ".join(map(shown, known)) if len(known) <= _FEW_LABELS else ""
+    msg = (
+        "`pos_label` must be the label of a row with a score and a weight; found none with "
+        f"{shown(pos_label)}{f': labels are {others}' if others else ''}"
+    )
+    raise ValueError(msg)
 
 
 def observe(

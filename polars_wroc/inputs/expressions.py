@@ -29,7 +29,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import FPC, GivenDesign
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.queries import of_type, require_at_collect
+from polars_wroc.queries import of_type, of_types, require_at_collect
 from polars_wroc.structs import as_struct
 
 _PLACEHOLDER = "__placeholder"
@@ -57,7 +57,7 @@ def from_expressions(
     resolve = partial(
         _build, pos_label=pos_label, build=build, carried=carried, frequency=frequency
     )
-    return pl.pipe_with_dtype(columns, resolve)
+    return of_types(columns, resolve)
 
 
 def as_column(argument: str, value: IntoColumn) -> pl.Expr:

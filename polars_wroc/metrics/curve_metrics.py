@@ -6,8 +6,8 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc.inputs.columns import IntoColumn, IntoWeight
-from polars_wroc.inputs.expressions import from_expressions
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight, shown_as
+from polars_wroc.inputs.expressions import as_column, from_expressions
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.registry import (
     CURVE_METRICS,
@@ -268,7 +268,8 @@ def curve_metrics(
     def struct_of_metrics(curve: Curve) -> pl.Expr:
         return as_struct({name: formula(curve) for name, formula in asked.items()})
 
-    build = partial(fold, formula=struct_of_metrics, of_score=need_scores(asked))
+    shown = shown_as(as_column("score", score))
+    build = partial(fold, formula=struct_of_metrics, of_score=need_scores(asked), shown=shown)
     return from_expressions(label, score, weight, pos_label, build).alias("curve_metrics")
 
 
@@ -281,5 +282,6 @@ def curve_metric(
 ) -> pl.Expr:
     """Write a metric of the registry as an expression."""
     metric = CURVE_METRICS[name]
-    build = partial(fold, formula=metric, of_score=metric.of_score)
+    shown = shown_as(as_column("score", score))
+    build = partial(fold, formula=metric, of_score=metric.of_score, shown=shown)
     return from_expressions(label, score, weight, pos_label, build).alias(name)

@@ -30,7 +30,7 @@ from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_limits import INTERVAL_TYPES, interval_columns
 from polars_wroc.metrics.auc_sums import AucSums, estimate_aucs
 from polars_wroc.metrics.curve_metrics import roc_auc
-from polars_wroc.queries import require_at_collect
+from polars_wroc.queries import of_types, require_at_collect
 from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.ranking.placements import place_lists, read_placements
 from polars_wroc.stats.aucs import AucMethod
@@ -321,7 +321,7 @@ def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
         held = [exact(name, dtype) for name in classes]
         return pl.any_horizontal(column == literal(one) for one in held if one is not None)
 
-    return pl.pipe_with_dtype([label], compare)
+    return of_types([label], compare)
 
 
 def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.Expr:
@@ -343,4 +343,4 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
         rule = f"`label` must hold the classes of `scores`, {classes}"
         return pl.when(require_at_collect(known, rule, column)).then(column)
 
-    return pl.pipe_with_dtype([label, *([] if weight is None else [weight])], check)
+    return of_types([label, *([] if weight is None else [weight])], check)

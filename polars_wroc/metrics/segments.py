@@ -264,7 +264,7 @@ def _sum_cells(rows: Rows, segments: SegmentRows, decisions: Decisions | None) -
 def _sum_losses(rows: Rows, segments: SegmentRows, model: str, needs: Needs) -> dict[str, MeanSums]:
     if not needs.losses:
         return {}
-    require_probabilities(rows.scores[model])
+    require_probabilities(rows.scores[model], column=model)
     is_positive, precision = segments.weight > 0, needs.precision[model]
     return {
         name: sum_values(

@@ -75,7 +75,7 @@ def test_no_more_is_left_out_than_protects_the_others() -> None:
 
 
 def test_crossed_segments_are_refused(rows: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match="`intersections` must be False with `min_cell`"):
+    with pytest.raises(ValueError, match=r"^`min_cell` cannot come with .*: drop one of the two$"):
         wroc.audit(rows, "y", "s", **CALL, min_cell=5, intersections=True)
 
 

@@ -573,3 +573,17 @@ def test_slopes_leave_out_or_clip_scores_of_0_and_1(
     ):
         assert main([*command, *options]) == 0
         assert said in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_search_without_a_finding_is_one_sentence(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A head of a table without rows says nothing."""
+    del rows
+    call = ["search", "rows.parquet", *COLUMNS, "--metric", "brier_score", "--attribute"]
+    assert main([*call, "job"]) == 0
+    assert capsys.readouterr().out == "Exploration: of 2 segments none is significantly worse.\n"
+    assert main([*call, "w"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("Exploration: no segment was examined, since none has enough ")
+    assert len(printed.out.splitlines()) == 1

@@ -711,3 +711,24 @@ def test_extreme_levels_have_intervals(level: float) -> None:
         wroc.summary(frame, "y", "s", level=level).select("auc_low", "auc", "auc_high").row(0)
     )
     assert low < auc < high
+
+
+# Expressions on a column of the wrong type, with what is said of it.
+OF_TYPES: dict[str, tuple[pl.Expr, str]] = {
+    "label": (wroc.roc_auc("g", "s"), LABEL + "found column 'g' of type String"),
+    "score": (wroc.log_loss("y", "g"), "`score` must be numeric; found column 'g' of type String"),
+    "several labels": (
+        wroc.ks(pl.col("y", "w"), "s"),
+        "`label` must be one column; found 2: y, w",
+    ),
+}
+
+
+@pytest.mark.parametrize(("expression", "sentence"), OF_TYPES.values(), ids=list(OF_TYPES))
+def test_error_of_a_lazy_expression_is_one_sentence(expression: pl.Expr, sentence: str) -> None:
+    """Polars appends its plan to other errors."""
+    frame = pl.LazyFrame({"y": [0, 1], "s": [0.1, 0.9], "w": [1, 2], "g": ["a", "b"]})
+    for query in (frame.select(expression), frame.group_by("w").agg(expression)):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            query.collect()
+        assert str(caught.value) == sentence
