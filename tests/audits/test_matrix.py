@@ -214,9 +214,9 @@ def test_what_was_not_audited_is_said() -> None:
     share = rows().select((pl.col("s") >= 0.5).mean()).item()
     assert decisions == f"No threshold was given. At 0.5 the score selects about {share:.0%}."
     assert left_out[:3] == [
-        "1 row has no s, and was left out.",
-        "3 rows have no g: the segment (missing).",
-        "1 row has no h: the segment (missing).",
+        "1 row has no value in s and was left out.",
+        "3 rows have no value in g and are the segment (missing).",
+        "1 row has no value in h and is the segment (missing).",
     ]
     assert compared == "Only g, h are compared: groups by anything else may differ too."
     assert outcomes == "Outcomes are taken as recorded in y: a bias in them cannot be seen here."
