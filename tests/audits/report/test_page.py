@@ -562,7 +562,7 @@ def test_page_of_one_class_says_so(tmp_path: Path, chromium: Chromium) -> None:
         chromium,
     )
     assert (
-        "No segment is shown to be worse off. All 2 comparisons of segments are inconclusive."
+        "No segment is shown to be worse off. All 3 comparisons of segments are inconclusive."
         in text
     )
     assert "The score has no AUC: the rows are all of one class." in text
