@@ -37,7 +37,7 @@ def largest(simulation: Simulation) -> Section:
         f"*gate*: `{GATED}.ratio_high<{FOUR_FIFTHS:g}`.",
         Table(("weights", "groups", *columns, "gate"), body),
         settings=2,
-        told="joint limits exclude equality in up to 6% of samples of equal groups",
+        promise="joint limits exclude equality in up to 6% of samples of equal groups",
     )
 
 

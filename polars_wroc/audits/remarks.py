@@ -183,9 +183,9 @@ def score_remarks(audit: AuditTables) -> list[str]:
             continue
         share = f"{overall['auc']:.1%}{' of the weight' * (settings.weight is not None)}"
         sentences.append(
-            f"{name} has an overall AUC of {_auc(overall)}: of one {words.positive} and one "
-            f"{words.negative} it ranks the former higher in {share} of the pairs, where "
-            "a tie counts half."
+            f"{name} has an overall AUC of {_auc(overall)}: it ranks {share} of the pairs of one "
+            f"{words.positive} and one {words.negative} in the right order, where a tie counts "
+            "half."
         )
         ranges = [
             one
@@ -460,9 +460,10 @@ def left_out_rows(audit: AuditTables) -> list[str]:
     sentences = []
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
         if name not in audit.run.left_out_of_totals:
-            what = f", and {verb(rows, 'was', 'were')} left out"
-            what = ": the segment (missing)" if name in settings.attributes else what
+            ending = f" and {verb(rows, 'was', 'were')} left out"
+            if name in settings.attributes:
+                ending = f" and {verb(rows, 'is', 'are')} the segment (missing)"
+            decision = " (the decision)" if name == settings.selected else ""
             have = verb(rows, "has", "have")
-            of_what = f"decision ({name})" if name == settings.selected else name
-            sentences.append(f"{many(rows, 'row')} {have} no {of_what}{what}.")
+            sentences.append(f"{many(rows, 'row')} {have} no value in {name}{decision}{ending}.")
     return sentences

@@ -292,7 +292,8 @@ def _count_by_verdict(
         return []
     if len(known) == 1:
         _, one, several, what = known[0]
-        subject = f"The only {thing}" if total == 1 else f"All {total:,} {things}"
+        subjects = {1: f"The only {thing}", 2: f"Both {things}"}
+        subject = subjects.get(total, f"All {total:,} {things}")
         return [f"{subject} {verb(total, one, several)}{what}."]
     parts = [f"{count:,} {verb(count, one, several)}{what}" for count, one, several, what in known]
     return [f"{total:,} {things}: {listed(parts)}."]

@@ -185,8 +185,8 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             least=0.5,
             has_ratio=False,
             in_short=True,
-            comparison="Of one {positive} and one {negative}, the score ranks the former higher "
-            "in {value} of 100 pairs in {segment}, {other} in {rest}",
+            comparison="The score ranks {value} of 100 pairs of one {positive} and one {negative} "
+            "in the right order in {segment}, {other} in {rest}",
             brief="AUC {value} against {other}{of_rest}",
         ),
         CurveMetric(

@@ -325,3 +325,23 @@ def test_the_page_draws_rates_with_four_fifths(tmp_path: Path, chromium: Chromiu
     chromium.open(tmp_path / "page.html", width=390, until=DRAWN)
     assert chromium.evaluate("document.querySelectorAll('#chart-selection_rate svg').length") == 1
     assert not chromium.evaluate("document.documentElement.scrollWidth > 390")
+
+
+@pytest.mark.parametrize(
+    ("favorable", "heading"), [("selected", "Selected"), ("rejected", "Not selected")]
+)
+def test_markdown_shows_the_rates_that_impact_ratios_divide(
+    favorable: Any, heading: str, tmp_path: Path
+) -> None:
+    selected = [True] * 60 + [False] * 40 + [True] * 30 + [False] * 70
+    frame = pl.DataFrame({"g": ["a"] * 100 + ["b"] * 100, "turned": selected})
+    audit = wroc.audit(frame, attributes="g", selected="turned", favorable=favorable)
+    audit.save(tmp_path / "audit.md")
+    text = (tmp_path / "audit.md").read_text(encoding="utf-8")
+    header, _, *rows = text.split("## Impact ratios\n\n")[1].split("\n\n")[0].splitlines()
+    place = header.split("|").index(f" {heading} ")
+    own, best = (float(row.split("|")[place].split("%")[0].split()[0]) for row in rows)
+    expected = {"selected": (60, 30), "rejected": (40, 70)}[favorable]
+    assert (own, best) == expected
+    ratio = min(expected) / max(expected)
+    assert any(f"| {ratio:.3f} (" in row for row in rows)

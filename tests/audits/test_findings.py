@@ -380,9 +380,9 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             finding("auc", value=0.7, reference_value=0.74, gap=-0.04, gap_low=-0.14)
             | {"gap_high": 0.04, "verdict": "inconclusive", "reason": "fewer than 30 rows"},
             (
-                "Of one approved and one not approved, the score ranks the former higher in 70 of "
-                "100 pairs in race = black, 74 in the rest. Inconclusive, with "
-                "fewer than 30 rows: from 14 pairs fewer to 4 more."
+                "The score ranks 70 of 100 pairs of one approved and one not approved in the right "
+                "order in race = black, 74 in the rest. Inconclusive, with fewer than 30 rows: "
+                "from 14 pairs fewer to 4 more."
             ),
         ),
         (
@@ -419,12 +419,20 @@ def test_sentences(row: dict[str, Any], expected: str) -> None:
 @pytest.mark.parametrize(
     ("label", "options", "classes"),
     [
-        (pl.col("y").alias("approved"), {}, "one approved and one not approved, the score ranks"),
-        (pl.col("y").cast(pl.Int8).alias("approved"), {}, "one approved and one not approved, "),
+        (
+            pl.col("y").alias("approved"),
+            {},
+            "one approved and one not approved in the right order in g = ",
+        ),
+        (
+            pl.col("y").cast(pl.Int8).alias("approved"),
+            {},
+            "one approved and one not approved in the right order",
+        ),
         (
             pl.col("y").cast(pl.String).alias("outcome"),
             {"pos_label": "true"},
-            "one with outcome = true and one with another outcome, the score ranks the former",
+            "one with outcome = true and one with another outcome in the right order",
         ),
     ],
 )
@@ -432,7 +440,7 @@ def test_classes_are_called_by_the_label(
     rows: pl.DataFrame, label: pl.Expr, options: dict[str, Any], classes: str
 ) -> None:
     sentence = wroc.audit(rows, label, "s", attributes="g", **options).findings["sentence"][0]
-    assert f"Of {classes}" in sentence
+    assert f" of 100 pairs of {classes}" in sentence
 
 
 def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audit) -> None:

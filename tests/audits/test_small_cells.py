@@ -131,7 +131,7 @@ def test_missing_values_are_counted_but_for_segments_that_are_left_out(rows: pl.
     # Rows without a score are in no class, no decision, and no number of rows without a value.
     assert audit.missing.rows() == [("y", 0), ("s", 3), ("g", None), ("h", 97)]
     assert audit.segments["n_missing"].to_list() == [3] + [None] * (audit.segments.height - 1)
-    assert "8 rows have no g" not in " ".join(not_audited(audit))
+    assert "8 rows have no value in g" not in " ".join(not_audited(audit))
 
 
 def few_without(seed: int) -> pl.DataFrame:

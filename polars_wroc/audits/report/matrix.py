@@ -260,7 +260,7 @@ def _with_number(finding: Mapping[str, Any]) -> MatrixCell:
     number = number_of(finding)
     if finding["metric"] == CALIBRATION_ERROR:
         # The column is named for the value, which is no gap.
-        number = f"{points(finding['value'])} (gap {number})"
+        number = points(finding["value"])
     return MatrixCell(number, outcome_of(finding), colour, finding["number"])
 
 

@@ -225,12 +225,14 @@ def _impact(shown: AuditTables, attribute: str) -> list[Row]:
     """Lay out the impact ratios."""
     counts = shown.segments.select(*ALL_KEYS, "n_selected")
     table = with_columns_of(impact_ratios_of(shown).filter(attribute=attribute), counts)
+    words = Words.of(shown.settings)
+    rate = "Selection rate" if words.good == words.selected else f"Rate of those {words.good}"
     return [
         [
             *_keys(row, shown.settings),
             ("Rows", _count(row["n"])),
             ("Selected", _count(row["n_selected"])),
-            ("Selection rate", estimate(row, "rate")),
+            (rate, estimate(row, "rate")),
             ("Impact ratio", estimate(row, "ratio")),
             ("Below four fifths", text_cell(below_four_fifths(row))),
             ("Left out", text_cell(left_out(row))),
@@ -371,17 +373,17 @@ def findings_on_page(audit: AuditTables, shown: pl.DataFrame) -> Findings:
     others = on_page.filter(~pl.col("number").is_in(first["number"].implode()))
     margin = f"{margin_in_points(settings.margin)} points"
     headings = {
-        DIFFERENT: "{} with a difference",
-        BELOW_FOUR_FIFTHS: "{} of impact ratios below four fifths",
-        INCONCLUSIVE: "{} that are inconclusive",
-        EQUIVALENT: f"{{}} equivalent within {margin}",
-        AT_LEAST_FOUR_FIFTHS: "{} of impact ratios of at least four fifths",
-        None: "{} that could not be made: undefined, or the reference itself",
+        DIFFERENT: ("comparison", "with a difference"),
+        BELOW_FOUR_FIFTHS: ("impact ratio", "below four fifths"),
+        INCONCLUSIVE: ("inconclusive comparison", ""),
+        EQUIVALENT: ("comparison", f"equivalent within {margin}"),
+        AT_LEAST_FOUR_FIFTHS: ("impact ratio", "of at least four fifths"),
+        None: ("comparison", "that could not be made: undefined, or the reference itself"),
     }
     more = "more " if first.height else ""
     folded = {
-        heading.format(many(part.height, f"{more}comparison")): _found(part, settings)
-        for verdict, heading in headings.items()
+        f"{many(part.height, f'{more}{thing}')} {ending}".rstrip(): _found(part, settings)
+        for verdict, (thing, ending) in headings.items()
         if not (part := others.filter(pl.col("verdict").eq_missing(pl.lit(verdict)))).is_empty()
     }
     left_out = told["rank"].count() - on_page["rank"].count()

@@ -153,7 +153,7 @@ def test_the_legend_has_only_what_occurs(tmp_path: Path, chromium: Chromium) -> 
     verdict = chromium.evaluate("document.querySelector('.verdict').textContent")
     assert re.fullmatch(
         r"No segment is shown to be worse off\. All \d+ comparisons of segments are equivalent "
-        r"within 10\xa0points\. All 2 impact ratios are at least four fifths\.",
+        r"within 10\xa0points\. Both impact ratios are at least four fifths\.",
         verdict,
     )
     assert "most serious" not in chromium.evaluate("document.querySelector('.matrix').innerText")
