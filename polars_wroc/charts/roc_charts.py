@@ -38,31 +38,36 @@ def roc_chart(
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw ROC curves with the AUC of each, or detection error tradeoff (DET) curves.
 
+    Use it to see at which false positive rates one group or one score ranks better than another.
+    Pass the table of `roc_curve`, and the table of `summary` too if the labels should show
+    confidence intervals.
+
     Parameters
     ----------
     curves
         The table of `roc_curve`; a LazyFrame is collected.
     summary
-        The table of `summary` for the same groups, to show each AUC with its confidence interval.
+        The table of `summary` for the same groups: the label of each curve then shows the
+        confidence interval of its AUC.
     points
-        A table with the columns ``fpr`` and ``tpr`` for the same groups, such as that of
-        `threshold_metrics`, whose points are marked.
+        A table with the columns ``fpr`` and ``tpr`` for the same groups, for example the table of
+        `threshold_metrics`. Its rows are marked on the curves.
     det
         Draw the false negative rate against the false positive rate, both as normal deviates, with
-        the equal error rate of each curve: for scores whose errors are both rare.
+        the equal error rate of each curve. Use it for scores whose errors are both rare.
     band
-        Whether to draw the limits of a table made with ``band``. None draws those of at most three
-        curves.
+        Whether to draw the confidence band of a table made by ``roc_curve(band=...)``. None: only
+        if there are at most three curves.
     **options
-        See `ChartOptions`. Curves are sorted, and chosen for color, by AUC, those of ``det`` by
-        equal error rate.
+        Colors, panels, order, size and texts: see `ChartOptions`. ``sort="value"``, and the choice
+        of curves in color, go by the AUC, with ``det`` by the equal error rate.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        The curves, a dashed line of chance, and a label for each curve. Long curves are drawn
-        through about 160 points of the table, evenly spaced along the curve; numbers are those of
-        the whole curve. A DET curve leaves out points with a rate of 0 or 1.
+        The curves, a dashed line for a random score, and a label for each curve. A long curve is
+        drawn through about 160 points of the table, evenly spaced along the curve, but its label
+        describes the whole curve. A DET curve leaves out points with a rate of 0 or 1.
 
     Raises
     ------
@@ -74,10 +79,13 @@ def roc_chart(
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "g": list("aabb")})
-    >>> chart = wroc.roc_chart(wroc.roc_curve(df, "y", "s", by="g"), facet="g")
+    >>> patients = wroc.data.diabetes()
+    >>> curves = wroc.roc_curve(patients, "progressed", "score", by="sex")
+    >>> aucs = wroc.summary(patients, "progressed", "score", by="sex")
+    >>> chart = wroc.roc_chart(curves, summary=aucs, facet="sex")
     >>> type(chart).__name__
     'FacetChart'
+    >>> chart.save("roc.html", inline=True)  # doctest: +SKIP
     """
     chosen = read_options(options)
     checks.flag("det", det)

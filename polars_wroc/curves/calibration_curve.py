@@ -74,7 +74,7 @@ def calibration_curve(
     design: Design | None = None,
     smooth: bool = False,
 ) -> FrameT:
-    """Observed rate and mean score in bins of the score, per group.
+    """Return the observed rate and the mean score in bins of the score, per group.
 
     Use it to see where scores are too high or too low, or draw it with `calibration_chart`. A
     positive ``mean_calibration_error`` means that the scores of a bin are too high. If the curves

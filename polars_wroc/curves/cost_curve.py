@@ -50,7 +50,7 @@ def cost_curve(
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
-    """Cost of each threshold, and for which costs and prevalences it is optimal, per group.
+    """Return the cost of each threshold, and the costs for which it is optimal, per group.
 
     Use it to see which thresholds are ever worth choosing. The normalised cost of a threshold is
     ``fpr * (1 - q) + fnr * q``, a straight line in ``q``, which combines prevalence and costs. The
@@ -199,7 +199,7 @@ def dominated_models(
     pos_label: object = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
-    """Models whose ROC curve is nowhere above the convex hull of another model's, per group.
+    """Return which models are never better than another one, whatever errors cost, per group.
 
     Use it to drop models: a dominated one is never the better choice, at any costs of errors and
     any prevalence [1]_. This describes the sample only; `compare` tests differences.

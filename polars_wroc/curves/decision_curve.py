@@ -69,7 +69,7 @@ def decision_curve(
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Net benefit of selecting the rows above each threshold, with limits, per group.
+    """Return the net benefit of selecting rows above each threshold, per group.
 
     Use it to ask whether acting on a probability is worth it: compare ``net_benefit`` with
     ``net_benefit_all`` and with 0, the benefit of selecting nobody. Draw it with `decision_chart`.

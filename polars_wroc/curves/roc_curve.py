@@ -72,7 +72,7 @@ def pr_curve(
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
-    """Points of the weighted precision-recall curve, per group.
+    """Return the points of the weighted precision-recall curve, per group.
 
     The main columns are:
 
@@ -153,7 +153,7 @@ def roc_curve(
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
-    """Points of the weighted ROC curve, per group.
+    """Return the points of the weighted ROC curve, per group.
 
     Use it to draw curves with `roc_chart`, or to look up rates at every threshold; for limits at
     one rate use `roc_point`.

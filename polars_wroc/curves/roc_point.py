@@ -225,7 +225,7 @@ def roc_point(
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
-    """True positive rate at given false positive rates, or the reverse, with intervals, per group.
+    """Return the true positive rate at false positive rates, or the reverse, with intervals.
 
     Use it for "sensitivity at 90 % specificity" and the like. The interval allows for the
     threshold, which is estimated from the same rows. The curve is interpolated linearly; where it

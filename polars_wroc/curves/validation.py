@@ -83,7 +83,7 @@ def validate(
     design: Design | None = None,
     smooth: bool = True,
 ) -> FrameT:
-    """Validation of a prediction model: every measure that TRIPOD+AI asks for, with limits.
+    """Return every measure of a prediction model that TRIPOD+AI asks for, with limits.
 
     Use it to report how well a model predicts: discrimination, calibration, overall error and net
     benefit [1]_ in one table.

@@ -51,7 +51,7 @@ def abroca_test(
     seed: int = 0,
     max_groups: int = _MOST_GROUPS,
 ) -> FrameT:
-    """Area between the ROC curves of each group and of all other rows, with a permutation test.
+    """Return the area between the ROC curves of each group and everyone else, with a test.
 
     Use it to find differences between curves that cross, which the AUCs hide. The area is never
     negative and is larger by chance in small groups [2]_, so compare it with ``abroca_null`` and

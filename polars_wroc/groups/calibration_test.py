@@ -98,7 +98,7 @@ def calibration_test(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Tests of calibration without bins, and the scores between which each group is miscalibrated.
+    """Return tests of calibration without bins, and the range of scores that is most off.
 
     Use it to ask whether scores are off anywhere. With ``reference="rest"`` it asks instead whether
     equal scores mean the same in a segment and in all others (sufficiency [4]_), also for scores

@@ -72,7 +72,7 @@ def cross_auc(
     design: Design | None = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
-    """AUC of the positives of each group against the negatives of each group, or of the rest.
+    """Return the AUC of each group's positives against each group's, or others', negatives.
 
     Use it to ask whether the score ranks members of different groups correctly against each other,
     which AUCs within groups cannot show.

@@ -63,7 +63,7 @@ def equalized_thresholds(
     pos_label: object = None,
     min_rows: int = 0,
 ) -> FrameT:
-    """Thresholds for each group that give all groups equal error rates at the least cost.
+    """Return thresholds that give all groups equal error rates at the least cost.
 
     Use it to see what equalized odds or equal opportunity would take, and what they would cost.
     Decisions are randomized between two thresholds or by a coin, so that each group can reach any

@@ -66,7 +66,7 @@ def expected_metrics(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """AUC and rates that probabilities imply for their own rows, with or without labels.
+    """Return the AUC and the rates that probabilities imply, with or without labels.
 
     Use it before labels arrive, or to check labels against probabilities: if each row is positive
     with its probability, these are the values to expect. Labels that give clearly other values show

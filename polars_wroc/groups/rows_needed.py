@@ -71,7 +71,7 @@ def rows_needed(
     tests: int | None = None,
     deff: float = 1.0,
 ) -> pl.DataFrame:
-    """Rows needed to reach one target, from assumptions or for each segment of a table.
+    """Return how many rows one target needs, from assumptions or per segment of a table.
 
     Use it to plan a study or audit, or to see how many more rows an inconclusive comparison needs.
     Give exactly one target: ``half_width``, ``gap``, ``equivalent_within`` or ``no_worse_by``.

@@ -96,7 +96,7 @@ def trend(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Metrics of all rows and of each segment over time, compared with all earlier periods.
+    """Return metrics over time, overall and per segment, compared with all earlier periods.
 
     Use it to monitor a score: performance where labels have arrived, and shifts of the score
     distribution where they have not. With more than some ten thousand rows, tests find shifts that

@@ -56,7 +56,7 @@ def worst_segments(
     level: float = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Segments that are significantly worse than the rest, from all combinations of attributes.
+    """Return the segments that are significantly worse than everyone else, from a search.
 
     Use it to explore segments that nobody named before. Every combination of up to ``depth`` values
     is compared with all other rows, and the limits allow for the whole search. A row says that its

@@ -179,7 +179,7 @@ IntoWeight: TypeAlias = IntoColumn | Frequency
 
 @hint_keywords
 def frequency(weight: IntoColumn) -> Frequency:
-    """Weight that counts rows: each row stands for as many rows as its weight says.
+    """Return a weight that counts rows: each row stands for as many rows as its weight says.
 
     A plain weight says instead how much of a population a row represents. Estimates are the same
     for both, but with a frequency standard errors, intervals, tests and numbers of rows are as if

@@ -41,7 +41,7 @@ def at_horizon(
     competing: Competing = "negative",
     most: float | None = None,
 ) -> FrameT:
-    """Labels at a time horizon, with weights that make up for censored rows.
+    """Add labels at a time horizon, and weights that make up for censored rows.
 
     Use it for outcomes that take time, before any other function: pass the label and the weight
     that it adds. Rows observed for too short a time have no label, and similar rows that were

@@ -82,7 +82,7 @@ def bootstrap(
     level: float = 0.95,
     replicates: bool = False,
 ) -> FrameT:
-    """Bootstrap standard errors and confidence intervals of metrics of a curve, per group.
+    """Return metrics of a curve with bootstrap standard errors and intervals, per group.
 
     Use it for metrics that no other function gives limits for, or for contrasts between groups and
     scores with ``replicates=True``. For an AUC alone the interval of `summary` is better and

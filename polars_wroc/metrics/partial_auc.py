@@ -39,7 +39,7 @@ def partial_auc(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted area under a part of the ROC curve.
+    """Return the weighted area under a part of the ROC curve.
 
     Use it where only low false positive rates, or high true positive rates, matter. Its intervals
     are in `summary` (``areas=``).
@@ -315,7 +315,7 @@ def cost_partial_auc(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted area under the ROC curve where decisions cost less than a baseline.
+    """Return the area under the ROC curve where decisions cost less than a baseline.
 
     The area lies below the curve and above the line of all points that cost as much as the
     baseline, a rule that needs no score.

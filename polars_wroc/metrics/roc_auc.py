@@ -48,7 +48,7 @@ def roc_auc_ci(
     level: ConfidenceLevel = 0.95,
     method: AucMethod = "score",
 ) -> pl.Expr:
-    """Weighted AUC with its standard error and confidence interval.
+    """Return the weighted AUC with its standard error and confidence interval.
 
     Use it inside ``select``, ``group_by().agg()`` and ``over``; for clusters, surveys and replicate
     weights use `summary`.
@@ -182,7 +182,7 @@ def roc_auc_multiclass(
     weight: IntoWeight | None = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> pl.Expr:
-    """Weighted AUC for more than two classes: each class against the rest, or all pairs.
+    """Return the weighted AUC for more than two classes: one against the rest, or pairs.
 
     Results agree with scikit-learn's ``roc_auc_score``, which has no weights for ``"ovo"``.
 
