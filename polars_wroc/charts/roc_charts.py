@@ -259,10 +259,10 @@ def pr_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        The points are joined by steps: the precision at a threshold holds for the recall that is
-        gained there. The area under the steps is the average precision; straight lines would
-        overestimate it [1]_. A dashed line is the prevalence, the precision of a random selection;
-        if groups differ in it, each has a line in its color.
+        The points are joined by steps: the precision at a threshold applies to the recall gained
+        there. The area under the steps is the average precision; straight lines would overestimate
+        it [1]_. A dashed line shows the prevalence, which is the precision of a random selection;
+        if it differs between groups, each group has a line in its color.
 
     Raises
     ------
@@ -348,18 +348,18 @@ def gain_chart(
     curves
         The table of `roc_curve`; a LazyFrame is collected.
     lift
-        Draw the share of the positives divided by the share of the rows: how many times as many
-        positives as in a random selection.
+        Draw the lift instead: how many times as many positives there are as in a random selection
+        of as many rows.
     at
-        Share of the rows with the highest scores whose number is written.
+        Share of the rows, from the highest scores down, for which labels give the number.
     **options
         See `ChartOptions`. Curves are sorted, and chosen for color, by the number that is written.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        Shares are of weight. Within a tie rows are selected at random, so that curves are straight
-        between two points. A dashed line is a random order.
+        Shares are shares of the weight. Rows with the same score are selected in random order, so
+        curves are straight between two points. A dashed line shows a random order of all rows.
 
     Raises
     ------

@@ -264,7 +264,7 @@ def score_counts(
 ) -> pl.DataFrame | pl.LazyFrame:
     """Return row counts and sums of weights by score, which can be merged with others.
 
-    Use it to reduce many rows to few, also in a database, before `from_counts`.
+    Use it to reduce many rows, also in a database, to a small table for `from_counts`.
 
     The main columns are:
 

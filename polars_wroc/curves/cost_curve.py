@@ -74,7 +74,7 @@ def cost_curve(
         Costs of a false negative and a false positive; only their ratio matters. If one is given,
         it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Prevalence in the population that the decision is for; None takes that of the data.
+        Prevalence in the population that the decision is for. None: as in the data.
 
     Returns
     -------
@@ -219,8 +219,8 @@ def dominated_models(
     score
         Two or more columns or expressions, one for each model.
     max_pairs
-        Raise for more pairs of models than this, since time and memory grow with their number; 63
-        models have fewer than 2,000 pairs.
+        Largest number of pairs of models, since time and memory grow with it; 63 models have fewer
+        than 2,000 pairs.
 
     Returns
     -------

@@ -71,8 +71,9 @@ def decision_curve(
 ) -> FrameT:
     """Return the net benefit of selecting rows above each threshold, per group.
 
-    Use it to ask whether acting on a probability is worth it: compare ``net_benefit`` with
-    ``net_benefit_all`` and with 0, the benefit of selecting nobody. Draw it with `decision_chart`.
+    Use it to find out whether acting on a probability is worth it: compare ``net_benefit`` with
+    ``net_benefit_all`` and with 0, the net benefit of selecting nobody. Draw it with
+    `decision_chart`.
 
     The main columns are:
 
@@ -92,7 +93,7 @@ def decision_curve(
     thresholds
         One or several numbers from 0 to less than 1; None for 0.01 to 0.99 in steps of 0.01.
     prevalence
-        Prevalence in the target population, strictly between 0 and 1; None for that of the rows.
+        Prevalence in the target population, strictly between 0 and 1. None: as in the data.
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     design

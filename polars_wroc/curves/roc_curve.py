@@ -172,11 +172,11 @@ def roc_curve(
     label, score, weight, by, pos_label
         As for `summary`.
     drop_collinear
-        Drop points on the straight line between their neighbours, which leaves the curve unchanged.
+        Drop points that lie on a straight line between their neighbours; the curve stays the same.
     max_points
-        Keep at most this many points of each curve, evenly along its length. Adds ``auc_change``,
-        the AUC of the kept points minus that of the curve: at most ``1 / (max_points - 2)`` in
-        size, usually far less.
+        Keep at most this many points of each curve, evenly along its length. This adds
+        ``auc_change``, the AUC of the kept points minus the AUC of the whole curve: at most ``1 /
+        (max_points - 2)`` in size, and usually far less.
     band
         ``"pointwise"``: a confidence interval of the tpr at each fpr, which allows for the
         estimated threshold. ``"simultaneous"``: a band that contains the whole true curve with a
@@ -185,7 +185,7 @@ def roc_curve(
         Confidence level of the band: see `roc_auc_ci`.
     design
         Clusters, a `Survey` or `ReplicateWeights`, for ``band="pointwise"`` without bins. Time
-        grows with rows times points: give ``max_points`` if there are many.
+        grows with rows times points: pass ``max_points`` if there are many.
     bins, tolerance
         Keep only the points between bins of scores: see `summary`.
 
@@ -206,8 +206,8 @@ def roc_curve(
     Notes
     -----
     Points are joined by straight lines, whose area is the AUC [1]_. The pointwise band combines the
-    intervals of both rates as `roc_point` does. The simultaneous band is from bands of the score
-    distributions of both classes [2]_, with Kish's effective sample sizes where there are weights.
+    intervals of both rates as `roc_point` does. The simultaneous band combines bands of the score
+    distributions of both classes [2]_, with Kish's effective sample sizes if there are weights.
 
     References
     ----------

@@ -62,7 +62,7 @@ def abroca_test(
     - the ``by`` columns (and ``model``);
     - ``abroca``: the area between both curves [1]_;
     - ``abroca_null``: its mean over the permutations, what to expect by chance alone;
-    - ``p_value``: the proportion of permutations, the data included, with an area as large.
+    - ``p_value``: the proportion of permutations, the data included, with at least this area.
 
     Parameters
     ----------
@@ -75,10 +75,10 @@ def abroca_test(
     permutations
         Number of random permutations of the groups, at least 1.
     seed
-        Seed of the permutations, at least 0. Results repeat with the same seed and version of
-        Polars.
+        Seed of the permutations, at least 0. The same seed gives the same results with the same
+        version of Polars.
     max_groups
-        Raise for more groups than this: time grows with their number.
+        Largest number of groups, since time grows with it.
 
     Returns
     -------

@@ -65,7 +65,7 @@ def equalized_thresholds(
 ) -> FrameT:
     """Return thresholds that give all groups equal error rates at the least cost.
 
-    Use it to see what equalized odds or equal opportunity would take, and what they would cost.
+    Use it to see which thresholds equalized odds or equal opportunity need, and what they cost.
     Decisions are randomized between two thresholds or by a coin, so that each group can reach any
     point below the convex hull of its ROC curve [1]_. The optimum is exact, without a grid search.
 
@@ -102,9 +102,10 @@ def equalized_thresholds(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns, with Float64 columns. The last
         two are ``overall_cost_common``, the cost of the best single threshold for all groups, and
-        ``overall_cost_unconstrained``, that of the best threshold for each. Costs are per row,
-        scaled so that the costs of both errors sum to 1. Groups without weight in both classes, or
-        with fewer than ``min_rows``, are left out of everything, and their rows are null.
+        ``overall_cost_unconstrained``, the cost of the best threshold for each group. Costs are per
+        row, scaled so that the costs of both errors sum to 1. Groups without weight in both
+        classes, or with fewer than ``min_rows``, are left out of everything, and their rows are
+        null.
 
     Raises
     ------

@@ -136,7 +136,7 @@ def rows_needed(
     Gaps of rates use the formula of [1]_, the inverse of the ``detectable`` gap of a table, and
     equivalence is two one-sided tests [2]_. AUCs are planned for normal scores with equal
     variances. Effective sizes of a table, with its weights and design, are assumed to grow with the
-    rows. Power is that of one comparison, not of all together.
+    rows. The power is for one comparison, not for all together.
 
     References
     ----------

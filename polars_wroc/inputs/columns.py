@@ -181,9 +181,9 @@ IntoWeight: TypeAlias = IntoColumn | Frequency
 def frequency(weight: IntoColumn) -> Frequency:
     """Return a weight that counts rows: each row stands for as many rows as its weight says.
 
-    A plain weight says instead how much of a population a row represents. Estimates are the same
-    for both, but with a frequency standard errors, intervals, tests and numbers of rows are as if
-    the rows were repeated that often.
+    A plain weight, in contrast, says how much of a population a row represents. Both give the same
+    estimates, but with a frequency the standard errors, intervals, tests and numbers of rows are as
+    if the rows were repeated that often.
 
     Parameters
     ----------

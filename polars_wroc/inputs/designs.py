@@ -144,7 +144,7 @@ class Survey:
         ``"null"``: unknown, and so is the variance. ``"certainty"``: nothing, as if the unit was
         certain to be sampled. ``"adjust"``: its squared distance from the mean of all units, which
         is cautious. A stratum whose ``fpc`` is 1 adds nothing; if it is 1 in all strata, the
-        standard error is 0 and the interval that of independent rows.
+        standard error is 0, and the interval is computed as for independent rows.
 
     Raises
     ------

@@ -19,8 +19,8 @@ def brier_score(
 ) -> pl.Expr:
     """Return the mean squared difference between a predicted probability and the outcome.
 
-    Parameters are as for `roc_auc`; the score must lie between 0 and 1. Its parts, which say how
-    much of it calibration could save, are columns of `calibration_summary`.
+    Parameters are as for `roc_auc`; the score must lie between 0 and 1. `calibration_summary`
+    splits the Brier score into parts, of which ``miscalibration`` is what recalibration could save.
 
     Returns
     -------

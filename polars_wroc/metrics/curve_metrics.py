@@ -222,7 +222,7 @@ def curve_metrics(
     label, score, weight, pos_label
         As for `roc_auc`.
     metrics
-        One name, several, or a mapping from names of your own to these names, to `PartialAUC`,
+        One name, several names, or a mapping from your own names to these names or to `PartialAUC`,
         `CostPartialAUC` or `HMeasure`:
 
         - ``"roc_auc"``, ``"gini"``, ``"ks"``, ``"average_precision"``, ``"pr_auc"``,
@@ -231,13 +231,13 @@ def curve_metrics(
           which may be on the line between two thresholds;
         - ``"roc_hull_auc"``: the area under the convex hull of the ROC curve, whose corners are the
           thresholds that are best at some cost and prevalence [1]_;
-        - ``"h_measure"``: the expected loss that the score saves, see `HMeasure`.
+        - ``"h_measure"``: the share of the expected loss that the score saves: see `HMeasure`.
 
     Returns
     -------
     pl.Expr
-        One struct per group, named ``curve_metrics``, with a Float64 field for each metric; null
-        where the metric by itself would be, for most where a class has no weight.
+        One struct per group, named ``curve_metrics``, with a Float64 field for each metric, which
+        is null where the metric is undefined: for most metrics, if a class has no weight.
 
     Raises
     ------

@@ -66,8 +66,8 @@ def roc_auc_ci(
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     method
-        ``"score"``: a score-type interval, which keeps its level near 0 and 1, with few rows, and
-        better than the others where weights depend on the score. ``"delong"``: the normal interval
+        ``"score"``: a score-type interval, which keeps its level near 0 and 1 and with few rows,
+        and is closest to it if weights depend on the score. ``"delong"``: the normal interval
         that other packages print, cut to 0 and 1; null where the variance is 0 or unknown, for
         example with perfect separation. ``"logit"``: the normal interval of the logit; null where
         ``"delong"`` is.
@@ -203,7 +203,7 @@ def roc_auc_multiclass(
     weight
         As for `roc_auc`.
     max_pairs
-        For ``"ovo"``: raise for more pairs of classes. The default allows 32 classes.
+        For ``"ovo"``: largest number of pairs of classes. The default allows 32 classes.
 
     Returns
     -------
