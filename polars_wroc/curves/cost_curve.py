@@ -169,7 +169,7 @@ def _find_ranges(points: CurvePoints, fpr: Array, fnr: Array) -> dict[str, Array
     is_corner = (is_corner | is_origin) & is_known
     corners = np.flatnonzero(is_corner)
     gained, lost = np.diff(fpr[corners], prepend=0.0), -np.diff(fnr[corners], prepend=0.0)
-    # Where the cost line of a corner crosses that of the one before it; at an origin 1, up to
+    # Where the cost line of a corner crosses the line of the corner before; at an origin 1, up to
     # which the last corner of the curve before it is optimal.
     crossing = np.where(is_origin[corners], 1.0, gained / (gained + lost))
     best_from, best_to = (np.full(len(fpr), np.nan) for _ in range(2))

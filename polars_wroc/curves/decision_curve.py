@@ -159,7 +159,7 @@ def decision_curve(
 class BenefitPlan:
     """The thresholds of a curve, which rise, and how net benefits there are limited.
 
-    They are those of a population with the ``prevalence``, if there is one.
+    They describe a population with the ``prevalence``, if one is given.
     """
 
     thresholds: Array
@@ -186,7 +186,7 @@ def _measure_rows(rows: Rows, columns: Columns, plan: BenefitPlan) -> pl.DataFra
 def measure_benefits(
     rows: Rows, segments: SegmentRows, plan: BenefitPlan, level: Level
 ) -> Iterator[SegmentColumns]:
-    """Yield the columns of the points of curves, of which those of a segment rise."""
+    """Yield the columns of the points of curves, which rise within each segment."""
     for segment, decided in _decide(rows, segments, plan):
         yield SegmentColumns(segment, _measure_points(decided, level))
 

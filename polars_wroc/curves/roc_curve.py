@@ -278,7 +278,7 @@ class _FewerPoints:
         return [*ROC_COLUMNS] if self.max_points is None else [*ROC_COLUMNS, AUC_CHANGE]
 
     def select(self, curve: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
-        """Return the points that stay, given those of contiguous curves."""
+        """Return the points that stay, given the points of contiguous curves."""
         if self.drop_collinear:
             curve = _drop_collinear(curve)
         return curve if self.max_points is None else thin(curve, keys, self.max_points)

@@ -353,8 +353,8 @@ def equalize_odds(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:
 def equalize_tpr(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:
     """Return the points at the tpr above which costs exceed savings.
 
-    The marginal cost of the tpr is the sum of those of the groups on their edges, and grows at each
-    corner.
+    The marginal cost of the tpr is the sum of the groups' marginal costs on their edges, and grows
+    at each corner.
     """
     rising = np.flatnonzero(edges.rise > 0)
     edge = edges.at(rising)
@@ -397,7 +397,7 @@ def find_highest(slope: Array, height: Array) -> float:
     envelope: list[tuple[float, float, float]] = []
     for place in np.lexsort((height, -slope)):
         own_slope, own_height, begin = float(slope[place]), float(height[place]), -np.inf
-        # Of parallel lines only the first, which is the lowest, can be part of it.
+        # Only the first, which is the lowest, of several parallel lines can be part of it.
         if envelope and envelope[-1][0] == own_slope:
             continue
         while envelope:

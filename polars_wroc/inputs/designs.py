@@ -114,7 +114,7 @@ class ReplicateWeights:
 Lonely: TypeAlias = Literal["null", "certainty", "adjust"]
 DesignKind: TypeAlias = Literal["clusters", "survey", "replicate weights"]
 
-# Of a row: the correction for a finite population, as given.
+# The column with each row's finite population correction, as given.
 FPC = "__fpc"
 # Columns of sampled rows, and the arguments of `Survey` that give them.
 SURVEY_COLUMNS = {CLUSTER: "cluster", STRATUM: "strata", FPC: "fpc"}

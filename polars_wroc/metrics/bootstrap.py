@@ -195,7 +195,7 @@ def _check_design(given: GivenDesign, multiplier: Multiplier) -> None:
 
 
 def _read_metrics(metrics: Metrics) -> dict[str, Formula]:
-    """Read the metrics, whose names differ from those of other columns."""
+    """Read the metrics, and check that their names differ from the names of other columns."""
     formulas: dict[str, Formula] = named_metrics(metrics)
     for name in formulas:
         if name in (*_TYPES, _REPLICATE, MODEL):

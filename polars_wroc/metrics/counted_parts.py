@@ -58,7 +58,7 @@ class Part:
         return replace(self, columns=replace(self.columns, score_types=score_types))
 
     def count_in_bins(self, fineness: int) -> pl.DataFrame:
-        """Count the rows of each group and model in bins, and those that miss different values."""
+        """Count the rows of each group and model in bins, and the rows that miss a value."""
         rows = self.planned
         if MISSING_MARKS in rows.frame.collect_schema():
             rows = rows.regrouped([*rows.group_keys, MISSING_MARKS])

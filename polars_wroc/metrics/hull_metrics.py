@@ -103,7 +103,7 @@ def _integrate_cost(until: pl.Expr, second: pl.Expr, *, of_positives: bool) -> p
     """Integrate the cost of an error from 0 ``until`` a cost, by the density Beta(2, second).
 
     A false positive costs c, a false negative 1 - c. Beta(2, b) is c (1 - c)^(b - 1) b (b + 1);
-    its incomplete integrals are those of a polynomial times a power.
+    its incomplete integrals are integrals of a polynomial times a power.
     """
     power = (second * (-until).log1p()).exp()
     if of_positives:

@@ -59,7 +59,7 @@ from polars_wroc.steps import SegmentRows
 
 AUC_BOUNDS = ("auc_min", "auc_max")
 
-# The columns after the group, those of ``diagnostics``, and those of a design.
+# The columns after the group, the columns of ``diagnostics``, and the columns of a design.
 _AUC_TYPES: Mapping[str, Any] = {
     "auc": pl.Float64,
     "auc_low": pl.Float64,

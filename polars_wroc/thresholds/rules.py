@@ -193,7 +193,7 @@ def _limit(name: str, **limit: float) -> Rule:
 
 
 def expected_optimism(rule: str | None, positives: int) -> float | None:
-    """Return how much lower tpr is expected to be on other rows than on those of the choice.
+    """Return how much lower tpr is expected to be on rows other than the ones of the choice.
 
     ``rule`` is the name of a rule, or None if it is not known. The formulas fit simulations with
     normal scores and 20 to 200 positives; below 10 positives the result is None. With AUC 0.85 and
@@ -214,8 +214,8 @@ def read_threshold(
 ) -> float | Rule | None:
     """Read a threshold that is given or chosen by a rule; None without either.
 
-    The median is that of all rows. Decisions that were ``selected`` must be given alone; the
-    threshold is then `RECORDED`.
+    ``"median"`` is the median of all rows. Recorded decisions (``selected``) must be given alone;
+    the threshold is then `RECORDED`.
     """
     if selected is not None:
         if threshold is not None:
