@@ -461,7 +461,7 @@ def _points_of_rows(rows: SegmentRows) -> FitPoints:
 
 
 def _find_squares(rows: SegmentRows) -> Array | None:
-    """Return the squared weights of rows that may each stand for several."""
+    """Return the sums of squared weights if rows stand for several each, else None."""
     return None if rows.counts is None else rows.counts.squares
 
 
