@@ -21,9 +21,9 @@ MEMORY, CLUSTER_ADDRESS = "POLARS_WROC_MEMORY", "POLARS_WROC_DASK"
 
 
 class Config(ContextDecorator):
-    """Memory that tables may take, and a cluster, for the calls inside a ``with`` block.
+    """Memory limit, and a cluster, for the calls inside a ``with`` block.
 
-    Use it for more rows than fit into memory. `summary` and `audit` are then computed in ranges of
+    Use it for more rows than fit in memory. `summary` and `audit` are then computed in ranges of
     scores, one after another, with the same results up to rounding; other functions take the memory
     that they need.
 
@@ -34,8 +34,8 @@ class Config(ContextDecorator):
         ``"4GB"``, ``"500MB"``, ``"60%"`` of what the process may use, or ``"none"`` for no limit.
         Python and its libraries take about 0.3 GB more.
     client
-        A `distributed.Client`, whose workers read the tables of a list, or the ranges of scores, in
-        a task each. Without ``memory`` each takes 2 GB.
+        A `distributed.Client`. Each table of a list, and each range of scores, is a task for its
+        workers. Without ``memory``, each task may take 2 GB.
 
     Raises
     ------

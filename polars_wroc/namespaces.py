@@ -217,7 +217,7 @@ class Counts:
 
 @hint_keywords
 def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
-    """Tables, curves and audits from counts by score instead of rows.
+    """Return tables, curves and audits as methods of counts by score instead of rows.
 
     Use it for data in a database, in parts, or too large for memory: count with `score_counts`, add
     up with `merge_counts`, compute here.

@@ -291,7 +291,7 @@ def audit_changes(
     different_rows: bool = False,
     different_settings: bool = False,
 ) -> pl.DataFrame:
-    """Changes between two audits of different rows: AUCs, rates and gaps of each segment.
+    """Return the changes between two audits of different rows: AUCs, rates and gaps.
 
     Use it to compare this quarter's audit with the last. The rows of both must be independent; for
     two scores on the same rows use `release_check`, whose paired tests are far more powerful.

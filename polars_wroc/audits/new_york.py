@@ -245,7 +245,7 @@ def new_york_summary(
     weight: Frequency | None = None,
     title: str | None = None,
 ) -> NewYorkSummary:
-    """The summary of a bias audit that New York City's Local Law 144 asks employers to publish.
+    """Return the summary of a bias audit that New York City's Local Law 144 asks for.
 
     Use it for automated employment decision tools: rates and impact ratios by sex, race and both,
     as computed by `impact_ratios`. The rule [1]_ sets no limit for ratios and requires an

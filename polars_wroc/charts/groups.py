@@ -21,7 +21,7 @@ _LONGEST_NAME = 34
 # Missing columns that a message names.
 _NAMED = 4
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
-# Of too many groups, so many of the highest and of the lowest have colours.
+# If there are too many groups, so many of the highest and of the lowest have colours.
 _EXTREMES = 2
 # Properties of every JavaScript object; Vega keeps groups and titles in objects.
 _JAVASCRIPT = re.compile(
@@ -183,7 +183,7 @@ class NamedColumn:
 
 
 def name_column(table: pl.DataFrame, key: str | None, missing: str = MISSING) -> NamedColumn:
-    """Name the values of a group column; those of an Enum have the order of its categories."""
+    """Name the values of a group column; values of an Enum have the order of its categories."""
     if key is None:
         return NamedColumn([""] * table.height, {None: ""})
     column = table[key]
@@ -202,7 +202,7 @@ def name_column(table: pl.DataFrame, key: str | None, missing: str = MISSING) ->
 
 
 def _drawable(text: str) -> str:
-    """Escape control characters, and let a name differ from those that JavaScript has."""
+    """Escape control characters, and let a name differ from JavaScript's own names."""
     text = escape_controls(text) or "(empty)"
     return f"{text}{UNSEEN}" if _JAVASCRIPT.fullmatch(text.rstrip(UNSEEN)) else text
 
@@ -253,7 +253,7 @@ def _natural(name: str) -> list[tuple[bool, int, str]]:
 
 
 def _extremes(names: Sequence[str], ranks: Mapping[str, float | None]) -> list[str]:
-    """Choose all names; of too many the two with the highest and the two with the lowest rank."""
+    """Choose all names, or the two highest and the two lowest in rank if there are too many."""
     if len(names) <= MOST_COLORS:
         return list(names)
     known = sorted((name for name in names if ranks[name] is not None), key=lambda n: ranks[n] or 0)

@@ -53,16 +53,16 @@ def matrix_chart(
     show: Show = "value",
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
-    """Draw tiles of the combinations of two attributes, or of the AUCs of pairs of groups.
+    """Draw a tile for each combination of two attributes, or for the AUC of each pair of groups.
 
     Parameters
     ----------
     table
-        A table of `gap_chart` with two attributes that are crossed, as by
-        ``group_gaps(attributes=["a", "b"], intersections=True)``; or that of `cross_auc`. A
+        A comparison table with two crossed attributes, for example from
+        ``group_gaps(attributes=["a", "b"], intersections=True)``; or the table of `cross_auc`. A
         LazyFrame is collected.
     metric, show
-        What is written of combinations, as in `gap_chart`.
+        The number in the tile of a combination: see `gap_chart`.
     **options
         See `ChartOptions`, without ``color``, ``highlight`` and ``colors``. Several models have a
         panel each. Rows and columns are sorted by their mean.
@@ -70,11 +70,11 @@ def matrix_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        A tile for each combination, with its number and its number of rows. A tile is orange and
-        has an arrow down where a verdict finds that it is lower, blue with an arrow up where it is
-        higher; others are grey. Numbers of fewer than 30 rows are pale. Of `cross_auc` rows are the
-        groups of the positives, columns those of the negatives; the more orange, the lower the AUC
-        is below the mean of the groups' own. At most 5,000 tiles.
+        A tile for each combination, with its estimate and its number of rows. A tile is orange with
+        an arrow down if the verdict finds it lower, blue with an arrow up if higher, and grey
+        otherwise. Estimates from fewer than 30 rows are pale. For `cross_auc`, the rows of the
+        matrix are the groups of the positives and its columns the groups of the negatives; tiles
+        are orange below the mean AUC within groups, and blue above it. At most 5,000 tiles.
 
     Raises
     ------

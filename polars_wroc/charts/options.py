@@ -21,26 +21,27 @@ _LEAST_PIXELS = 50
 
 
 class ChartOptions(TypedDict, total=False):
-    """What every chart lets a caller choose, as keyword arguments.
+    """The keyword arguments that every chart takes.
 
     Attributes
     ----------
     title, subtitle
-        Texts above the chart. By default the title says what is found, and the subtitle how to
-        read the chart; ``""`` leaves one out.
+        Texts above the chart. By default the title says what the chart shows, and the subtitle how
+        to read it; ``""`` leaves a text out.
     width, height
-        Pixels of a panel, or of the chart if it has no panels.
+        Pixels of each panel, or of the chart if it has no panels.
     color
-        Group column whose values have a color, and a dash or a shape, each. Of more than five
-        values the two highest and the two lowest do; the others are grey.
+        Group column: each of its values gets a color, and a dash or a shape. If it has more than
+        five values, only the two highest and the two lowest do; the others are grey.
     facet
-        Group column whose values have a panel each. By default several models have colors and
-        groups panels; else the first group column has colors, and the second one panels.
+        Group column: each of its values gets a panel. By default, several models get colors and
+        groups get panels; with one model, the first group column gets colors and the second one
+        panels.
     columns
         Panels in a row, 3 by default.
     sort
-        Order of labels, rows and panels: ``"rows"`` of the table, where an Enum has the order of
-        its categories, ``"name"``, or ``"value"``, the highest first. Groups keep their colors.
+        Order of labels, rows and panels: ``"rows"``, as in the table (an Enum in the order of its
+        categories); ``"name"``; or ``"value"``, the highest first. Groups keep their colors.
     highlight
         Values of ``color`` to draw in color, at most five; the others are grey.
     colors

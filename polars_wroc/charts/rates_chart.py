@@ -38,17 +38,17 @@ def rates_chart(
     threshold: float | None = None,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
-    """Draw rates against the threshold, a panel for each rate, with the threshold of a decision.
+    """Draw rates against the threshold, with a panel for each rate.
 
     Parameters
     ----------
     table
         The table of `threshold_metrics`, at all thresholds or at some; a LazyFrame is collected.
     rates
-        Columns of the table that are rates; the selection rate, tpr, fpr and precision (``ppv``)
-        by default. Several are a group column called ``rate``, which has the panels.
+        Columns of the table with the rates to draw; by default the selection rate, tpr, fpr and
+        precision (``ppv``). Several rates form a group column named ``rate``, which has the panels.
     threshold
-        A threshold that is drawn as a line, at which labels give the rates.
+        Draw this threshold as a vertical line; labels give the rates there.
     **options
         See `ChartOptions`. Curves are sorted, and chosen for color, by the rate at ``threshold``,
         else by the mean rate.
@@ -56,9 +56,9 @@ def rates_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        Rates are steps: those at a threshold hold for all thresholds down to the next lower score.
-        Limits of at most three curves are bands. Long curves are drawn through about 160 points of
-        the table; labels are those of the whole table.
+        Rates are steps: a rate at a threshold holds for all thresholds down to the next lower
+        score. Up to three curves have their limits drawn as bands. Long curves are drawn through
+        about 160 points, but their labels describe the whole table.
 
     Raises
     ------

@@ -34,7 +34,7 @@ _SHORTEST_MONTH = 28
 def time_chart(
     table: pl.DataFrame | pl.LazyFrame, *, metric: str = "auc", **options: Unpack[ChartOptions]
 ) -> alt.LayerChart | alt.FacetChart:
-    """Draw a metric over time for each group, with its limits and rings where it differs.
+    """Draw a metric over time for each group, and mark the periods that differ from before.
 
     Parameters
     ----------
@@ -43,17 +43,17 @@ def time_chart(
     metric
         Metric of the table, also ``"shift_auc"``, ``"score_ks"`` or ``"psi"``.
     **options
-        See `ChartOptions`. Group columns are ``segment``, which names the attribute too if there
-        are several, and ``model`` if there are several. By default up to five segments have a
-        color each; more, or those of several models, have a panel each. Lines are sorted, and
-        chosen for color, by their mean.
+        See `ChartOptions`. Group columns are ``segment`` (with the attribute's name if there are
+        several attributes) and, with several models, ``model``. By default up to five segments have
+        a color each; with more segments, or several models, segments have panels. Lines are sorted,
+        and chosen for color, by their mean.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        A line with its limits for each group, and a ring around each period that differs from
-        those before it. Thin dashes are what KS or PSI exceed by chance. Dates are on an axis of
-        time, numbers on one of numbers, other periods side by side. At most 5,000 rows.
+        A line with its limits for each group, and a ring around each period that differs from all
+        periods before it. For KS and PSI, a thin dashed line is the critical value. Dates have a
+        time axis, numbers a numeric axis, and other periods equal distances. At most 5,000 rows.
 
     Raises
     ------

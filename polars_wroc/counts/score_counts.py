@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @hint_keywords
 def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT:
-    """Counts of the whole, added up from counts of parts.
+    """Return the counts of all rows, added up from counts of parts.
 
     Parameters
     ----------
@@ -263,9 +263,9 @@ def score_counts(
     pos_label: object = None,
     bins: int | None = None,
 ) -> pl.DataFrame | pl.LazyFrame:
-    """Row counts and sums of weights by score, in a table that can be merged with others.
+    """Return row counts and sums of weights by score, which can be merged with others.
 
-    Use it to reduce many rows to few, also in a database, before `from_counts`.
+    Use it to reduce many rows, also in a database, to a small table for `from_counts`.
 
     The main columns are:
 

@@ -51,7 +51,7 @@ def score_distribution(
     bins: int = 20,
     range: tuple[float, float] | None = None,  # noqa: A002  (as in numpy.histogram)
 ) -> FrameT:
-    """Weighted histogram of the score, per group and class.
+    """Return a weighted histogram of the score, per group and class.
 
     Use it to see how a score separates groups and classes; draw it with `distribution_chart`.
 

@@ -98,21 +98,20 @@ def calibration_test(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Tests of calibration without bins, and the scores between which each group is miscalibrated.
+    """Return tests of calibration without bins, and the range of scores that is most off.
 
-    Use it to ask whether scores are off anywhere. With ``reference="rest"`` it asks instead whether
-    equal scores mean the same in a segment and in all others (sufficiency [4]_), also for scores
-    that are not probabilities. Limits hold for every interval of scores at once, so that they allow
-    for the choice of the worst one. A test that is not significant does not prove calibration: read
-    the limits.
+    Use it to find out whether scores are off anywhere. With ``reference="rest"`` it tests instead
+    whether equal scores mean the same in a segment and in all others (sufficiency [4]_), also for
+    scores that are not probabilities. The limits allow for picking the range of scores that is most
+    off. A test that is not significant does not prove calibration: read the limits.
 
     The main columns are:
 
     - the ``by`` columns (and ``model``), or ``attribute, segment``;
     - ``from_score, to_score``: the interval of scores that is off most;
     - ``direction``: whether scores there are ``"too high"`` or ``"too low"``;
-    - ``mean_calibration_error`` with limits: mean score minus observed rate in it;
-    - ``p_value, p_adjusted``: test that no score is off;
+    - ``mean_calibration_error`` with limits: mean score minus observed rate in this interval;
+    - ``p_value, p_adjusted``: of the test that no score is off;
     - with ``reference="rest"``, ``mean_gap`` with limits: how much higher the rate of positives is
       than among others with equal scores.
 
@@ -165,13 +164,13 @@ def calibration_test(
 
     Notes
     -----
-    The statistic is the range of a random walk [1]_ with half of Siegmund's correction [2]_;
-    without the correction, on distinct scores, this is the test of [3]_. It finds what a mean
-    hides, scores that are too high here and too low there, but has a little less power than
-    `calibration_summary` if all are off alike. At equal scores, differences are weighted as by
-    Mantel and Haenszel [5]_. A finding there is no proof of discrimination: any feature that the
-    score leaves out and that differs between groups has this effect. Formulas and simulations:
-    [formulas](../explanation/formulas.md#calibration_test).
+    The statistic is the range of a random walk [1]_ with half of Siegmund's correction
+    [2]_; without the correction, on distinct scores, this is the test of [3]_. It finds errors that
+    a mean hides, because scores are too high here and too low there, but has a little less power
+    than `calibration_summary` if all scores are off by the same amount. At equal scores,
+    differences are weighted as by Mantel and Haenszel [5]_. A finding there is no proof of
+    discrimination: any feature that the score leaves out and that differs between groups has this
+    effect. Formulas and simulations: [formulas](../explanation/formulas.md#calibration_test).
 
     References
     ----------

@@ -177,7 +177,7 @@ _INTEGERS = 2.0**63
 
 @hint_keywords
 def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
-    """Ranges of numbers, to be used as groups: ages into <30, 30-44 and 45+.
+    """Return ranges of numbers as groups, for example ages as <30, 30-44 and 45+.
 
     Parameters
     ----------

@@ -92,10 +92,10 @@ def group_gaps(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Gaps in AUC and rates between each segment and a reference, with tests and verdicts.
+    """Return the gaps in AUC and rates between each segment and a reference, with tests.
 
-    Use it to ask whether a score or decision treats the groups of an attribute differently. Read
-    ``gap`` with its limits first, then ``verdict``, which allows for the number of tests.
+    Use it to find out whether a score or decision treats the groups of an attribute differently.
+    Read ``gap`` with its limits first, then ``verdict``, which allows for the number of tests.
 
     The main columns are:
 
@@ -111,35 +111,35 @@ def group_gaps(
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label, design
-        As for `summary`. Without a ``score``, the ``selected`` decisions are compared and there is
-        no AUC. Without a ``label``, the metrics are ``"selection_rate"`` and
+        As for `summary`. Without a ``score``, only the ``selected`` decisions are compared, without
+        AUCs. Without a ``label``, the metrics are ``"selection_rate"`` and
         ``"standardized_mean_difference"``.
     attributes
         One or several columns or expressions, for example race and sex. The segments of an
         attribute are its values.
     intersections
-        True: also compare all attributes crossed; ``"only"``: these alone.
+        True: also compare the combinations of all attributes; ``"only"``: compare only these.
     reference
-        ``"rest"``: all other segments (for AUCs, the mean weighted by pairs). ``"overall"``: all
-        segments, itself included. ``"best"``: the segment with the highest AUC; tests and limits
-        allow for this choice. Or a segment, or a mapping, for example ``{"race": "white"}``, where
-        other attributes use the rest.
+        What each segment is compared with. ``"rest"``: all other segments (for AUCs, their mean,
+        weighted by pairs). ``"overall"``: all segments, itself included. ``"best"``: the segment
+        with the highest AUC; tests and limits allow for this choice. Or a segment, or a mapping,
+        for example ``{"race": "white"}``; attributes it does not name use ``"rest"``.
     threshold, selected
-        The decisions, if any, from which rates follow: a number, ``"median"`` or a rule of
-        `polars_wroc.rules`, where rows with at least this score are selected; or a column or
-        expression, Boolean or of 0 and 1, with the recorded decisions, where null counts as
-        missing.
+        The decisions that rates need. ``threshold``: rows with at least this score are selected; a
+        number, ``"median"`` or a rule of `polars_wroc.rules`. ``selected``: a column or expression
+        with recorded decisions, Boolean or of 0 and 1, where null counts as missing.
     metrics
         Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
         ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.
         ``margin`` is in the units of each metric.
     within
-        Columns or expressions of strata, for example a job or site: differences within strata are
-        averaged. Not with ``metrics``, a ``design`` or the reference ``"overall"``.
+        Columns or expressions of strata, for example jobs or sites: segments are compared within
+        each stratum, and the differences averaged. Not with ``metrics``, a ``design`` or the
+        reference ``"overall"``.
     margin
         Largest gap that does not matter, between 0 and 1.
     min_rows
-        Fewest rows, or rows of each class for an AUC, for a test.
+        Fewest rows for a test; for an AUC, fewest rows of each class.
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     adjust
@@ -153,23 +153,24 @@ def group_gaps(
         columns:
 
         - ``model`` (String): name of the score; null without one.
-        - ``n, n_reference`` (Int64): rows of the segment and of the reference.
+        - ``n, n_reference`` (Int64): rows that both values are based on: the denominator of a rate,
+          the smaller class for an AUC.
         - ``ratio, ratio_low, ratio_high`` (Float64): ``value / reference_value``; null for an AUC.
         - ``p_value, p_adjusted`` (Float64): test of no gap, alone and adjusted; null if untested.
-        - ``detectable`` (Float64): the smallest gap that a test would find with 80 % power.
+        - ``detectable`` (Float64): the smallest gap that the test would find with 80 % power.
 
         Names are String, values Float64. Crossed attributes are joined by a multiplication sign,
-        their values by commas. A null ``segment`` is the missing value. A value is null without a
-        denominator, an AUC without both classes; the reference itself has no comparison.
+        their values by commas. A null ``segment`` has the rows without a value. A rate is null if
+        its denominator is 0, an AUC if a class is missing. The reference has no comparison.
 
         ``reason`` is ``"undefined"``, ``"no variance"``, ``"the reference"``, ``"no reference
         shown"``, ``"fewer than 30 rows"`` (or another number), ``"few effective events"`` (so few
-        weighted events that limits may be too narrow) or ``"repeats female"`` (two segments are
-        each other's rest: the same test).
+        weighted events that limits may be too narrow) or ``"repeats female"`` (if there are two
+        segments, both rows are the same test).
 
-        ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of it
-        that strata explain (null where the crude gap may be 0); and ``share_within``, the share of
-        the segment's weight in strata with rows of the reference.
+        ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of that
+        gap which the strata explain (null if the crude gap may be 0); and ``share_within``, the
+        share of the segment's weight in strata where the reference has rows too.
 
     Raises
     ------
@@ -179,10 +180,10 @@ def group_gaps(
 
     Notes
     -----
-    Variances of AUCs are DeLong's [1]_, intervals of gaps combine both values' intervals [2]_, and
-    equivalence is two one-sided tests [3]_. Intervals are not adjusted for the number of tests;
-    verdicts are. Near an AUC of 1 a test may be significant while the cautious interval includes 0:
-    the p-value decides. Formulas and simulations:
+    AUCs have DeLong's variance [1]_. The interval of a gap combines the intervals of both values
+    [2]_. Equivalence is shown by two one-sided tests [3]_. Verdicts are adjusted for the number of
+    tests, intervals are not. Near an AUC of 1 a test may be significant although the cautious
+    interval includes 0; the p-value decides. Formulas and simulations:
     [formulas](../explanation/formulas.md#group_gaps).
 
     References

@@ -109,19 +109,19 @@ def impact_ratios(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Impact ratios: the selection rate of each category relative to the highest, with verdicts.
+    """Return the selection rate of each category relative to the highest, with verdicts.
 
-    Use it for the four-fifths rule and bias audits; no label is needed. Decisions are given or made
-    by a threshold. Read the limits of the ratio: the verdict is decided by them, not by the
-    p-value, and they hold for all categories of an attribute together.
+    Use it for the four-fifths rule and bias audits. It needs no label, only decisions: recorded
+    ones, or decisions made by a threshold. The limits of the ratio decide the verdict, not the
+    p-value; they hold for all categories of an attribute together.
 
     The main columns are:
 
     - ``attribute, segment``: the category;
     - ``reference``: the category that it is compared with;
-    - ``metric``: ``"impact_ratio"``, and ``"selection_rate"`` (``"favorable_rate"`` if being
-      selected is bad) in a row of its own, which has no verdict;
-    - ``value, value_low, value_high``: the ratio with its joint limits, or the rate with its own;
+    - ``metric``: ``"impact_ratio"``, or ``"selection_rate"`` (``"favorable_rate"`` if being
+      selected is bad) in additional rows, which have no verdict;
+    - ``value, value_low, value_high``: the ratio with joint limits, or the rate with its limits;
     - ``verdict``: ``"below four fifths"`` (the whole interval is below 0.8), ``"at least four
       fifths"`` or ``"inconclusive"``;
     - ``reason``: why there is no verdict.
@@ -131,30 +131,31 @@ def impact_ratios(
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     score
-        Column or numeric expression, or several, to which the ``threshold`` applies.
+        Column or numeric expression, or several, that the ``threshold`` turns into decisions.
     attributes, intersections, weight, level, adjust, design
         As for `group_gaps`.
     favorable
-        Which decision is good for a person: ``"selected"`` (a loan, a job) or ``"rejected"`` where
-        being selected is bad (a denial, a suspicion). Ratios compare rates of the good decision.
-        The data cannot tell, so there is no default.
+        Which decision is good for a person: ``"selected"`` (a loan, a job), or ``"rejected"`` if
+        being selected is bad (a denial, a suspicion). Ratios compare the rates of the good
+        decision. The data cannot tell which one it is, so there is no default.
     threshold
         Rows with at least this score are selected. ``"median"``: rows above the median of all rows
-        are selected, at most half of the weight and far less where many scores equal the median.
+        are selected, that is at most half of the weight, and far less if many scores equal the
+        median.
     selected
         Instead of ``score`` and ``threshold``: a column or expression, Boolean or of 0 and 1, with
         the decisions.
     reference
-        ``"highest"``: the category with the highest rate of the favorable decision; ties go to the
-        larger weight, then to the first. Or one category, or a mapping of attributes to categories,
-        for example ``{"race": "white"}``; other attributes use the highest.
+        What each category is compared with. ``"highest"``: the category with the highest rate of
+        the favorable decision; ties go to the larger weight, then to the first. Or one category, or
+        a mapping, for example ``{"race": "white"}``; attributes it does not name use the highest.
     unknown
-        ``"exclude"``: null is unknown; a list of values, for example ``["", "Prefer not to say"]``:
-        these are unknown too; ``"keep"``: null is a category. A row is unknown in crossed
-        attributes if it is unknown in any of them.
+        Which values count as unknown. ``"exclude"``: null. A list of values, for example ``["",
+        "Prefer not to say"]``: null and these. ``"keep"``: none, null is a category. A row is
+        unknown in crossed attributes if it is unknown in any of them.
     min_share
-        Categories with a smaller share of the known weight are shown, but are no reference and get
-        no test and no verdict. 0 keeps all.
+        Categories with a smaller share of the known weight get no limits of the ratio, no test and
+        no verdict, and cannot be the reference. 0 keeps all.
     exact
         Test for small categories: ``"mid-p"`` for Fisher's test with the mid-p, or ``"fisher"`` for
         the conservative test without it.
@@ -162,15 +163,15 @@ def impact_ratios(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        The comparison table of `group_gaps`: for each category and score its rate and its
-        ``impact_ratio``, then those of all attributes crossed. Rows of unknown category form the
-        last segment of an attribute, which is null.
+        The comparison table of `group_gaps`: a row with the rate and a row with the impact ratio of
+        each category and score, then the same for crossed attributes. Rows of unknown category are
+        the last segment of an attribute, which is null. Besides the main columns:
 
-        - ``reference, reference_value``: the category that this one is compared with, and its rate;
-          1 in rows of ``impact_ratio``, whose ``ratio, ratio_low, ratio_high`` repeat the value.
+        - ``reference_value``: the rate of the reference in rows of rates, and 1 in rows of
+          ``impact_ratio``, where ``ratio, ratio_low, ratio_high`` repeat the value.
         - ``n, n_reference``: rows with a decision.
-        - ``p_value, p_adjusted``: test that both rates are equal, which allows for the choice of
-          the highest rate.
+        - ``p_value, p_adjusted``: of the test that both rates are equal; it allows for picking the
+          highest rate.
         - ``reason``: ``"an unknown category"``, ``"share below 2%"`` (or another ``min_share``),
           ``"the reference"``, ``"undefined"`` or ``"no variance"``.
 
@@ -183,11 +184,11 @@ def impact_ratios(
 
     Notes
     -----
-    The four-fifths rule is a convention that comes from guidelines of 1978 [1]_, which the Equal
-    Employment Opportunity Commission is rescinding (RIN 3046-AB43). New York City's rule on
-    automated employment decisions [2]_ asks for ratios without setting a limit, and lets the
-    auditor leave out categories of less than 2 % with a reason. Neither a ratio of 0.8 nor a test
-    says that a decision is lawful. Formulas: [formulas](../explanation/formulas.md#impact_ratios).
+    The four-fifths rule is a convention from guidelines of 1978 [1]_, which the Equal Employment
+    Opportunity Commission is rescinding (RIN 3046-AB43). New York City's rule on automated
+    employment decisions [2]_ requires ratios without setting a limit, and lets the auditor leave
+    out categories below 2 % if a reason is given. Neither a ratio of 0.8 nor a test says that a
+    decision is lawful. Formulas: [formulas](../explanation/formulas.md#impact_ratios).
 
     References
     ----------

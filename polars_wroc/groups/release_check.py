@@ -107,7 +107,7 @@ def release_check(
     level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",
 ) -> FrameT:
-    """Changes from an old score to a new one on the same rows, overall and in every segment.
+    """Return the changes from an old to a new score on the same rows, in every segment.
 
     Use it before a release: a verdict of ``"no worse"`` means that the new score loses at most the
     ``margin``. "No worse in every row of the table" needs no adjustment for many tests [1]_; one

@@ -72,7 +72,7 @@ def rows_needed(
     tests: int | None = None,
     deff: float = 1.0,
 ) -> pl.DataFrame:
-    """Rows needed to reach one target, from assumptions or for each segment of a table.
+    """Return how many rows one target needs, from assumptions or per segment of a table.
 
     Use it to plan a study or audit, or to see how many more rows an inconclusive comparison needs.
     Give exactly one target: ``half_width``, ``gap``, ``equivalent_within`` or ``no_worse_by``.
@@ -137,7 +137,7 @@ def rows_needed(
     Gaps of rates use the formula of [1]_, the inverse of the ``detectable`` gap of a table, and
     equivalence is two one-sided tests [2]_. AUCs are planned for normal scores with equal
     variances. Effective sizes of a table, with its weights and design, are assumed to grow with the
-    rows. Power is that of one comparison, not of all together.
+    rows. The power is for one comparison, not for all together.
 
     References
     ----------

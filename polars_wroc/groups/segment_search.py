@@ -52,7 +52,7 @@ _MOST_SEGMENTS = 100_000
 _FEWEST_CLUSTERS, _FEWEST_EVENTS = 10, 5
 # The exact test of rates decides where a segment is so many standard errors from the others.
 _FAR = 2.0
-# Of distances that decide the order of segments.
+# Decimals of the distances that decide the order of segments.
 _DECIMALS = 9
 # A sorted list of numbers of groups may be longer than that of cells by this factor.
 _SPARSE = 10

@@ -96,7 +96,7 @@ def trend(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Metrics of all rows and of each segment over time, compared with all earlier periods.
+    """Return metrics over time, overall and per segment, compared with all earlier periods.
 
     Use it to monitor a score: performance where labels have arrived, and shifts of the score
     distribution where they have not. With more than some ten thousand rows, tests find shifts that
@@ -106,7 +106,7 @@ def trend(
 
     - ``period, attribute, segment, metric``: what the row describes; ``"overall"`` is all rows;
     - ``value, value_low, value_high``: the metric in the period;
-    - ``reference_value``: the same in all earlier periods of the segment;
+    - ``reference_value``: the metric in all earlier periods of the segment together;
     - ``gap, gap_low, gap_high``: the change, with its confidence interval;
     - ``verdict, reason``: as in `group_gaps`; the first period has the reason ``"the first
       period"``;
@@ -118,7 +118,7 @@ def trend(
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label
         As for `summary`. Without a ``label`` there are the selection rate and the shifts of the
-        scores; without a ``score``, the ``selected`` decisions alone.
+        scores; without a ``score``, only the ``selected`` decisions.
     over
         Column or expression of each row's time: dates, numbers or anything that can be sorted. Rows
         where it is null are left out.

@@ -56,12 +56,12 @@ def worst_segments(
     level: float = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Segments that are significantly worse than the rest, from all combinations of attributes.
+    """Return the segments that are significantly worse than everyone else, from a search.
 
-    Use it to explore segments that nobody named before. Every combination of up to ``depth`` values
-    is compared with all other rows, and the limits allow for the whole search. A row says that its
-    segment is worse than the rest, at least by the limit nearer to 0. It does not say why, nor that
-    no other segment is worse.
+    Use it to explore segments that nobody has named. It compares every combination of up to
+    ``depth`` values with all other rows, and the limits allow for the whole search: each segment in
+    the table is worse than everyone else by at least the limit nearer to 0. The table does not say
+    why, nor that no other segment is worse.
 
     The main columns are:
 
@@ -88,15 +88,15 @@ def worst_segments(
         The decisions, and which one is good for a person, as for `audit`. This says whether a lower
         or a higher rate is worse; with ``"neither"``, and for calibration, both are.
     depth
-        Most conditions of a segment.
+        Largest number of values that define a segment.
     min_rows
         Fewest rows in the denominator of the metric, in a segment and outside it.
     top
-        Most segments to return, not counting those that they explain.
+        Largest number of segments to return, not counting segments that they explain.
     redundant
-        Whether to return also segments that one with a higher rank explains.
+        Whether to also return segments that a segment of a higher rank explains.
     level
-        1 minus the probability of finding anything where all segments are alike.
+        1 minus the probability of finding anything if all segments are in truth equal.
     design
         A column of clusters or a `Survey`: see `summary`. Segments with rows in fewer than ten
         clusters are not examined. ``lonely`` must be ``"certainty"`` if a stratum has one unit.

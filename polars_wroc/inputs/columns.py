@@ -179,11 +179,11 @@ IntoWeight: TypeAlias = IntoColumn | Frequency
 
 @hint_keywords
 def frequency(weight: IntoColumn) -> Frequency:
-    """Weight that counts rows: each row stands for as many rows as its weight says.
+    """Return a weight that counts rows: each row stands for as many rows as its weight says.
 
-    A plain weight says instead how much of a population a row represents. Estimates are the same
-    for both, but with a frequency standard errors, intervals, tests and numbers of rows are as if
-    the rows were repeated that often.
+    A plain weight, in contrast, says how much of a population a row represents. Both give the same
+    estimates, but with a frequency the standard errors, intervals, tests and numbers of rows are as
+    if the rows were repeated that often.
 
     Parameters
     ----------
@@ -224,9 +224,9 @@ CLUSTER = "__cluster"
 STRATUM = "__stratum"
 # Different decimals of at most so many digits are different floats.
 FLOAT_DIGITS = 15
-# Of a row that represents several: their number, and the sums of their squared and cubed weights.
+# For a row that stands for several: their number, and the sums of their squared and cubed weights.
 ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes"
-# Of a frequency both are the number of rows.
+# For a frequency both sums are the number of rows.
 COUNTED = (ROW_SQUARES, ROW_CUBES)
 # The highest score in a row's bin in all groups (the row's score is the lowest), and whether the
 # rows in the bin of its own group have several scores.

@@ -20,7 +20,7 @@ from polars_wroc.inputs.rows import IntoColumns, RowSource
 DecisionThreshold: TypeAlias = float | Literal["median"]
 # Which decision is good for a person.
 Favorable: TypeAlias = Literal["selected", "rejected", "neither"]
-# Of recorded decisions: selected rows have the score 1, the others 0.
+# The threshold of recorded decisions: selected rows have the score 1, all others 0.
 RECORDED = 1.0
 
 

@@ -114,7 +114,7 @@ class ReplicateWeights:
 Lonely: TypeAlias = Literal["null", "certainty", "adjust"]
 DesignKind: TypeAlias = Literal["clusters", "survey", "replicate weights"]
 
-# Of a row: the correction for a finite population, as given.
+# The column with each row's finite population correction, as given.
 FPC = "__fpc"
 # Columns of sampled rows, and the arguments of `Survey` that give them.
 SURVEY_COLUMNS = {CLUSTER: "cluster", STRATUM: "strata", FPC: "fpc"}
@@ -144,7 +144,7 @@ class Survey:
         ``"null"``: unknown, and so is the variance. ``"certainty"``: nothing, as if the unit was
         certain to be sampled. ``"adjust"``: its squared distance from the mean of all units, which
         is cautious. A stratum whose ``fpc`` is 1 adds nothing; if it is 1 in all strata, the
-        standard error is 0 and the interval that of independent rows.
+        standard error is 0, and the interval is computed as for independent rows.
 
     Raises
     ------

@@ -125,7 +125,7 @@ def of_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
     found = column.len()
     rule = f"`{argument}` must have one value for each row"
     fits = require_at_collect(found == rows, rule, pl.format("{} for {} rows", found, rows))
-    # Of the length of the rows in any case: other lengths would raise before this check.
+    # `gather` gives the length of the rows in any case: another would raise before this check.
     return pl.when(fits).then(column.gather(pl.int_range(rows), null_on_oob=True))
 
 

@@ -41,12 +41,12 @@ def at_horizon(
     competing: Competing = "negative",
     most: float | None = None,
 ) -> FrameT:
-    """Labels at a time horizon, with weights that make up for censored rows.
+    """Add labels at a time horizon, and weights that make up for censored rows.
 
-    Use it for outcomes that take time, before any other function: pass the label and the weight
-    that it adds. Rows observed for too short a time have no label, and similar rows that were
-    observed longer carry their weight. This corrects censoring that does not depend on the score or
-    the risk within a group; nothing in the data shows whether that is so.
+    Use it first for outcomes that take time, and pass the label and the weight that it adds to the
+    other functions. Rows that were not observed long enough have no label; similar rows that were
+    observed longer carry their weight. This corrects for censoring if censoring does not depend on
+    the score or the risk within a group, which the data cannot show.
 
     The added columns are:
 
@@ -63,14 +63,14 @@ def at_horizon(
     time
         Column of times from the score to the event or the end of observation: finite, zero or more.
     event
-        Column that says what ended the time: an event, a competing event, or censoring.
+        Column that says how the time ended: with an event, a competing event, or censoring.
     horizon
         A time above 0, in the unit of ``time``.
     weight
         Column of weights: finite, zero or more.
     by
-        Groups in which the censoring is estimated separately, as it must be where censoring or
-        risks differ between groups that are compared.
+        Groups in which the censoring is estimated separately. Pass them if censoring or risks
+        differ between groups that you will compare.
     event_code, censored_code, competing_code
         The value of ``event`` for each; a Boolean column has 1 and 0. Any other value is an error.
     competing

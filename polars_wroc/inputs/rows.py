@@ -223,7 +223,7 @@ class MissingRows:
 
     groups: Mapping[str, int]
     scores: Mapping[str, int] = field(default_factory=dict)
-    # Of the label, the weight and the decision.
+    # Numbers of the label, the weight and the decision.
     others: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: MissingRows) -> MissingRows:

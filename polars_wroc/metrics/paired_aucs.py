@@ -87,7 +87,7 @@ class ScoredRows:
         return Auc(1 - complement, complement, pos, neg)
 
     def difference(self, new: str, old: str) -> PairedAuc:
-        """Return the AUC of one score less that of another one."""
+        """Return the AUC of one score minus the AUC of another."""
         x_old, x_new = self.misranked[old], self.misranked[new]
         d = x_old - x_new
         d = np.where(np.abs(d) <= _ROUNDING * np.maximum(x_old, x_new), 0.0, d)

@@ -1,6 +1,6 @@
 """How metrics change if a new score, or its decisions, replaces an old one on the same rows.
 
-A rate changes by two shares of rows: of those that become an event, and of those that no longer are
+A rate changes by two shares of rows: the rows that become an event, and the rows that no longer are
 one. A mean changes by the mean of the changes of rows. Differences of AUCs and of means have two
 pseudo-rows that change as much as one row can, one each way: where few rows change, the variance of
 the others would say that no row can.
@@ -43,7 +43,7 @@ _BOUNDED_LOSS = "brier_score"
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """The rows that contribute more to a metric with the new score, and those that do less.
+    """The rows that contribute more to a metric with the new score, and the ones that do less.
 
     ``whole`` are the rows that the metric rests on with either score.
     """
@@ -59,7 +59,7 @@ class ChangedRows:
 
     @property
     def share(self) -> Array:
-        """The weight of the rows that change in that of all."""
+        """The share of the weight in rows that change."""
         return (self.gained.weight + self.lost.weight) / self.whole.weight
 
 

@@ -97,7 +97,8 @@ class PairedCells:
 
     ``weight``, ``squares`` and ``rows`` have a row for each pair of cells and a column for each
     segment. By a design ``unit_weights`` are those in its sampling ``units``: pair, unit, segment;
-    with replicate weights the first unit has the full weights, and each other those of a replicate.
+    with replicate weights the first unit has the full weights, and each other the weights of a
+    replicate.
     """
 
     weight: Array
@@ -236,7 +237,7 @@ def sum_paired_cells(
 def _sum_changes(
     rows: SegmentRows, values: tuple[Array, Array], sample: Sampling | None
 ) -> ValueChanges:
-    """Return how values change, given those of all rows of the call by both scores."""
+    """Return how values change, given the values of all rows of the call by both scores."""
     old, new = (each[rows.order] for each in values)
     d, weight = new - old, np.abs(rows.weight)
     squares = weight**2 if rows.counts is None else rows.counts.squares

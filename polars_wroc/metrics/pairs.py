@@ -1,4 +1,4 @@
-"""Pairs: a metric of segments beside that of what each is compared with.
+"""Pairs: a metric of segments beside the metric of their references.
 
 One function for each kind of metric says how the reference follows from other segments: rates and
 other formulas of cells, mean losses and mean scores are computed from the added rows of these, AUCs
@@ -35,7 +35,7 @@ from polars_wroc.thresholds.limits import cell_function
 from polars_wroc.thresholds.registry import RateMetric, ThresholdMetric
 
 STANDARDIZED_MEAN_DIFFERENCE = "standardized_mean_difference"
-# The inverse size of a known AUC, as a share of that of the positives it is compared with.
+# The inverse size of a known AUC, as a share of the inverse size it is compared with.
 _NEGLIGIBLE = 1e-5
 LOSS_SCALES: dict[str, Scale] = {"brier_score": BRIER_SCALE, "log_loss": LOG_LOSS_SCALE}
 
@@ -72,7 +72,7 @@ class Pair:
 
 
 def pair_metric(metric: Metric, segments: Segments, reference: Reference) -> Pair:
-    """Return a metric of segments beside that of their references."""
+    """Return a metric of segments beside the metric of their references."""
     if isinstance(metric, RateMetric):
         return pair_rates(metric, segments, reference)
     if isinstance(metric, ThresholdMetric):
@@ -85,7 +85,7 @@ def pair_metric(metric: Metric, segments: Segments, reference: Reference) -> Pai
 
 
 def pair_rates(metric: RateMetric, segments: Segments, reference: Reference) -> Pair:
-    """Return a rate of segments beside that of the rows of their references."""
+    """Return a rate of segments beside the rate of their references."""
     assert segments.cells is not None
     cells = segments.cells, segments.cells.combine(reference.add_others)
     own, other = (each.rate(metric.counted, metric.others) for each in cells)
@@ -129,7 +129,7 @@ def pair_rates(metric: RateMetric, segments: Segments, reference: Reference) -> 
 
 
 def pair_aucs(segments: Segments, reference: Reference) -> Pair:
-    """Return the AUC of segments beside the mean of those of their references, by pairs."""
+    """Return the AUC of segments beside the mean AUC of their references, weighted by pairs."""
     assert segments.aucs is not None
     own, pairs = segments.auc, relative_pairs(segments.aucs)
     other = average_reference(own, pairs, reference)
@@ -170,7 +170,7 @@ def pair_aucs(segments: Segments, reference: Reference) -> Pair:
 
 
 def pair_cells(metric: ThresholdMetric, segments: Segments, reference: Reference) -> Pair:
-    """Return a metric of the cells of segments beside that of the rows of their references."""
+    """Return a metric of the cells of segments beside the metric of their references."""
     assert segments.cells is not None
     assert segments.decisions is not None
     function = cell_function(metric, np.full(segments.number, segments.decisions.threshold))
@@ -200,7 +200,7 @@ def pair_cells(metric: ThresholdMetric, segments: Segments, reference: Reference
 
 
 def pair_losses(name: str, segments: Segments, reference: Reference) -> Pair:
-    """Return the mean loss of segments beside that of the rows of their references."""
+    """Return the mean loss of segments beside the mean loss of their references."""
     sums = (
         segments.losses[name],
         segments.losses[name].combine(lambda values: _add_reference(values, reference)),
@@ -267,7 +267,7 @@ def _pair_walds(
 
 
 def pair_scores(segments: Segments, reference: Reference) -> Pair:
-    """Return the mean scores of segments beside those of their references.
+    """Return the mean scores of segments beside the mean scores of their references.
 
     They are distances from the mean of all scores, in their standard deviations.
     """
@@ -328,7 +328,7 @@ def pair_with_chance(auc: Auc, slack: Array) -> Pair:
 
 
 def _reference_auc(contrast: Contrast) -> Array:
-    """Return the AUC of references; where either side has no pairs it is that of the other."""
+    """Return the AUC of references; if one side has no pairs it is the AUC of the other side."""
     own, other = contrast.own.value, contrast.other.value
     if np.all(contrast.share == 1):
         return other
@@ -365,5 +365,5 @@ def find_slack(aucs: AucSums, pairs: Array, reference: Reference) -> Array | flo
 
 
 def detect_auc(own: Auc, other: Auc, quantile: Array) -> Array:
-    """Return the smallest gap of an AUC below that of its reference that a test detects."""
+    """Return the smallest gap below the AUC of the reference that a test detects."""
     return detectable_gap(own.sample(), other.sample(), quantile, least=ROC_AUC.least)

@@ -144,7 +144,7 @@ class Numbering(NamedTuple):
 
     @classmethod
     def of_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
-        """Return the segments of which parts of the rows, such as ranges of scores, have some.
+        """Return the segments that occur in parts of the rows, for example in ranges of scores.
 
         The segments of one part after the other are the finest ones.
         """
@@ -180,7 +180,7 @@ class Numbering(NamedTuple):
 
 
 def join_records(records: Sequence[RecordT]) -> RecordT:
-    """Return a record of arrays that has those of several, one after another on the last axis."""
+    """Return a record whose arrays are the arrays of several, joined along the last axis."""
     first: Any = records[0]
     if first is None:
         return records[0]

@@ -72,7 +72,7 @@ class FitPoints(NamedTuple):
 
 
 class _Coefficients(NamedTuple):
-    """Of each group; NaN where there are none."""
+    """The coefficients of each group; NaN where there are none."""
 
     a: _Array
     b: _Array

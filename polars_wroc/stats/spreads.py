@@ -1,8 +1,8 @@
 """Spreads: how far apart the values of several groups are, whichever groups these are.
 
-The largest of many differences is large by chance. Its limits are therefore those of all pairs of
-groups, at a quantile that holds for all of them together (Hayter 1984, The Annals of Statistics 12,
-61-75).
+The largest of many differences is large by chance. Its limits are therefore computed for all pairs
+of groups, at a quantile that holds for all pairs together (Hayter 1984, The Annals of Statistics
+12, 61-75).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from polars_wroc.stats.contrasts import find_gap_limits, find_ratio_limits
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.levels import Level, welch_df
 
-# Of more groups than this not every pair is compared, but the ends of all limits.
+# With more groups than this, the ends of all limits are compared instead of every pair.
 MOST_IN_PAIRS = 200
 # Equal AUCs and weighted rates of different rows may round differently.
 _ROUNDING = 1e-12

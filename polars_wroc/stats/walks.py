@@ -49,7 +49,7 @@ def range_p_value(x: Array) -> Array:
 def range_quantile(tail: float) -> float:
     """Return the range that Brownian motion on [0, 1] exceeds with this probability.
 
-    Of larger tails than 0.5 it is that of 0.5, and of smaller ones than 1e-16 that of 1e-16.
+    Probabilities above 0.5 count as 0.5, and below 1e-16 as 1e-16.
     """
     wanted = min(max(tail, _LEAST_TAIL), _MOST_TAIL)
     ends = np.array([_LEAST_RANGE]), np.array([_MOST_RANGE])

@@ -53,7 +53,7 @@ def confusion_matrix(
     pos_label: object = None,
     prevalence: float | None = None,
 ) -> pl.Expr:
-    """Weighted confusion matrix and its metrics at one threshold.
+    """Return the weighted confusion matrix and its metrics at one threshold.
 
     A row is predicted positive if ``score >= threshold``. Use it inside ``select``,
     ``group_by().agg()`` and ``over``; `threshold_metrics` gives the same metrics with confidence

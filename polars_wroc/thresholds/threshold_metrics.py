@@ -67,18 +67,20 @@ def threshold_metrics(
     resamples: int = 200,
     seed: int = 0,
 ) -> FrameT:
-    """Rates and other metrics at each threshold, with confidence limits, per group.
+    """Return rates and other metrics at thresholds, with confidence limits, per group.
 
-    Use it for tpr, ppv, F1 and the like, at thresholds that are given or chosen by a rule, or for
-    recorded decisions. Rows with a score of at least the threshold are selected. Rates at a
-    threshold that was chosen on the same rows are optimistic; ``honest`` corrects them.
+    Use it for tpr, ppv, F1 and similar metrics: at thresholds that you give, at a threshold that a
+    rule chooses, or for recorded decisions. Rows with a score of at least the threshold are
+    selected. If a rule chooses the threshold from the same rows, the rates are optimistic;
+    ``honest`` corrects them.
 
     The main columns are:
 
     - the ``by`` columns (and ``model``), and ``threshold``;
     - each metric, for example ``tpr``, with its limits ``tpr_low, tpr_high``;
-    - ``tp, fp, fn, tn``: the weights in the cells of the confusion matrix;
-    - ``expected_cost``: for a rule with costs, per row, with costs scaled to sum to 1.
+    - ``tp, fp, fn, tn``: the weight in each cell of the confusion matrix;
+    - ``expected_cost``: for a rule with costs, the mean cost per row, where both costs are scaled
+      to sum to 1.
 
     Parameters
     ----------
@@ -87,48 +89,49 @@ def threshold_metrics(
     label, score, weight, by, pos_label
         As for `summary`.
     threshold
-        One or several numbers, compared in the type of the score; ``"median"`` (of all rows) or a
-        rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: every point of
-        the confusion curve, from its origin at +inf.
+        One or several numbers, converted to the type of the score; ``"median"``, of all rows; or a
+        rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: +inf, and then
+        every distinct score.
     selected
-        Instead of ``threshold``: a column or expression, Boolean or of 0 and 1, with the recorded
-        decisions. Rows where it, or the score if there is one, is null are missing.
+        Instead of ``threshold``: a column or expression with recorded decisions, Boolean or of 0
+        and 1. Rows in which the decision, or the score if one is given, is null are left out.
     metrics
         Names of the metrics, or ``"all"``: see `confusion_matrix`.
     per_group
-        Let a rule choose a threshold in each group instead of one for all groups.
+        True: a rule chooses a threshold for each group. False: one threshold for all groups.
     prevalence
-        Prevalence in the target population: see `confusion_matrix`. None takes the prevalence of
-        the rule, if it has one, or of the data.
+        Prevalence in the target population: see `confusion_matrix`. None: the prevalence given to
+        the rule, or else the prevalence in the data.
     level
-        Level of the confidence intervals, or `Looks`; None for none. They treat the threshold as
-        given.
+        Level of the confidence intervals, or `Looks`; None for no intervals. Without ``honest``,
+        intervals treat the threshold as given.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Not with ``prevalence``, and only
-        with a ``level`` and a ``threshold`` or ``selected``.
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. It needs a ``level``, and a
+        ``threshold`` or ``selected``, and cannot be combined with ``prevalence``.
     honest
-        Estimate of the metrics on other rows than those that the rule chose on. ``"bootstrap"``:
-        for the chosen threshold, with most of the optimism subtracted and intervals.
-        ``"crossfit"``: for the rule, when it chooses on other rows than are measured; without
-        intervals. None: the same rows. Both draw single rows and take no ``design``.
+        Estimate the metrics on rows other than the ones from which the rule chose. ``"bootstrap"``
+        subtracts most of the optimism from the metrics at the chosen threshold, with intervals.
+        ``"crossfit"`` measures the rule instead: it chooses from some folds and is measured on the
+        others, without intervals. Both draw single rows and take no ``design``. None: no
+        correction.
     resamples
         Number of resamples, 1 or more, for ``honest="bootstrap"``.
     seed
-        Seed of the resamples and folds. Results repeat with the same seed and version of Polars, in
-        any order of the rows.
+        Seed of the resamples and folds. The same seed gives the same results, in any order of the
+        rows, with the same version of Polars.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and threshold, sorted by the ``by`` columns, then by descending threshold;
-        one per group for a rule, and for recorded decisions, whose ``threshold`` is null. All
-        metrics, limits and cells are Float64.
+        One row per group and threshold, sorted by the ``by`` columns, then by descending threshold.
+        A rule gives one row per group, and so do recorded decisions, whose ``threshold`` is null.
+        All metrics, limits and cells are Float64.
 
-        A metric and its limits are null where the denominator is 0, and all columns where no
-        threshold satisfies the rule. Limits are null also where squares of the weights overflow or
-        underflow, or the design leaves the variance unknown. With ``honest`` the threshold, the
-        cells and the prevalence still describe the data; a metric is null also if no resample or
-        fold defines it.
+        A metric and its limits are null if the denominator is 0, and all columns are null if no
+        threshold satisfies the rule. Limits are null also if squares of the weights overflow or
+        underflow, or the design leaves the variance unknown. With ``honest``, the threshold, the
+        cells and the prevalence still describe the given rows; a metric is null also if it is
+        undefined in every resample or fold.
 
     Raises
     ------
@@ -138,12 +141,13 @@ def threshold_metrics(
 
     Notes
     -----
-    Proportions have Wilson's intervals [1]_, with effective sample sizes where there are weights;
-    other metrics use the delta method [2]_. In simulations 95 % intervals of weighted rates covered
-    92 % or more with at least five expected rows of the rarer outcome; with fewer, and weights that
-    depend on the outcome, 85 to 92 %. The bootstrap [3]_ removed 60 to 80 % of the optimism of the
-    tpr. It corrects the rates, not the choice: with ``max_fpr`` the true fpr exceeds the limit as
-    often as before. Formulas: [formulas](../explanation/formulas.md#threshold_metrics).
+    Proportions have Wilson's intervals [1]_, with effective sample sizes if there are weights;
+    other metrics use the delta method [2]_. In simulations, 95 % intervals of weighted rates
+    covered 92 % or more with at least five expected rows of the rarer outcome, and 85 to 92 % with
+    fewer and weights that depend on the outcome. The bootstrap [3]_ removed 60 to 80 % of the
+    optimism of the tpr. It corrects the rates, not the choice: with ``max_fpr`` the true fpr
+    exceeds the limit as often as before. Formulas:
+    [formulas](../explanation/formulas.md#threshold_metrics).
 
     References
     ----------
@@ -169,7 +173,7 @@ def threshold_metrics(
     │ white    ┆ 0.987 ┆ 0.98    ┆ 0.992    ┆ 0.896 │
     └──────────┴───────┴─────────┴──────────┴───────┘
 
-    A rule that chooses a threshold in each group:
+    A rule chooses a threshold for each group:
 
     >>> rule = wroc.rules.max_fpr(0.1)
     >>> options = {"threshold": rule, "per_group": True, "by": "race"}
