@@ -23,7 +23,7 @@ from polars_wroc.audits.in_ranges import measure_in_ranges
 from polars_wroc.audits.measure import Measured, measure
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.score_tables import compare_scores, distribute_scores
-from polars_wroc.audits.small_cells import published
+from polars_wroc.audits.small_cells import have_few_unlabeled, published
 from polars_wroc.audits.tables import (
     DISTRIBUTION_SCHEMA,
     AuditAdjustment,
@@ -219,16 +219,17 @@ def audit(
         More rows than fit into 60 % of the memory are computed in ranges of scores: see `Config`.
     label, score, weight, pos_label, level
         As for `summary`. Without a label the score may be None too, if there are ``selected``
-        decisions.
+        decisions. Rows where the label is null count in selection rates, impact ratios and
+        demographic parity alone; the result says how many these are.
     attributes, intersections
         As for `group_gaps`. A null value is a segment of its own.
     adjust
         How p-values are adjusted for all tests: ``"holm"`` or ``"none"``.
     threshold
         Rows with at least this score are selected: a number, ``"median"`` or a rule of
-        `polars_wroc.rules`, which chooses one threshold for each score on all rows. The prevalence
-        of ``least_cost`` affects this choice only. Without a label: a number, ``"median"`` or
-        `rules.max_selection_rate`.
+        `polars_wroc.rules`, which chooses one threshold for each score on all rows with a label.
+        The prevalence of ``least_cost`` affects this choice only. Without a label: a number,
+        ``"median"`` or `rules.max_selection_rate`.
     selected
         Instead of a threshold: a Boolean column or expression with the recorded decisions. AUCs and
         curves come from the score. Null counts as missing.
@@ -369,7 +370,7 @@ def audit(
         # Values that are listed are null.
         unknown if isinstance(unknown, str) else "exclude",
         labeled,
-        score_types,
+        score_types=score_types,
     )
     is_held = survey.given or selected is not None or not labeled
     source = _read_source(given, columns, plan, None if is_held else division_of(tables, "60%"))
@@ -434,6 +435,10 @@ class _Auditor:
         """Return the audit of the rows with a value of some attributes."""
         plan, settings = self.plan, self.settings
         measured, level = self.source.measure(plan, settings.level, complete)
+        least = settings.min_cell
+        if least is not None and plan.labeled and have_few_unlabeled(measured.segments, least):
+            plan = replace(plan, labeled_only=True)
+            measured, level = self.source.measure(plan, settings.level, complete)
         settings = replace(settings, level=level)
         segments, missing = measured.segments, measured.missing
         if plan.labeled:

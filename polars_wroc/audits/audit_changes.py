@@ -203,6 +203,17 @@ SHOWN = ("now shown", "no longer shown")
 _PLACE = "__place"
 
 
+def _too_few(min_rows: int) -> pl.Expr:
+    """Say of which kind a small segment has too few rows."""
+    return (
+        pl.when(pl.col("n_pos") < min_rows)
+        .then(pl.lit(few_rows(min_rows, "positives")))
+        .when(pl.col("n_neg") < min_rows)
+        .then(pl.lit(few_rows(min_rows, "negatives")))
+        .otherwise(pl.lit(few_rows(min_rows)))
+    )
+
+
 class Changes(NamedTuple):
     """The table of changes, with the audits and the options that it was made from."""
 
@@ -231,7 +242,7 @@ class Changes(NamedTuple):
         """The changes, with a reason where a segment has too few rows in one of the audits."""
         small = pl.concat(
             audit.segments.filter("small").select(
-                *ALL_KEYS, pl.lit(few_rows(audit.min_rows)).alias("reason")
+                *ALL_KEYS, _too_few(audit.min_rows).alias("reason")
             )
             for audit in (self.before, self.after)
         )

@@ -194,7 +194,6 @@ def gap_with_limits(finding: Mapping[str, Any]) -> str:
 # What is known of the rows that would tell.
 NEEDED = ("factor", "needed", "sampling_unit")
 _UNITS = {
-    "smaller class": "rows of the smaller class",
     "selected": "selected rows",
     "rejected": "rows that are not selected",
 }

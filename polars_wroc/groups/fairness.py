@@ -71,7 +71,7 @@ def fairness(
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label, level, design
         As for `summary`. Without a ``score`` there is no AUC; without a ``label``, only demographic
-        parity.
+        parity. Rows where the label is null count in demographic parity alone.
     attributes, intersections
         The attributes whose values are the groups: see `group_gaps`. Rows with a missing value
         belong to no group.
@@ -95,7 +95,7 @@ def fairness(
 
         In the row of a difference ``segment`` has the largest value and ``reference`` the smallest;
         in the row of a ratio it is the other way round. For equalized odds, values show the rate
-        that decides. ``n, n_reference`` are the rows of both groups.
+        that decides. ``n, n_reference`` are the rows that both values rest on.
 
         ``reason`` is ``"undefined"`` where there is no difference or ratio: fewer than two groups
         are left, or the larger rate is 0. Undefined values and values from too few rows are left

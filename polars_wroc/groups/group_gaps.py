@@ -125,8 +125,8 @@ def group_gaps(
         other attributes use the rest.
     threshold, selected
         The decisions, if any, from which rates follow: a number, ``"median"`` or a rule of
-        `polars_wroc.rules`, where rows with at least this score are selected; or a Boolean column
-        or expression with the recorded decisions, where null counts as missing.
+        `polars_wroc.rules` (of labeled rows), where rows with at least this score are selected;
+        or a Boolean column or expression with the recorded decisions, where null counts as missing.
     metrics
         Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
         ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.
@@ -137,7 +137,7 @@ def group_gaps(
     margin
         Largest gap that does not matter, between 0 and 1.
     min_rows
-        Fewest rows, or rows of each class for an AUC, for a test.
+        Fewest rows in ``n``, or of each class for an AUC, for a test.
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     adjust
@@ -151,7 +151,8 @@ def group_gaps(
         columns:
 
         - ``model`` (String): name of the score; null without one.
-        - ``n, n_reference`` (Int64): rows of the segment and of the reference.
+        - ``n, n_reference`` (Int64): the rows that each value rests on, for example positives for a
+          tpr and selected rows for a ppv; rows without a label only where none is needed.
         - ``ratio, ratio_low, ratio_high`` (Float64): ``value / reference_value``; null for an AUC.
         - ``p_value, p_adjusted`` (Float64): test of no gap, alone and adjusted; null if untested.
         - ``detectable`` (Float64): the smallest gap that a test would find with 80 % power.
@@ -161,9 +162,10 @@ def group_gaps(
         denominator, an AUC without both classes; the reference itself has no comparison.
 
         ``reason`` is ``"undefined"``, ``"no variance"``, ``"the reference"``, ``"no reference
-        shown"``, ``"fewer than 30 rows"`` (or another number), ``"few effective events"`` (so few
-        weighted events that limits may be too narrow) or ``"repeats female"`` (two segments are
-        each other's rest: the same test).
+        shown"``, ``"nobody is selected"`` or ``"everybody is selected"`` (nothing can be compared),
+        ``"fewer than 30 positives"`` (or another number or kind of rows, in the segment or ``"in
+        the reference"``), ``"few effective events"`` (so few weighted events that limits may be too
+        narrow) or ``"repeats female"`` (two segments are each other's rest: the same test).
 
         ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of it
         that strata explain (null where the crude gap may be 0); and ``share_within``, the share of
