@@ -23,7 +23,7 @@ from polars_wroc.audits.in_ranges import measure_in_ranges
 from polars_wroc.audits.measure import Measured, measure
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.score_tables import compare_scores, distribute_scores
-from polars_wroc.audits.small_cells import published
+from polars_wroc.audits.small_cells import have_few_unlabeled, published
 from polars_wroc.audits.tables import (
     DISTRIBUTION_SCHEMA,
     AuditAdjustment,
@@ -218,15 +218,16 @@ def audit(
         If this takes more than 60 % of the memory, it is done in ranges of scores: see `Config`.
     label, score, weight, pos_label, level
         As for `summary`. Without a label, the score is optional too if there are ``selected``
-        decisions.
+        decisions. Rows with a null label count only in selection rates, impact ratios and
+        demographic parity; the result says how many there are.
     attributes, intersections
         As for `group_gaps`. A null value is a segment of its own.
     adjust
         Adjustment of p-values for all tests of the audit: ``"holm"`` or ``"none"``.
     threshold
         Rows with at least this score are selected: a number, ``"median"``, or a rule of
-        `polars_wroc.rules`, which chooses one threshold per score from all rows. The prevalence of
-        ``least_cost`` affects this choice only. Without a label, the only rule is
+        `polars_wroc.rules`, which chooses one threshold per score from all rows with a label. The
+        prevalence of ``least_cost`` affects this choice only. Without a label, the only rule is
         `rules.max_selection_rate`.
     selected
         Instead of a threshold: a column or expression with recorded decisions, Boolean or of 0 and
@@ -372,7 +373,7 @@ def audit(
         # Values that are listed are null.
         unknown if isinstance(unknown, str) else "exclude",
         labeled,
-        score_types,
+        score_types=score_types,
     )
     is_held = survey.given or selected is not None or not labeled
     source = _read_source(given, columns, plan, None if is_held else division_of(tables, "60%"))
@@ -437,6 +438,10 @@ class _Auditor:
         """Return the audit of the rows with a value of some attributes."""
         plan, settings = self.plan, self.settings
         measured, level = self.source.measure(plan, settings.level, complete)
+        least = settings.min_cell
+        if least is not None and plan.labeled and have_few_unlabeled(measured.segments, least):
+            plan = replace(plan, labeled_only=True)
+            measured, level = self.source.measure(plan, settings.level, complete)
         settings = replace(settings, level=level)
         segments, missing = measured.segments, measured.missing
         if plan.labeled:

@@ -13,7 +13,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array
-from polars_wroc.audits.findings import SAMPLE_COUNTS, SEGMENT_COLUMNS
+from polars_wroc.audits.findings import SEGMENT_COLUMNS
 from polars_wroc.audits.formats import SCHEMA
 from polars_wroc.audits.table_pages import (
     Screen,
@@ -49,6 +49,7 @@ from polars_wroc.groups.comparisons import (
     few_rows,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits
@@ -66,6 +67,7 @@ Auditable: TypeAlias = AuditTables | Mapping[str, Any] | str | Path
 
 # Versions of the schema that are read, and those of a development version.
 _VERSION, _OLD = "2.", "1."
+_ROWS_OF_CLASS: dict[SampleSize, str] = {"positives": "n_pos", "negatives": "n_neg"}
 _COUNTS, _WEIGHTS = ("n", "n_pos"), ("w_pos", "w_neg")
 # So few rows may have the same counts by chance.
 _FEW_ROWS = 100
@@ -428,9 +430,7 @@ def changes_between(
     in_order = both.sort(_PLACE, f"{_PLACE}_before", nulls_last=True, maintain_order=True)
     level = Level.of(levels[0])
     measured = _measure_changes(in_order, level, audits[1].margin, adjust)
-    found = measured.with_columns(
-        _find_reasons(audits[1].min_rows), _find_findings(level), reference=pl.lit(_BEFORE)
-    )
+    found = measured.with_columns(_find_reasons(), _find_findings(level), reference=pl.lit(_BEFORE))
     columns = [
         (pl.col(name) if name in found.columns else pl.lit(None)).cast(dtype).alias(name)
         for name, dtype in CHANGES_SCHEMA.items()
@@ -441,23 +441,25 @@ def changes_between(
 def _list_estimates(audit: Audited) -> pl.DataFrame:
     """Return a row for each value, gap and impact ratio of an audit, with its limits.
 
-    ``is_different`` is null without a verdict on the number itself; ``is_few`` says that it rests
-    on too few rows for a test.
+    ``is_different`` is null without a verdict on the number itself; ``too_few`` says of which kind
+    there are too few rows for a test.
     """
     metric, is_ratio = pl.col("metric"), pl.col("metric") == IMPACT_RATIO
     is_different = pl.col("verdict").is_in(FINDINGS)
-    values = audit.table.filter(metric.is_in([*GAP_METRICS, IMPACT_RATIO])).join(
-        _find_few_rows(audit), on=[*ALL_KEYS, "metric"], how="left", nulls_equal=True
+    counts = audit.segments.select(*ALL_KEYS, *_ROWS_OF_CLASS.values())
+    values = (
+        audit.table.filter(metric.is_in([*GAP_METRICS, IMPACT_RATIO]))
+        .join(counts, on=ALL_KEYS, how="left", nulls_equal=True)
+        .with_columns(_say_too_few(audit).alias("too_few"))
     )
     gaps = values.filter(~is_ratio, pl.col("attribute") != OVERALL)
     columns = [*ALL_KEYS, "metric", "value", "value_low", "value_high", "n"]
-    few = few_rows(audit.min_rows)
-    is_few = pl.col("is_few").fill_null(value=False)
+    too_few = pl.when(pl.col("reason").str.starts_with(FEW)).then("reason")
     parts = (
         values.select(
             *columns,
             pl.when(is_ratio).then(pl.col("reason", "reference")),
-            is_few,
+            "too_few",
             is_different=pl.when(is_ratio).then(is_different),
         ),
         gaps.with_columns(
@@ -466,7 +468,7 @@ def _list_estimates(audit: Audited) -> pl.DataFrame:
             *columns,
             "reason",
             "reference",
-            is_few | (pl.col("reason") == few).fill_null(value=False),
+            pl.coalesce("too_few", too_few).alias("too_few"),
             is_different=is_different,
         ),
     )
@@ -474,19 +476,21 @@ def _list_estimates(audit: Audited) -> pl.DataFrame:
     return pl.concat(parts).sort(order, maintain_order=True).with_row_index(_PLACE)
 
 
-def _find_few_rows(audit: Audited) -> pl.DataFrame:
-    """Return of each segment and metric whether it has too few rows of a kind that it needs."""
-    return pl.concat(
-        audit.segments.select(
-            *ALL_KEYS,
-            metric=pl.lit(name),
-            is_few=(
-                pl.min_horizontal(SAMPLE_COUNTS[size] for size in metric.sample_sizes)
-                < audit.min_rows
-            ).fill_null(value=True),
-        )
+def _say_too_few(audit: Audited) -> pl.Expr:
+    """Say of which kind a number of an audit has too few rows, beside the rows of its segment."""
+
+    def is_few(rows: str) -> pl.Expr:
+        return (pl.col(rows) < audit.min_rows).fill_null(value=True)
+
+    return pl.coalesce(
+        pl.when(
+            pl.col("metric") == name,
+            # With one kind of rows these are the ones that the number is based on.
+            is_few("n" if len(metric.sample_sizes) == 1 else _ROWS_OF_CLASS[size]),
+        ).then(pl.lit(few_rows(audit.min_rows, size)))
         for name, metric in CHANGED_METRICS.items()
         if name not in GAP_CHANGES
+        for size in metric.sample_sizes
     )
 
 
@@ -504,8 +508,8 @@ def _measure_changes(
     is_ratio = (table["metric"] == IMPACT_RATIO).to_numpy()
     has_growth = is_ratio | table["metric"].is_in([*GAP_CHANGES]).to_numpy()
     limits = find_gap_limits(after, limits_after, before, limits_before)
-    is_few = table.select(pl.any_horizontal("is_few", "is_few_before")).to_series().to_numpy()
-    is_tested = ~np.isnan(limits.low) & ~is_few.astype(bool)
+    too_few = table.select(pl.coalesce("too_few", "too_few_before")).to_series()
+    is_tested = ~np.isnan(limits.low) & too_few.is_null().to_numpy()
     with np.errstate(divide="ignore", invalid="ignore"):
         p_value = np.where(is_tested, p_value_of_limits(gap, limits, level), np.nan)
     # A gap is measured from 0, and a ratio from 1.
@@ -542,9 +546,8 @@ _IS_REFERENCE = pl.all_horizontal(
 )
 
 
-def _find_reasons(min_rows: int) -> pl.Expr:
+def _find_reasons() -> pl.Expr:
     """Say why there is no verdict or no test."""
-    is_few = pl.any_horizontal("is_few", "is_few_before")
     is_unknown, has_no_limits = pl.col("gap").is_null(), pl.col("gap_low").is_null()
     in_audits = pl.coalesce("reason", "reason_before")
     is_small = in_audits.str.starts_with(SMALL_SHARE)
@@ -554,7 +557,7 @@ def _find_reasons(min_rows: int) -> pl.Expr:
         pl.when(pl.col(f"{_PLACE}_before").is_null()).then(pl.lit(ONLY_AFTER)),
         pl.when(is_unknown | is_small | _IS_REFERENCE).then(in_audits),
         pl.when(is_unknown).then(pl.lit(UNDEFINED)),
-        pl.when(is_few).then(pl.lit(few_rows(min_rows))),
+        pl.coalesce("too_few", "too_few_before"),
         pl.when(is_other).then(pl.lit(_OTHER_REFERENCE)),
         pl.when(has_no_limits).then(pl.lit(NO_VARIANCE)),
     ).alias("reason")

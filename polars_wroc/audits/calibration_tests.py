@@ -145,7 +145,7 @@ class _Sizes:
     def of(cls, partition: Partition, metric: str, level: Level) -> _Sizes:
         """Return the numbers that a metric rests on; a target has no rows."""
         segments, reference = partition.segments, partition.reference
-        sizes = [segments.sample_size(kind) for kind in CALIBRATION[metric].sample_sizes]
+        sizes = [*segments.sizes(CALIBRATION[metric]).values()]
         others = [reference.add_others(size) for size in sizes]
         if reference.includes_own:
             others = [one + two for one, two in zip(sizes, others, strict=True)]

@@ -29,8 +29,10 @@ from polars_wroc.audits.remarks import (
     left_out_rows,
     not_audited,
     number_remarks,
+    remarks_of,
     spelling_remarks,
     unknown_remarks,
+    unlabeled_remarks,
 )
 from polars_wroc.audits.table_pages import SIGNS, Screen, fitted_table, limits_in_text
 from polars_wroc.audits.tables import (
@@ -95,6 +97,7 @@ def json_of(audit: AuditTables) -> dict[str, Any]:
         "verdict": {"text": verdict.text, "counts": verdict.counts},
         "settings": {name: outputs.in_json(value) for name, value in settings.as_dict().items()},
         "run": run,
+        "remarks": [sentence for part in remarks_of(audit) for sentence in part],
         "gates": [gate.as_dict() for gate in audit.gates],
         **{
             name: outputs.rows_in_json(getattr(audit, name))
@@ -285,6 +288,7 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
     # That decisions were not audited is said in the verdict.
     unseen = [] if audit.settings.labeled else [*lacking(audit), *left_out_rows(audit)]
     remarks = [
+        *unlabeled_remarks(audit),
         *left_out_remarks(audit),
         *unseen,
         *unknown_remarks(audit),

@@ -27,6 +27,7 @@ from polars_wroc.groups.comparisons import (
     FEW,
     GAP_CHANGES,
     IMPACT_RATIO,
+    IN_REFERENCE,
     METRICS,
     NAMED_FOR,
     NOBODY,
@@ -204,7 +205,7 @@ class Gate:
             if reason not in (THE_REFERENCE, UNKNOWN_REASON) and not reason.startswith(REPEATS):
                 lacking.setdefault(reason, []).append(_place(row, several=several))
         lines = [
-            f"NOT JUDGED {self.text}: {reason} in {first_few(places, '; ')}"
+            f"NOT JUDGED {self.text}: {_reason_in_places(reason, first_few(places, '; '))}"
             for reason, places in lacking.items()
         ]
         n, metric = judged.height, set(rows["metric"])
@@ -259,6 +260,11 @@ class Gate:
             return value not in words if self.sign == "!=" else bool(value == self.limit)
         signed = self.column != _UNSIGNED or self.asks_below_zero
         return _COMPARE[self.sign](value if signed else abs(value), self.limit)
+
+
+def _reason_in_places(reason: str, places: str) -> str:
+    """Say why some places are not judged, where a reason may be about their reference."""
+    return f"{reason} of {places}" if reason.endswith(IN_REFERENCE) else f"{reason} in {places}"
 
 
 def _same_decisions(rows: pl.DataFrame, table: pl.DataFrame) -> list[str | None]:

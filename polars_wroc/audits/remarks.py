@@ -70,6 +70,7 @@ def remarks_of(audit: AuditTables) -> Remarks:
             *number_remarks(audit.segments),
             *spelling_remarks(audit.segments),
             *untested_remarks(audit),
+            *unlabeled_remarks(audit),
             *left_out_remarks(audit),
         ],
         [*score_remarks(audit), *missing_remarks(audit.missing)],
@@ -143,6 +144,26 @@ def untested_remarks(audit: AuditTables) -> list[str]:
     ]
     if untested := _untested_attributes(audit.table):
         sentences.append(f"Nothing could be tested by {', '.join(untested)}.")
+    return sentences
+
+
+def unlabeled_remarks(audit: AuditTables) -> list[str]:
+    """Say how many rows lack a value, and in which numbers those without a label are."""
+    overall = audit.segments.filter(attribute=OVERALL)
+    decided = (pl.col("n_decided") - pl.col("n")).fill_null(0)
+    unlabeled, others = overall.select(decided.max(), (pl.col("n_missing") - decided).max()).row(0)
+    sentences = []
+    if unlabeled:
+        label = f" ({escape_controls(audit.settings.label)})" if audit.settings.label else ""
+        have = verb(unlabeled, "has", "have")
+        they = verb(unlabeled, "it counts", "they count")
+        sentences.append(
+            f"{many(unlabeled, 'row')} {have} no label{label}: {they} in selection rates, impact "
+            "ratios and demographic parity alone."
+        )
+    if others:
+        are = verb(others, "lacks a value and is", "lack a value and are")
+        sentences.append(f"{many(others, 'row')} {are} left out of all numbers.")
     return sentences
 
 

@@ -198,7 +198,6 @@ def gap_with_limits(finding: Mapping[str, Any], words: Words) -> str:
 # What is known of the rows that would tell.
 NEEDED = ("factor", "needed", "sampling_unit")
 _UNITS = {
-    "smaller class": "rows of the smaller class",
     "selected": "selected rows",
     "rejected": "rows that are not selected",
 }

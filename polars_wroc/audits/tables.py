@@ -264,7 +264,8 @@ class AuditPlan:
 
     Decisions were ``recorded``, or are made by a ``choice``: a threshold or a rule that chooses one
     for each score on all rows. Missing scores are counted under the names of ``scores``.
-    ``unknown`` says whether a missing value is a category of impact ratios.
+    ``unknown`` says whether a missing value is a category of impact ratios. Where ``labeled_only``,
+    rows without a label are left out of selection rates too.
     """
 
     groupings: Sequence[Grouping]
@@ -278,6 +279,7 @@ class AuditPlan:
     scores: Sequence[str]
     unknown: Unknown
     labeled: bool
+    labeled_only: bool = False
     # The types that scores came in, in their order.
     score_types: Sequence[FloatType] = ()
 

@@ -286,7 +286,8 @@ def score_counts(
         `Config` count LazyFrames.
     label, score, weight, by, pos_label
         As for `summary`; only names of columns if the frame is not a Polars frame. With
-        ``label=None`` all rows count as negative.
+        ``label=None`` all rows count as negative. A row without a label is missing whatever its
+        score: count with ``label=None`` for selection rates of all rows.
     bins
         Count bins of scores instead of distinct scores: about this many for probabilities, at least
         16, and more for scores that span more powers of two. Edges do not depend on the data, so

@@ -56,6 +56,8 @@ UNKNOWN_REASON = "an unknown category"
 # Why decisions tell nothing of groups: all are the same.
 NOBODY, EVERYBODY = "nobody is selected", "everybody is selected"
 FEW, REPEATS, SMALL_SHARE = "fewer than ", "repeats ", "share below "
+# The end of the first of these where not the segment but its reference has too few rows.
+IN_REFERENCE = " in the reference"
 # Why limits of a weighted rate may be too narrow: the heaviest rows may not be among so few.
 FEW_EVENTS = "few effective events"
 # The name of what the overall rows of calibration are compared with.
@@ -109,9 +111,10 @@ def rated_ratios(table: pl.DataFrame) -> pl.DataFrame:
     return join_rates(table.filter(metric=IMPACT_RATIO), rates)
 
 
-def few_rows(min_rows: int) -> str:
-    """Say that a number rests on too few rows to be tested."""
-    return f"{FEW}{min_rows} rows"
+def few_rows(min_rows: int, kind: SampleSize = "rows", *, in_reference: bool = False) -> str:
+    """Say that a number, or its reference, rests on too few rows of a kind to be tested."""
+    rows = f"{kind} rows" if kind in ("selected", "rejected") else kind
+    return f"{FEW}{min_rows} {rows}{IN_REFERENCE if in_reference else ''}"
 
 
 def small_share(min_share: float) -> str:
@@ -138,6 +141,7 @@ IMPACT = ComparedMetric(
     label="impact ratio",
     definition="Rate of the favorable decision divided by that of the reference.",
     has_ratio=True,
+    needs_label=False,
     family="impact",
 )
 # The rate of the favorable decision in tables of impact ratios, where that is not to be selected.
@@ -145,6 +149,7 @@ FAVORABLE_RATE = ComparedMetric(
     name="favorable_rate",
     label="rate of the favorable decision",
     definition="Share of the weight that has the favorable decision.",
+    needs_label=False,
     family="impact",
 )
 CALIBRATION: dict[str, ComparedMetric] = {
@@ -175,6 +180,7 @@ SMD = ComparedMetric(
     label="standardized mean difference",
     definition="Mean score less that of the reference, in standard deviations of all scores.",
     better=None,
+    needs_label=False,
     family="scores",
 )
 
@@ -213,6 +219,7 @@ def _fairness(
         definition=label,
         better="high" if kind == "ratio" else "low",
         has_ratio=kind == "ratio",
+        needs_label=any(GAP_METRICS[name].needs_label for name in compares),
         family="fairness",
         of=GAP_METRICS[compares[0]].sample_sizes,
         criterion=criterion,
@@ -240,7 +247,13 @@ FAIRNESS: dict[str, FairnessMetric] = {
 # How the scores of a period differ from those of the periods before it.
 SHIFTS: dict[str, ComparedMetric] = {
     name: ComparedMetric(
-        name=name, label=label, definition=f"{label}.", better=None, target=none, family="scores"
+        name=name,
+        label=label,
+        definition=f"{label}.",
+        better=None,
+        needs_label=False,
+        target=none,
+        family="scores",
     )
     for name, label, none in (
         ("shift_auc", "AUC after against before", 0.5),
@@ -283,11 +296,8 @@ NAMED_FOR = {IMPACT_RATIO: "ratio"} | {
 _SELECTION_RATE = "selection_rate"
 # The rates whose ratios are impact ratios: of those selected, or else of the favorable decision.
 IMPACT_RATES = (_SELECTION_RATE, FAVORABLE_RATE.name)
-# What compares decisions, whatever the label.
-UNLABELED = (
-    *(_SELECTION_RATE, IMPACT.name, SMD.name),
-    *(name for name, metric in FAIRNESS.items() if metric.compares == (_SELECTION_RATE,)),
-)
+# What compares decisions or scores, whatever the label.
+UNLABELED = tuple(name for name, metric in METRICS.items() if not metric.needs_label)
 
 
 def score_name(frame: object, score: IntoColumns | None) -> str | None:

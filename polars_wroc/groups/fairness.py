@@ -71,7 +71,7 @@ def fairness(
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label, level, design
         As for `summary`. Without a ``score`` there is no AUC; without a ``label``, only demographic
-        parity.
+        parity. Rows where the label is null count in demographic parity alone.
     attributes, intersections
         The attributes whose values are the groups: see `group_gaps`. Rows with a missing value
         belong to no group.

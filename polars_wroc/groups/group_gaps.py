@@ -126,8 +126,9 @@ def group_gaps(
         for example ``{"race": "white"}``; attributes it does not name use ``"rest"``.
     threshold, selected
         The decisions that rates need. ``threshold``: rows with at least this score are selected; a
-        number, ``"median"`` or a rule of `polars_wroc.rules`. ``selected``: a column or expression
-        with recorded decisions, Boolean or of 0 and 1, where null counts as missing.
+        number, ``"median"`` or a rule of `polars_wroc.rules` (for rows with a label). ``selected``:
+        a column or expression with recorded decisions, Boolean or of 0 and 1, where null counts as
+        missing.
     metrics
         Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
         ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.
@@ -139,7 +140,7 @@ def group_gaps(
     margin
         Largest gap that does not matter, between 0 and 1.
     min_rows
-        Fewest rows for a test; for an AUC, fewest rows of each class.
+        Fewest rows in ``n`` for a test; for an AUC, fewest rows of each class.
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     adjust
@@ -153,8 +154,8 @@ def group_gaps(
         columns:
 
         - ``model`` (String): name of the score; null without one.
-        - ``n, n_reference`` (Int64): rows that both values are based on: the denominator of a rate,
-          the smaller class for an AUC.
+        - ``n, n_reference`` (Int64): the rows that each value is based on (positives for a
+          tpr, selected rows for a ppv); rows without a label only where none is needed.
         - ``ratio, ratio_low, ratio_high`` (Float64): ``value / reference_value``; null for an AUC.
         - ``p_value, p_adjusted`` (Float64): test of no gap, alone and adjusted; null if untested.
         - ``detectable`` (Float64): the smallest gap that the test would find with 80 % power.
@@ -164,9 +165,10 @@ def group_gaps(
         its denominator is 0, an AUC if a class is missing. The reference has no comparison.
 
         ``reason`` is ``"undefined"``, ``"no variance"``, ``"the reference"``, ``"no reference
-        shown"``, ``"fewer than 30 rows"`` (or another number), ``"few effective events"`` (so few
-        weighted events that limits may be too narrow) or ``"repeats female"`` (if there are two
-        segments, both rows are the same test).
+        shown"``, ``"nobody is selected"`` or ``"everybody is selected"`` (nothing can be compared),
+        ``"fewer than 30 positives"`` (or another number or kind of rows, in the segment or ``"in
+        the reference"``), ``"few effective events"`` (so few weighted events that limits may be too
+        narrow) or ``"repeats female"`` (if there are two segments, both rows are the same test).
 
         ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of that
         gap which the strata explain (null if the crude gap may be 0); and ``share_within``, the

@@ -377,8 +377,8 @@ def _pair_categories(
     references: CategoryReference,
     rules: ImpactRules,
 ) -> _CategoryPairs:
-    metric, cells = _RATES[rules.favorable], segments.cells
-    assert cells is not None
+    metric = _RATES[rules.favorable]
+    cells = segments.cells_of(metric)
     rate = cells.rate(metric.counted, metric.others)
     # Without a score there is no median, and so no decision.
     n = np.nan_to_num(rate.all.rows)
@@ -403,7 +403,7 @@ def _pair_categories(
         np.sum(~np.isnan(candidates), dtype=float),
         named is not None,
         None if place < 0 else names[place],
-        None if (same := segments.same_decision) is None else SAME_DECISIONS[same],
+        None if (same := segments.same_decision(metric)) is None else SAME_DECISIONS[same],
     )
 
 

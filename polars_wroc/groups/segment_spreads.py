@@ -99,11 +99,11 @@ def _measure(
     if name == _SELECTION_RATE and favorable == "rejected":
         assert isinstance(metric, RateMetric)
         metric = replace(metric, counted=metric.others, others=metric.counted)
-    n = np.minimum.reduce([segments.sample_size(kind) for kind in metric.sample_sizes])
+    sizes = segments.sizes(metric)
+    fewest, n = (each.reduce([*sizes.values()]) for each in (np.minimum, np.add))
     by_design = segments.units is not None
     if isinstance(metric, RateMetric):
-        assert segments.cells is not None
-        rate = segments.cells.rate(metric.counted, metric.others, segments.units)
+        rate = segments.cells_of(metric).rate(metric.counted, metric.others, segments.units)
         estimate = rate.estimate()
         # V = p (1 - p) rho
         variances = None if by_design else rate.value * rate.complement * rate.all.inverse_size
@@ -111,7 +111,7 @@ def _measure(
         score_type = segments.auc.estimate("score")
         assert isinstance(score_type, Wilson)
         estimate, variances = score_type, None
-    places = np.flatnonzero(~np.isnan(estimate.value) & (n >= min_rows) & compared)
+    places = np.flatnonzero(~np.isnan(estimate.value) & (fewest >= min_rows) & compared)
     groups = ComparedGroups(
         estimate.at(places), variances if variances is None else variances[places]
     )

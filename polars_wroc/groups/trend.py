@@ -118,7 +118,8 @@ def trend(
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label
         As for `summary`. Without a ``label`` there are the selection rate and the shifts of the
-        scores; without a ``score``, only the ``selected`` decisions.
+        scores, which also use rows with a null label; without a ``score``, only the ``selected``
+        decisions.
     over
         Column or expression of each row's time: dates, numbers or anything that can be sorted. Rows
         where it is null are left out.
@@ -244,9 +245,7 @@ def trend(
     def compute(rows: Rows) -> pl.DataFrame:
         return plan.table(rows, GapRules(rows.level(level), adjust, margin, least))
 
-    columns = replace(
-        columns, names={**columns.names, period: PERIOD}, with_unlabelled=bool(shifts)
-    )
+    columns = replace(columns, names={**columns.names, period: PERIOD})
     schema = COMPARISON_SCHEMA | {PERIOD: dtype, CRITICAL: pl.Float64}
     return table_of(frame, columns, schema, compute)
 
@@ -325,8 +324,9 @@ class _TrendPlan:
         if self.metrics:
             tables.append(add_verdicts(self._compare_metrics(rows, rules), rules))
         if self.shifts:
-            assert rows.unlabelled is not None
-            tables += self._compare_scores(rows.unlabelled, rules)
+            # A shift of scores has nothing to do with labels or decisions.
+            scored = rows.ignore_labels(ignore_decisions=True)
+            tables += self._compare_scores(scored, rules)
         metrics = [*self.metrics, *self.shifts]
         table = pl.concat(tables, how="diagonal_relaxed").filter(pl.col("metric").is_in(metrics))
         schema: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -408,7 +408,7 @@ def _describe_distances(
     metric: str, shift: Shift, partition: Partition, rules: GapRules
 ) -> pl.DataFrame:
     """Return the rows of a distance of scores from earlier ones, before they are judged."""
-    n = partition.segments.sample_size("rows")
+    n = partition.segments.rows.sum(axis=0)
     n_reference = partition.reference.add_others(n)
     enough = np.minimum(n, n_reference) >= rules.min_rows
     p_value = np.where(enough, shift.p_value, np.nan)

@@ -8,11 +8,13 @@ the others would say that no row can.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from polars_wroc.arrays import Array, Mask
+from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.metrics.paired_sums import NEW, OLD, PairedCells, PairedSegments, ValueChanges
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.ranking.curve import CELLS
@@ -67,7 +69,8 @@ class ChangedRows:
 class Change:
     """A metric of segments with the old and with the new score, and the difference of both.
 
-    ``n_old`` and ``n_new`` are the numbers of rows that it rests on. Limits are ``most`` or less
+    ``n_old`` and ``n_new`` are the numbers of rows that it rests on, and ``sizes`` those of
+    different kinds if there must be enough of each for a test. Limits are ``most`` or less
     from 0, and at repeated looks need enough of the ``wald_rows``, if there are any. They may be
     too narrow where there are ``few_events``.
     """
@@ -81,6 +84,7 @@ class Change:
     few_events: Mask
     same_order: Mask
     changed: ChangedRows | None = None
+    sizes: Mapping[SampleSize, Array] = field(default_factory=dict)
     wald_rows: tuple[Array, ...] = ()
     most: float = np.inf
 
@@ -114,19 +118,21 @@ def change_metric(metric: str, segments: PairedSegments, odds: float | None = No
         return change_aucs(segments)
     if metric in LOSSES:
         return change_losses(segments.losses[metric], is_bounded=metric == _BOUNDED_LOSS)
-    assert segments.cells is not None
+    needs_label = THRESHOLD_METRICS[metric].needs_label
+    cells = segments.cells if needs_label else segments.all_cells
+    assert cells is not None
     if metric == _NET_BENEFIT:
         assert odds is not None
-        return change_net_benefits(segments.cells, odds)
+        return change_net_benefits(cells, odds)
     if metric in RATES_OF_ROWS:
-        return change_rates(RATES[metric], segments.cells)
-    return change_shares(RATES[metric], segments.cells)
+        return change_rates(RATES[metric], cells)
+    return change_shares(RATES[metric], cells)
 
 
 def change_aucs(segments: PairedSegments) -> Change:
     """Return the AUCs of segments with both scores."""
     assert segments.aucs is not None
-    paired, n = segments.aucs.difference, segments.n.min(axis=0)
+    paired, n = segments.aucs.difference, segments.n.sum(axis=0)
     difference = paired.estimate()
     return Change(
         segments.aucs.old,
@@ -137,6 +143,7 @@ def change_aucs(segments: PairedSegments) -> Change:
         n,
         few_events=np.zeros(n.shape, bool),
         same_order=paired.same_order,
+        sizes=dict(zip(ROC_AUC.sample_sizes, segments.n, strict=True)),
         wald_rows=tuple(segments.n),
         most=1.0,
     )

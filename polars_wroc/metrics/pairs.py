@@ -86,8 +86,8 @@ def pair_metric(metric: Metric, segments: Segments, reference: Reference) -> Pai
 
 def pair_rates(metric: RateMetric, segments: Segments, reference: Reference) -> Pair:
     """Return a rate of segments beside the rate of their references."""
-    assert segments.cells is not None
-    cells = segments.cells, segments.cells.combine(reference.add_others)
+    own_cells = segments.cells_of(metric)
+    cells = own_cells, own_cells.combine(reference.add_others)
     own, other = (each.rate(metric.counted, metric.others) for each in cells)
     share: Array | float = 1.0
     if reference.includes_own:

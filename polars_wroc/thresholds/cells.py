@@ -41,6 +41,12 @@ class Cells:
     rows: Array
     units: Array | None = None
 
+    def __add__(self, other: Cells) -> Cells:
+        """Add the cells of other rows in the same columns, without a design."""
+        return Cells(
+            self.weight + other.weight, self.squares + other.squares, self.rows + other.rows
+        )
+
     def count(self, cells: Sequence[str]) -> Count:
         """Return the rows in some cells."""
         places = [CELLS.index(cell) for cell in cells]

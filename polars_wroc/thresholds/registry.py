@@ -245,6 +245,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         counted=("tp", "fp"),
         others=("fn", "tn"),
         fairness="demographic_parity",
+        needs_label=False,
         has_gap=True,
         in_short=True,
         worse_if_selection_is_good="lower",

@@ -87,7 +87,8 @@ def threshold_metrics(
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
-        As for `summary`.
+        As for `summary`. Rows without a label are in no matrix, and so not in its selection rate:
+        `impact_ratios` and `group_gaps` have the selection rates of all rows.
     threshold
         One or several numbers, converted to the type of the score; ``"median"``, of all rows; or a
         rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: +inf, and then

@@ -329,7 +329,7 @@ def test_few_rows_are_shown_and_not_tested() -> None:
     assert small["gap"].null_count() == 0
     assert small["p_value"].null_count() == small.height
     assert small.filter(metric="auc")["verdict"].to_list() == ["inconclusive"]
-    assert small.filter(metric="auc")["reason"].to_list() == ["fewer than 30 rows"]
+    assert small.filter(metric="auc")["reason"].to_list() == ["fewer than 30 positives"]
 
 
 def test_a_closed_gap_is_told_from_where_to_where(before: wroc.Audit, after: wroc.Audit) -> None:

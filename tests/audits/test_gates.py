@@ -410,7 +410,7 @@ def test_lines_of_a_gate_name_the_first_few_segments() -> None:
     judged = read_gate("g:auc.value<1", of_audit(decides=False, ratios=True)).judge(table)
     assert (len(judged.where), len(judged.not_judged)) == (40, 10)
     lacking, failed = judged.lines
-    start = "NOT JUDGED g:auc < 1: fewer than 30 rows in g = 40; g = 41; "
+    start = "NOT JUDGED g:auc < 1: fewer than 30 positives in g = 40; g = 41; "
     assert lacking.startswith(start)
     assert lacking.endswith("; g = 44 and 5 more")
     assert failed.startswith("FAILED g:auc < 1 in 40 of 40 segments: g = 0 0.")

@@ -47,7 +47,8 @@ def segments_of(counts: dict[str, list[int]]) -> pl.DataFrame:
     listed = [("overall", "overall", *whole), *(("g", g, *row) for g, row in counts.items())]
     names = ["attribute", "segment", "n_pos", "n_neg", "n_selected", "__rejected"]
     frame = pl.DataFrame(listed, names, orient="row")
-    return frame.with_columns(n=pl.col("n_selected") + pl.col("__rejected"))
+    decided = pl.col("n_selected") + pl.col("__rejected")
+    return frame.with_columns(n=decided, n_decided=decided)
 
 
 @given(

@@ -159,15 +159,35 @@ def test_against_fairlearn(people: pl.DataFrame) -> None:
         assert found[name] == pytest.approx(expected), name
 
 
-@pytest.mark.parametrize("name", ["fairness", "group_gaps", "threshold_metrics"])
-def test_a_row_without_a_decision_is_missing(people: pl.DataFrame, name: str) -> None:
-    table = getattr(wroc, name)
+def test_a_row_without_a_decision_is_in_no_matrix(people: pl.DataFrame) -> None:
     frame = with_gaps(people)
-    given: dict[str, Any] = {"by" if name == "threshold_metrics" else "attributes": "g"}
-    given |= {"weight": "w", "selected": "d"}
-    found = table(frame, "y", "s", **given)
-    expected = table(frame.drop_nulls(["d", "y", "s"]), "y", "s", **given)
+    given: dict[str, Any] = {"by": "g", "weight": "w", "selected": "d"}
+    found = wroc.threshold_metrics(frame, "y", "s", **given)
+    complete = frame.drop_nulls(["d", "y", "s"])
+    expected = wroc.threshold_metrics(complete, "y", "s", **given)
     assert_frame_equal(found, expected, rel_tol=1e-12)
+
+
+# Metrics that rest on rows without a label too.
+DECISIONS_ALONE = [
+    "selection_rate",
+    *(f"demographic_parity_{kind}" for kind in ("difference", "ratio")),
+]
+NUMBERS = ["segment", "metric", "n", "value", "n_reference", "reference_value", "gap", "ratio"]
+
+
+@pytest.mark.parametrize("table", [wroc.fairness, wroc.group_gaps])
+def test_a_row_without_a_label_is_in_selection_rates_alone(
+    people: pl.DataFrame, table: Callable[..., pl.DataFrame]
+) -> None:
+    frame = with_gaps(people)
+    given: dict[str, Any] = {"attributes": "g", "weight": "w", "selected": "d"}
+    found = table(frame, "y", "s", **given).select(NUMBERS)
+    is_alone = pl.col("metric").is_in(DECISIONS_ALONE)
+    for rows, chosen in ((["d", "y", "s"], ~is_alone), (["d", "s"], is_alone)):
+        label = "y" if "y" in rows else None
+        expected = table(frame.drop_nulls(rows), label, "s", **given).select(NUMBERS)
+        assert_frame_equal(found.filter(chosen), expected.filter(chosen), rel_tol=1e-12)
 
 
 def test_decisions_may_be_an_expression_for_several_scores(people: pl.DataFrame) -> None:

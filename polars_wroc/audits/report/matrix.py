@@ -249,8 +249,14 @@ def _cell(finding: Mapping[str, Any] | None) -> MatrixCell | None:
         text = "reference" if reason == THE_REFERENCE else DASH
         return MatrixCell(text, "none", 0, number, reason=reason)
     if reason.startswith(FEW):
-        return MatrixCell(f"n={finding['n']:,}", "little", 0, number, reason=reason)
+        return MatrixCell(_few_in_short(reason, finding["n"]), "little", 0, number, reason=reason)
     return _with_number(finding)
+
+
+def _few_in_short(reason: str, n: int) -> str:
+    """Write how many rows there are if these are the ones that are too few: see `few_rows`."""
+    least = int(reason.removeprefix(FEW).split()[0])
+    return f"n={n:,}" if n < least else "few"
 
 
 def _with_number(finding: Mapping[str, Any]) -> MatrixCell:
