@@ -189,6 +189,14 @@ def _numbers(column: str, unit: int, start: pl.Expr | None = None) -> dict[str, 
     return {role: (begin + pl.col(name).cast(pl.Float64)) * unit for role, name in names.items()}
 
 
+def _numbers_after(metric: Metric) -> dict[str, pl.Expr]:
+    """Return values after a change, with the limits of the change, within those of the metric."""
+    numbers = _numbers("gap", 1, pl.col("reference_value"))
+    if metric is not ROC_AUC and metric.name not in RATES:
+        return numbers
+    return {role: number.clip(0, 1) for role, number in numbers.items()}
+
+
 def _read_comparisons(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
     """Read a table of comparisons of groups, or of two scores."""
     chosen = _choose_metric(frame, metric)
@@ -221,8 +229,7 @@ def _read_comparisons(frame: pl.DataFrame, metric: str, show: Show) -> Estimates
     reference = pl.col("reference_value")
     numbers = _numbers(show, unit)
     if is_release and show == "value":
-        # The limits are those of the change.
-        numbers = _numbers("gap", unit, reference)
+        numbers = _numbers_after(chosen)
     mark, limit = pl.lit(style.get("none"), pl.Float64), pl.lit(None, pl.Float64)
     if show == "value":
         mark = reference
@@ -387,6 +394,9 @@ def _read_changes(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
     names, panels = _name_rows(rows, is_search=False, is_fairness=False)
     keys = [*(["attribute"] if panels else []), *([MODEL] if rows[MODEL].n_unique() > 1 else [])]
     before = pl.col("reference_value")
+    numbers = _numbers("gap", unit)
+    if is_value:
+        numbers = {role: number * unit for role, number in _numbers_after(chosen).items()}
     turns = [
         write_gap_change(*row) if is_gap and row[0] in GAP_FINDINGS else None
         for row in rows.select("finding", "reference_value", "value").iter_rows()
@@ -397,8 +407,7 @@ def _read_changes(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
         "n",
         pl.Series(ROW, names, pl.String),
         pl.Series("turn", turns, pl.String),
-        # The limits are those of the change.
-        **_numbers("gap", unit, before if is_value else None),
+        **numbers,
         mark=before * unit if is_value else pl.lit(style.get("none"), pl.Float64),
         limit=pl.lit(None, pl.Float64),
         tone=pl.when(is_found).then(pl.lit("either")),

@@ -332,6 +332,23 @@ def test_few_rows_are_shown_and_not_tested() -> None:
     assert small.filter(metric="auc")["reason"].to_list() == ["fewer than 30 positives"]
 
 
+def test_values_are_drawn_with_limits_that_they_can_have() -> None:
+    data = [
+        rows(seed, 0.0).filter((pl.col("g") != "c") | (pl.int_range(pl.len()) < 60))
+        for seed in (1, 2)
+    ]
+    better = data[1].with_columns(
+        s=pl.when(g="c").then(pl.col("y").cast(pl.Float64)).otherwise("s")
+    )
+    audits = [wroc.audit(each, "y", "s", **GIVEN) for each in (data[0], better)]
+    table = wroc.audit_changes(*audits).filter(metric="auc")
+    assert table.select(pl.col("reference_value") + pl.col("gap_high")).to_series().max() > 1  # type: ignore[operator]
+    (drawn,) = wroc.gap_chart(table, metric="auc", show="value").to_dict()["datasets"].values()
+    ends = [end for row in drawn if row.get("between") for end in row["between"].split(" to ")]
+    assert "1.000" in ends
+    assert all(0 <= float(end) <= 1 for end in ends)
+
+
 def test_a_closed_gap_is_told_from_where_to_where(before: wroc.Audit, after: wroc.Audit) -> None:
     table = wroc.audit_changes(after, before)
     closed = table.filter(finding="closed").sort("p_value").row(0, named=True)
