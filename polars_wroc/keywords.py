@@ -16,6 +16,7 @@ T = TypeVar("T")
 # What other packages call an argument or an option, and what it may be here.
 _SYNONYMS: dict[str, tuple[str, ...]] = {
     "alpha": ("level",),
+    "attr": ("attributes", "attribute", "by"),
     "attribute": ("attributes", "by"),
     "attributes": ("attribute", "by"),
     "by": ("attributes", "attribute", "over", "color"),
