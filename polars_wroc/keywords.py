@@ -16,6 +16,7 @@ T = TypeVar("T")
 # What other packages call an argument or an option, and what it may be here.
 _SYNONYMS: dict[str, tuple[str, ...]] = {
     "alpha": ("level",),
+    "attr": ("attributes", "attribute", "by"),
     "attribute": ("attributes", "by"),
     "attributes": ("attribute", "by"),
     "by": ("attributes", "attribute", "over", "color"),
@@ -26,7 +27,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "color_by": ("color",),
     "colour": ("color",),
     "colours": ("colors",),
-    "clusters": ("design",),
+    "clusters": ("design", "cluster"),
     "conf_level": ("level",),
     "confidence": ("level",),
     "confidence_level": ("level",),
@@ -66,6 +67,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "probability": ("score",),
     "protected": ("attributes", "by", "attribute"),
     "protected_attributes": ("attributes", "by", "attribute"),
+    "psu": ("cluster",),
     "random_state": ("seed",),
     "response": ("label",),
     "row": ("facet",),
@@ -76,6 +78,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "sensitive": ("attributes", "by", "attribute"),
     "sensitive_features": ("attributes", "by", "attribute"),
     "sep": ("separator",),
+    "stratum": ("strata",),
     "target": ("label",),
     "thresholds": ("threshold",),
     "truth": ("label",),
@@ -97,6 +100,7 @@ _INSTEAD: dict[str, dict[str, str]] = {
         "metrics": "for that area use `curve_metrics` with `metrics=wroc.PartialAUC(fpr=(0, 0.1))`",
         "": "for that area use `partial_auc` with `fpr=(0, 0.1)`",
     },
+    "label": {"selected": "decisions are compared without labels"},
     "control_features": {
         "intersections": "to compare within their groups, use `group_gaps(within=...)`, or name "
         "them in `attributes` with `intersections=True`",
@@ -114,7 +118,7 @@ def hint_keywords(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        if fault := _find_fault(known, len(args), kwargs):
+        if fault := find_fault(known, len(args), kwargs):
             msg = f"`{function.__name__}` {fault}"
             raise TypeError(msg)
         return function(*args, **kwargs)
@@ -122,7 +126,22 @@ def hint_keywords(function: Callable[P, T]) -> Callable[P, T]:
     return checked
 
 
-def _find_fault(
+def hint_arguments(kind: type[T]) -> type[T]:
+    """Answer a call of a class as `hint_keywords` does for functions."""
+    known, build = inspect.signature(kind).parameters, kind.__init__
+
+    @wraps(build)
+    def checked(self: T, *args: object, **kwargs: object) -> None:
+        if fault := find_fault(known, len(args), kwargs):
+            msg = f"`{kind.__name__}` {fault}"
+            raise TypeError(msg)
+        build(self, *args, **kwargs)
+
+    kind.__init__ = checked  # type: ignore[method-assign,assignment]
+    return kind
+
+
+def find_fault(
     known: Mapping[str, inspect.Parameter], n_args: int, keywords: Collection[str]
 ) -> str | None:
     """Say what is wrong with a call of a function with these arguments; None if it fits."""

@@ -22,6 +22,7 @@ from polars_wroc.groups.categories import CategoryReference, Grouping, Intersect
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
+from polars_wroc.keywords import hint_arguments
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.names import escape_controls
 from polars_wroc.queries import collect
@@ -30,6 +31,7 @@ from polars_wroc.steps import FloatType
 from polars_wroc.thresholds.rules import Rule
 
 
+@hint_arguments
 @dataclass(frozen=True, kw_only=True)
 class Text:
     """Title and note of an audit, and the words that its sentences use.

@@ -54,6 +54,8 @@ WHERE = {
     "that would take more are computed in ranges of scores; default 60%%",
     "dask": "ADDRESS: scheduler of a Dask cluster, whose workers read the ranges",
 }
+# How much alike names of options are spelled by mistake; race and source are not.
+_ALIKE = 0.65
 _SEPARATORS = ("delimiter", "sep", "separator")
 # Of help: headings, and the names of commands and options, of which the text stands far right.
 _STYLES = {r"^\w+:": BOLD, r"(?<=^  )(-.*?|[A-Z]+\S*|  [a-z][-a-z]*)(?=  |$)": CYAN}
@@ -116,14 +118,17 @@ class _Parser(argparse.ArgumentParser):
 
     def _meant(self, flag: str) -> str | None:
         """Return the option that an unknown one may stand for."""
-        known = self._option_string_actions
-        close = get_close_matches(flag, known, 1)
-        return self._synonym(flag.removeprefix("--").replace("-", "_")) or next(iter(close), None)
+        name = flag.removeprefix("--").replace("-", "_")
+        close = get_close_matches(name, self._names(), 1, _ALIKE)
+        found = self._synonym(name) or next(iter(close), None)
+        return f"--{found.replace('_', '-')}" if found else None
 
     def _synonym(self, name: str) -> str | None:
-        names = [flag.removeprefix("--").replace("-", "_") for flag in self._option_string_actions]
-        found = synonym(name, names)
-        return f"--{found.replace('_', '-')}" if found else None
+        return synonym(name, self._names())
+
+    def _names(self) -> list[str]:
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        return [flag.removeprefix("--").replace("-", "_") for flag in flags]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

@@ -10,10 +10,12 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn
+from polars_wroc.keywords import hint_arguments
 
 ReplicateKind: TypeAlias = Literal["brr", "fay", "jk1", "jkn", "jk2", "bootstrap"]
 
 
+@hint_arguments
 @dataclass(frozen=True)
 class ReplicateWeights:
     """Columns of replicate weights, which replace the weights in each replicate of an estimate.
@@ -120,6 +122,7 @@ FPC = "__fpc"
 SURVEY_COLUMNS = {CLUSTER: "cluster", STRATUM: "strata", FPC: "fpc"}
 
 
+@hint_arguments
 @dataclass(frozen=True)
 class Survey:
     """The design of a survey: clusters or strata of the rows, or both.

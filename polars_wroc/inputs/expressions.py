@@ -250,6 +250,8 @@ def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
         missing = [name for name in column.meta.root_names() if name not in names]
         wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
         hint = did_you_mean(missing[0], names) if missing else ""
+        if {"n_pos", "w_pos"} <= {*names}:
+            hint = ": counts of `score_counts` are for the methods of `from_counts`"
         msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}{hint}"
         raise pl.exceptions.ColumnNotFoundError(msg) from error
     if not schema:

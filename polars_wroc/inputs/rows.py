@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from os import PathLike
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -62,6 +63,8 @@ def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
     )
     if package == "numpy":
         msg += ": build a table, such as pl.DataFrame({'label': y, 'score': s})"
+    elif isinstance(frame, str | PathLike):
+        msg += ": scan the file, such as by pl.scan_parquet or pl.scan_csv"
     raise TypeError(msg)
 
 

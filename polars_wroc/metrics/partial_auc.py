@@ -12,7 +12,7 @@ from polars_wroc import checks
 from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.keywords import hint_keywords
+from polars_wroc.keywords import hint_arguments, hint_keywords
 from polars_wroc.ranking.curve import (
     WHOLE_RANGE,
     Curve,
@@ -97,6 +97,7 @@ def partial_auc(
 Standardize: TypeAlias = bool | Literal["mean"]
 
 
+@hint_arguments
 @dataclass(frozen=True, kw_only=True)
 class PartialAUC:
     """Partial AUC as a metric for `curve_metrics`, `bootstrap` and the ``areas`` of `summary`.
@@ -180,6 +181,7 @@ CostAreaName: TypeAlias = Literal["area", "max_area", "chance_area", "ratio", "c
 COST_AREAS: tuple[CostAreaName, ...] = get_args(CostAreaName)
 
 
+@hint_arguments
 @dataclass(frozen=True, kw_only=True)
 class CostPartialAUC:
     """Cost-based partial AUC as a metric for `curve_metrics` and `bootstrap`.

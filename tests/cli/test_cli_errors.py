@@ -349,6 +349,10 @@ def test_segments_of_one_class_are_no_mistake(
             "; --memory comes before the command; did you mean '--attribute'? See ",
         ),
         ("auc rows.parquet --attribute=two", "--attribute=two; did you mean '--by'? See "),
+        (
+            "new-york rows.parquet --sex two --race two --source x --distribution-date 2026-01-01",
+            "--sex two --race two; see polars-wroc new-york",
+        ),
         ("auc rows.parquet --group two", "--group two; did you mean '--by'? See "),
         ("gaps rows.parquet --segments two", "--segments two; did you mean '--attribute'? See "),
         (
