@@ -18,7 +18,7 @@ FOUR_FIFTHS = 0.8
 
 
 def largest(simulation: Simulation) -> Section:
-    """How often limits exclude equality, or say that the four-fifths rule is surely failed."""
+    """How often limits exclude equality, or are below four fifths as a whole."""
     body: list[tuple[Cell, ...]] = []
     kinds: tuple[Weights, ...] = ("unit", "lognormal")
     for weights in kinds:
