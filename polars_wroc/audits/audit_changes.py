@@ -40,9 +40,9 @@ from polars_wroc.groups.comparisons import (
     FINDINGS,
     GAP_METRICS,
     IMPACT_RATIO,
-    few_rows,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.reasons import few_rows
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits

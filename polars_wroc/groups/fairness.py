@@ -97,11 +97,12 @@ def fairness(
         in the row of a ratio it is the other way round. For equalized odds, values show the rate
         that decides. ``n, n_reference`` are the rows that both values rest on.
 
-        ``reason`` is ``"undefined"`` where there is no difference or ratio: fewer than two groups
-        are left, or the larger rate is 0. Undefined values and values from too few rows are left
-        out. ``p_value`` is the same for a difference and its ratio, and null for
-        ``auc_difference``. Limits lie within 0 and 1, and are null if a group has none. All other
-        columns are null.
+        ``reason`` says how many groups are left out, for example ``"2 groups with fewer than 30
+        positives left out"``. It is ``"nobody is selected"`` or ``"everybody is selected"`` where
+        nothing can be compared, and else ``"undefined"`` where there is no difference or ratio:
+        fewer than two groups are left, or the larger rate is 0. ``p_value`` is the same for a
+        difference and its ratio, and null for ``auc_difference`` and without a comparison. Limits
+        lie within 0 and 1, and are null if a group has none. All other columns are null.
 
     Raises
     ------
