@@ -32,7 +32,6 @@ from polars_wroc.groups.comparisons import (
     CHANGED_METRICS,
     CLOSED,
     COMPARISON_SCHEMA,
-    FEW,
     FINDINGS,
     GAP_CHANGES,
     GAP_FINDINGS,
@@ -46,10 +45,10 @@ from polars_wroc.groups.comparisons import (
     SMALL_SHARE,
     THE_REFERENCE,
     UNDEFINED,
-    few_rows,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.inputs.reasons import FEW, few_rows
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits

@@ -16,7 +16,8 @@ from polars_wroc.groups.compare_segments import (
     Partition,
     compare_pair,
 )
-from polars_wroc.groups.comparisons import CALIBRATION, FEW, NO_VARIANCE
+from polars_wroc.groups.comparisons import CALIBRATION, NO_VARIANCE
+from polars_wroc.inputs.reasons import FEW
 from polars_wroc.metrics.calibration import (
     CALIBRATION_ERROR,
     SLOPE,

@@ -22,15 +22,11 @@ from polars_wroc.groups.comparisons import (
     CHANGED_METRICS,
     COMPARABLE,
     COMPARISON_SCHEMA,
-    EVERYBODY,
     FAIRNESS,
-    FEW,
     GAP_CHANGES,
     IMPACT_RATIO,
-    IN_REFERENCE,
     METRICS,
     NAMED_FOR,
-    NOBODY,
     REPEATS,
     SMALL_SHARE,
     THE_REFERENCE,
@@ -40,6 +36,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import metric_hint
+from polars_wroc.inputs.reasons import EVERYBODY, FEW, IN_REFERENCE, NOBODY
 from polars_wroc.metrics.compare import PAIR, PAIR_COLUMNS
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
@@ -248,7 +245,8 @@ class Gate:
         if "reason" not in rows.columns or told:
             return known
         reason = pl.col("reason").fill_null("")
-        left_out = reason.str.contains_any([FEW, SMALL_SHARE]) | (reason == UNKNOWN_REASON)
+        left_out = reason.str.starts_with(FEW) | reason.str.starts_with(SMALL_SHARE)
+        left_out |= reason == UNKNOWN_REASON
         if not self.column.startswith(("value", "verdict", "n")):
             # Of impact ratios the reference has the ratio 1.
             left_out |= reason == THE_REFERENCE
@@ -393,7 +391,9 @@ def _shown(value: Any) -> str:
 def _place(row: dict[str, Any], *, several: bool) -> str:
     """Name the segment, or the attribute and the two segments compared."""
     if row["metric"] in FAIRNESS:
-        place = f"{row['attribute']} ({name_of(row['segment'])} and {row['reference']})"
+        place = row["attribute"]
+        if row["reference"] is not None:
+            place += f" ({name_of(row['segment'])} and {row['reference']})"
     else:
         place = segment_in_words(row["attribute"], row["segment"])
     pair = row.get("pair")

@@ -51,6 +51,7 @@ from polars_wroc.groups.known_categories import (
 from polars_wroc.groups.segment_spreads import has_all_keys, spread_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.decisions import unknown_conditions
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.inputs.rows import MissingRows
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_limits import interval_columns
@@ -233,8 +234,9 @@ def make_tables(
         fairness = pl.concat(
             [_find_spreads(*each, plan, rules) for each in spreads if each[0].grouping.keys]
         ).with_columns(selectors.float().fill_nan(None))
-        # Without a number there are no segments either.
-        fairness = fairness.filter(pl.coalesce("gap", "ratio").is_not_null())
+        # Otherwise there are no segments either, without a number.
+        tells_nothing = pl.col("reason").is_in([NOBODY, EVERYBODY])
+        fairness = fairness.filter(pl.coalesce("gap", "ratio").is_not_null() | tells_nothing)
     ratios = [table for score in scores for table in score.ratios]
     if ratios:
         impact = adjust_ratios(ratios, _impact_rules(plan, rules))

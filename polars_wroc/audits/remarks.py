@@ -42,6 +42,8 @@ from polars_wroc.names import escape_controls
 _RANGES = 3
 # An AUC of chance; a threshold that a reader may have had in mind, if scores are probabilities.
 _HALF = 0.5
+# Decisions are nearly all the same where so small a share of rows differs from the others.
+_NEARLY_NONE = 0.001
 # From more numbers than this ranges are suggested.
 _NUMBERS = 50
 _NO_VARIANCE_BY_DESIGN = (
@@ -91,6 +93,25 @@ def decision_remarks(audit: AuditTables) -> list[str]:
             if settings.selected is None
             else f"The recorded decisions select {selected}: they are all the same, so that "
             "segments cannot be compared by them."
+        )
+    return sentences
+
+
+def nearly_same_remarks(audit: AuditTables) -> list[str]:
+    """Name the thresholds, or the recorded decisions, that select nearly no row or nearly all."""
+    settings, value = audit.settings, pl.col("value")
+    nearly = (value < _NEARLY_NONE) | (value > 1 - _NEARLY_NONE)
+    differ = value.is_between(TOLERANCE, 1 - TOLERANCE, closed="none")
+    rates = audit.table.filter(nearly, differ, attribute=OVERALL, metric="selection_rate")
+    sentences = []
+    for overall in rates.iter_rows(named=True):
+        score = f" of the score{_quoted(overall, settings)}" if settings.several else ""
+        what = f"The threshold{score} selects"
+        if settings.selected is not None:
+            what = "The recorded decisions select"
+        sentences.append(
+            f"{what} {overall['value']:.2%} of the rows: nearly all decisions are the same, so "
+            "that comparisons by them tell little."
         )
     return sentences
 

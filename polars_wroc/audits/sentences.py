@@ -12,13 +12,11 @@ from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
     CALIBRATION,
-    EVERYBODY,
     FAIRNESS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     NO_REFERENCE,
-    NOBODY,
     ONE_CLASS,
     SMALL_SHARE,
     SMD,
@@ -26,6 +24,7 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
 )
 from polars_wroc.inputs.columns import OVERALL
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.metrics.calibration import SLOPE
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
@@ -43,7 +42,7 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str | None:
         text = _of_calibration(finding, words)
     elif name == IMPACT_RATIO:
         text = _of_impact(finding, words)
-    elif name in FAIRNESS:
+    elif name in FAIRNESS and finding["reason"] not in (NOBODY, EVERYBODY):
         text = _of_fairness(finding)
     elif name == SMD.name and finding["value"] is not None and finding["reason"] != THE_REFERENCE:
         text = _of_scores(finding, words)

@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.findings import findings_of, is_material
-from polars_wroc.audits.remarks import backwards_remarks, decision_remarks, unknown_slopes
+from polars_wroc.audits.remarks import (
+    backwards_remarks,
+    decision_remarks,
+    nearly_same_remarks,
+    unknown_slopes,
+)
 from polars_wroc.audits.sentences import (
     decimals_of,
     gap_with_limits,
@@ -99,6 +104,7 @@ def verdict_of(audit: AuditTables) -> Verdict:
         counted = []
     elif not sentences and _knows_good(settings.favorable):
         sentences.append("No segment is shown to be worse off.")
+    alike_decisions += nearly_same_remarks(audit)
     sentences = [*backwards_remarks(audit), *alike_decisions, *sentences, *others]
     decided = [] if settings.decides else ["Decisions were not audited."]
     text = " ".join([*decided, *sentences, *counted, *whole])

@@ -501,12 +501,12 @@ def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:
     if isinstance(given[0], Rule):
         if options.prevalence is not None:
             refuse("--prevalence must not come with a rule in --threshold: least-cost:prevalence=P")
-        chosen = {"threshold": given[0], "per_group": not options.common}
-    elif options.common:
-        refuse("--common must come with a rule in --threshold; found a number")
+        chosen = {"threshold": given[0], "per_group": options.per_group}
+    elif options.per_group:
+        refuse("--per-group must come with a rule in --threshold; found a number")
     else:
         chosen = {"threshold": given[0] if by_rule else given, "prevalence": options.prevalence}
-    chosen |= {"metrics": options.metrics, **arguments.uncertainty_of(options)}
+    chosen |= _given(options, "metrics min_rows") | arguments.uncertainty_of(options)
     table: pl.LazyFrame = source.function("threshold_metrics")(**chosen)
     return table
 

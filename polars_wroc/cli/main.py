@@ -176,7 +176,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 # Options that are switched on.
-_SWITCHES = ("common", "first_run_ok", "fail_unjudged", "smooth")
+_SWITCHES = ("per_group", "first_run_ok", "fail_unjudged", "smooth")
 
 
 def _known() -> dict[str, dict[str, Any]]:

@@ -229,12 +229,16 @@ COMMANDS = {
     ),
     "thresholds": Command(
         threshold_metrics,
-        f"{_ROWS} counts by thresholds prevalence common metrics level {_DESIGN} {_OUTPUT}",
+        f"{_ROWS} counts by thresholds prevalence per_group min_rows metrics"
+        f" level {_DESIGN} {_OUTPUT}",
         "rates at thresholds, or at one that a rule chooses",
         f"FILE... {_COLUMNS} --threshold T...",
         "find the lowest threshold that at most a tenth of the negatives reach",
         "polars-wroc thresholds loans.parquet --label repaid --score s --threshold max-fpr=0.1",
-        {"prevalence": "P: prevalence in the population that the rates are for"},
+        {
+            "prevalence": "P: prevalence in the population that the rates are for",
+            "min_rows": "N: rows of each class without which the rates of a group are marked",
+        },
     ),
     "calibrate": Command(
         calibration_curve,
@@ -409,7 +413,7 @@ TEXTS = {
     "are ranked differently; default a test that holds there too",
     "within": "A: column of strata such as jobs or sites, in which groups are compared; repeatable",
     "prevalence": "P: prevalence in the population that the cost is for",
-    "common": ": choose one threshold for all groups",
+    "per_group": ": let the rule choose a threshold in each group",
     "metrics": f"LIST: metrics such as tpr,lift, or all; default {','.join(DEFAULT_METRICS)}",
     "curve_bins": "N: bins of the curve, which are printed then; default 10",
     "clip": "C: for the slope, take scores of 0 and 1, or closer to them than C, as C and 1 - C; "

@@ -29,9 +29,10 @@ from polars_wroc.audits.words import capitalised, first_few, listed, many, point
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import EVERYBODY, GAP_METRICS, NOBODY, REPEATS, is_finding
+from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE, REPEATS, is_finding
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.looks import ConfidenceLevel, as_number
 from polars_wroc.metrics.compare import PAIR
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
@@ -382,7 +383,10 @@ def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
     if found.height < n_worse:
         verdict += f"; {found.height:,} of them {verb(found.height, 'is', 'are')} shown"
     verdict += "."
-    if not table["n_examined"][0]:
+    overall = table.row(0, named=True)
+    if overall["reason"] == NO_VARIANCE:
+        verdict = f"The {metric} of all rows is {overall['value']:g}: nothing can be compared."
+    elif not overall["n_examined"]:
         verdict = (
             "Exploration: no segment was examined, since none has enough rows: lower --min-rows, "
             "or cut numbers into ranges such as age:30,45."
@@ -394,9 +398,12 @@ def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
 def decisions_shown(table: pl.DataFrame) -> list[Shown]:
     """Show the rates at thresholds."""
     keys = _before(table, "threshold")
-    rates = table.select(cs.exclude(*keys, *CELLS) - cs.ends_with("_low", "_high")).columns
+    hidden = cs.ends_with("_low", "_high") | cs.by_name("reason")
+    rates = table.select(cs.exclude(*keys, *CELLS) - hidden).columns
+    # That no row needs a reason needs no column.
+    reasons = ["reason"] if table["reason"].count() else []
     heading, verdict = f"rates at thresholds{_by(keys)}", of_decisions(table, keys)
-    return [_shown(heading, table, [*rates, *CELLS], keys, 4, verdict)]
+    return [_shown(heading, table, [*rates, *CELLS, *reasons], keys, 4, verdict)]
 
 
 def calibration_shown(

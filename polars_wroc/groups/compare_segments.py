@@ -15,20 +15,18 @@ from polars_wroc.checks import MARGIN
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
     COMPARISON_SCHEMA,
-    EVERYBODY,
     FEW_EVENTS,
     GAPS_ON_REQUEST,
     NO_REFERENCE,
     NO_VARIANCE,
-    NOBODY,
     ONE_CLASS,
     REPEATS,
     SHIFTS,
     THE_REFERENCE,
     UNDEFINED,
-    few_rows,
 )
 from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.inputs.reasons import few_rows
 from polars_wroc.metrics.pairs import Pair, pair_metric
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats.estimates import Limits
@@ -44,10 +42,6 @@ from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 _METRICS = GAPS_ON_REQUEST | SHIFTS | CALIBRATION
-
-
-# Reasons, by who is selected.
-SAME_DECISIONS: dict[str, str] = {"nobody": NOBODY, "everybody": EVERYBODY}
 
 
 @dataclass(frozen=True)
@@ -79,8 +73,7 @@ class Partition:
         """Return why a metric tells nothing of the segments: all have the same decision."""
         if metric not in THRESHOLD_METRICS:
             return None
-        same = self.segments.same_decision(THRESHOLD_METRICS[metric])
-        return None if same is None else SAME_DECISIONS[same]
+        return self.segments.same_decision(THRESHOLD_METRICS[metric])
 
     def find_pair(self, metric: str) -> tuple[int, int] | None:
         """Return the places of two segments that are each compared with the other alone."""

@@ -53,11 +53,7 @@ FINDINGS, CLEARED = (DIFFERENT, BELOW_FOUR_FIFTHS), (EQUIVALENT, AT_LEAST_FOUR_F
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
 UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
 UNKNOWN_REASON = "an unknown category"
-# Why decisions tell nothing of groups: all are the same.
-NOBODY, EVERYBODY = "nobody is selected", "everybody is selected"
-FEW, REPEATS, SMALL_SHARE = "fewer than ", "repeats ", "share below "
-# The end of the first of these where not the segment but its reference has too few rows.
-IN_REFERENCE = " in the reference"
+REPEATS, SMALL_SHARE = "repeats ", "share below "
 # Why limits of a weighted rate may be too narrow: the heaviest rows may not be among so few.
 FEW_EVENTS = "few effective events"
 # The name of what the overall rows of calibration are compared with.
@@ -109,12 +105,6 @@ def rated_ratios(table: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of impact ratios of a table with the rates that are in its other rows."""
     rates = table.filter(pl.col("metric").is_in(IMPACT_RATES))
     return join_rates(table.filter(metric=IMPACT_RATIO), rates)
-
-
-def few_rows(min_rows: int, kind: SampleSize = "rows", *, in_reference: bool = False) -> str:
-    """Say that a number, or its reference, rests on too few rows of a kind to be tested."""
-    rows = f"{kind} rows" if kind in ("selected", "rejected") else kind
-    return f"{FEW}{min_rows} {rows}{IN_REFERENCE if in_reference else ''}"
 
 
 def small_share(min_share: float) -> str:

@@ -98,10 +98,13 @@ def fairness(
         tpr or fpr, that are further apart. ``n, n_reference`` are the rows that both values are
         based on.
 
-        Groups with an undefined value or too few rows are left out. ``reason`` is ``"undefined"``
-        if fewer than two groups are left or, for a ratio, if the larger rate is 0. ``p_value`` is
-        the same for a difference and its ratio, and null for ``auc_difference``. Limits are between
-        0 and 1, and null if any group has no limits. All other columns are null.
+        Groups with an undefined value or too few rows are left out; ``reason`` says how many, for
+        example ``"2 groups with fewer than 30 positives left out"``. It is ``"nobody is selected"``
+        or ``"everybody is selected"`` if nothing can be compared, otherwise ``"undefined"`` if
+        fewer than two groups are left or, for a ratio, if the larger rate is 0. ``p_value`` is
+        the same for a difference and its ratio, and null for ``auc_difference`` and without a
+        comparison. Limits are between 0 and 1, and null if any group has no limits. All other
+        columns are null.
 
     Raises
     ------

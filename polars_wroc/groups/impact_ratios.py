@@ -14,7 +14,6 @@ from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE, Array, Mask
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
-from polars_wroc.groups.compare_segments import SAME_DECISIONS
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
@@ -27,7 +26,6 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
     UNDEFINED,
     UNKNOWN_REASON,
-    few_rows,
     score_name,
     small_share,
 )
@@ -52,6 +50,7 @@ from polars_wroc.inputs.decisions import (
 )
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.reasons import few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -403,7 +402,7 @@ def _pair_categories(
         np.sum(~np.isnan(candidates), dtype=float),
         named is not None,
         None if place < 0 else names[place],
-        None if (same := segments.same_decision(metric)) is None else SAME_DECISIONS[same],
+        segments.same_decision(metric),
     )
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.groups.categories import ATTRIBUTE, CROSSED, SEGMENT
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, TARGET
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, NO_VARIANCE, TARGET
 from polars_wroc.groups.crossed_cells import CrossedCells
 from polars_wroc.inputs.columns import MISSING, OVERALL
 from polars_wroc.inputs.metric import Metric, Worse
@@ -435,6 +435,11 @@ class SegmentSearch:
             return names, texts[0]
         return names, ", ".join(MISSING if text is None else text for text in texts)
 
+    def _is_same_everywhere(self) -> bool:
+        """Return whether a rate is 0 or 1 in all rows, so that no segment can differ."""
+        first, weight = float(self.all.whole.first), float(self.all.whole.weight)
+        return isinstance(self.rules.metric, RateMetric) and (first in (0.0, weight))
+
     def _lay_out(
         self,
         numbers: Ints,
@@ -474,8 +479,9 @@ class SegmentSearch:
                 "n": [float(whole.n)],
                 "value": [float(whole.first / whole.weight) if whole.weight > 0 else None],
                 "depth": [0.0],
+                "reason": [NO_VARIANCE if self._is_same_everywhere() else None],
             },
-            schema_overrides={"value": pl.Float64},
+            schema_overrides={"value": pl.Float64, "reason": pl.String},
         )
         table = pl.concat([overall, found], how="diagonal").with_columns(
             pl.lit(self.rules.metric.name).alias("metric"),

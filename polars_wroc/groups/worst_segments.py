@@ -108,7 +108,8 @@ def worst_segments(
         by the limit of the gap that is nearer to 0, the largest first. Segments are named as
         crossed attributes are, and every ``verdict`` is ``"different"``. ``reference`` is
         ``"rest"``, or ``"target"`` (0) for calibration. Losses have no value limits, and only rates
-        have ratios.
+        have ratios. ``reason`` is ``"no variance"`` in the row of all rows if their rate is 0 or 1,
+        so that nothing can be found.
 
         After these columns come ``depth, n_examined, n_worse`` (Int64), where ``n_worse`` does not
         depend on ``top`` or ``redundant``; and ``explained_by`` (String): with ``redundant``, the
@@ -245,6 +246,8 @@ class SearchPlan:
     def table(self, rows: Rows, model: str) -> pl.DataFrame:
         """Return the table of the segments that are significantly worse, by one of the scores."""
         decisions = find_decisions(rows, model, self.choice)
+        if not self.rules.metric.needs_label:
+            rows = rows.ignore_labels()
         needs = SearchNeeds(self.rules.metric, decisions, self.precision)
         cells = sum_crossed_cells(rows, self.keys, model, needs)
         return SegmentSearch(cells, self.rules, rows.sample).table()

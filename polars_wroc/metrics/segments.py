@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ import polars as pl
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.buckets import number_groups
 from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences, estimate_aucs, measure_aucs
 from polars_wroc.metrics.mean_sums import (
     ROW_LOSSES,
@@ -103,15 +104,15 @@ class Segments:
         """Return whether each segment has rows that a metric may rest on."""
         return self._count("rows", metric) > 0
 
-    def same_decision(self, metric: ThresholdMetric) -> Literal["nobody", "everybody"] | None:
-        """Return who is selected if all rows that a metric may rest on have the same decision."""
+    def same_decision(self, metric: ThresholdMetric) -> str | None:
+        """Return why a metric tells nothing: all rows that it may use have the same decision."""
         cells = self.cells_of(metric)
         selected, rejected = (
             cells.count(names).rows.sum() for names in (("tp", "fp"), ("fn", "tn"))
         )
         if selected == 0 and rejected > 0:
-            return "nobody"
-        return "everybody" if rejected == 0 and selected > 0 else None
+            return NOBODY
+        return EVERYBODY if rejected == 0 and selected > 0 else None
 
     def at(self, places: slice) -> Segments:
         """Return some of the segments."""

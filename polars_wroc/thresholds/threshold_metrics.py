@@ -15,6 +15,7 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -36,7 +37,8 @@ from polars_wroc.thresholds.honest import Honest, HonestRates, number_rows
 from polars_wroc.thresholds.limits import DecidedRows, limit_metrics, measure_metrics
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold, refuse_functions
 
-COST = "expected_cost"
+COST, _REASON = "expected_cost", "reason"
+_NO_THRESHOLD = "no threshold"
 # The number of a row's score, in the order of the call.
 _PLACE = "__place"
 # Metrics of so many points are computed together: their arrays fit into the caches.
@@ -57,6 +59,7 @@ def threshold_metrics(
     selected: IntoColumn | None = None,
     metrics: str | Sequence[str] = DEFAULT_METRICS,
     per_group: bool = False,
+    min_rows: int = 30,
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
@@ -80,7 +83,9 @@ def threshold_metrics(
     - each metric, for example ``tpr``, with its limits ``tpr_low, tpr_high``;
     - ``tp, fp, fn, tn``: the weight in each cell of the confusion matrix;
     - ``expected_cost``: for a rule with costs, the mean cost per row, where both costs are scaled
-      to sum to 1.
+      to sum to 1;
+    - ``reason``: why a row tells little: ``"no threshold"`` (none satisfies the rule), ``"nobody is
+      selected"``, ``"everybody is selected"`` or ``"fewer than 30 positives"`` (or negatives).
 
     Parameters
     ----------
@@ -100,6 +105,8 @@ def threshold_metrics(
         Names of the metrics, or ``"all"``: see `confusion_matrix`.
     per_group
         True: a rule chooses a threshold for each group. False: one threshold for all groups.
+    min_rows
+        Fewest rows of each class in a group without a ``reason``; nothing is left out.
     prevalence
         Prevalence in the target population: see `confusion_matrix`. None: the prevalence given to
         the rule, or else the prevalence in the data.
@@ -126,7 +133,8 @@ def threshold_metrics(
     pl.DataFrame or pl.LazyFrame
         One row per group and threshold, sorted by the ``by`` columns, then by descending threshold.
         A rule gives one row per group, and so do recorded decisions, whose ``threshold`` is null.
-        All metrics, limits and cells are Float64.
+        All metrics, limits and cells are Float64; ``reason`` is String, and null at all points of a
+        curve.
 
         A metric and its limits are null if the denominator is 0, and all columns are null if no
         threshold satisfies the rule. Limits are null also if squares of the weights overflow or
@@ -215,8 +223,11 @@ def threshold_metrics(
         selected=selected,
     )
     level = None if level is None else check_level(level, source)
-    plan = _Plan(columns.keys, columns.models, decisions, shown, level, prevalence, honest_rates)
-    schema = columns.schema(dict.fromkeys(plan.names, pl.Float64()))
+    least = checks.whole_number("min_rows", min_rows, low=0)
+    plan = _Plan(
+        columns.keys, columns.models, decisions, shown, level, prevalence, honest_rates, least
+    )
+    schema = columns.schema(dict.fromkeys(plan.names, pl.Float64()) | {_REASON: pl.String()})
     columns = columns.group_by_model()
     return table_of(frame, columns, schema, partial(_measure, plan=plan))
 
@@ -250,10 +261,11 @@ class _Plan:
     level: ConfidenceLevel | None
     prevalence: float | None
     honest: HonestRates | None
+    min_rows: int
 
     @property
     def names(self) -> list[str]:
-        """The columns after the group."""
+        """The columns of numbers after the group."""
         ends = ("",) if self.level is None else ("", "_low", "_high")
         names = ["threshold", *(f"{name}{end}" for name in self.metrics for end in ends), *CELLS]
         rule = self.decisions.rule
@@ -375,9 +387,11 @@ def _measure_points(decided: DecidedRows, plan: _Plan, level: Level | None) -> p
     return pl.concat([pl.DataFrame(_columns(part, plan, level)) for part in parts])
 
 
-def _columns(decided: DecidedRows, plan: _Plan, level: Level | None) -> dict[str, Array]:
+def _columns(
+    decided: DecidedRows, plan: _Plan, level: Level | None
+) -> dict[str, Array | pl.Series]:
     values = measure_metrics(decided, plan.metrics)
-    columns = {"threshold": decided.threshold}
+    columns: dict[str, Array | pl.Series] = {"threshold": decided.threshold}
     for cell, weight in zip(CELLS, decided.cells.weight, strict=True):
         # Undefined where it overflows
         columns[cell] = np.where(np.isfinite(weight), weight, np.nan)
@@ -397,4 +411,23 @@ def _columns(decided: DecidedRows, plan: _Plan, level: Level | None) -> dict[str
         matrix = decided.matrix()
         errors = rule.costs.fn * matrix.fn + rule.costs.fp * matrix.fp
         columns[COST] = ratio(errors, matrix.total)
+    columns[_REASON] = _find_reasons(decided, plan)
     return columns
+
+
+def _find_reasons(decided: DecidedRows, plan: _Plan) -> pl.Series:
+    """Return why matrices tell little, null where they do not or are points of a curve."""
+    tp, fp, fn, tn = decided.cells.rows
+    if plan.decisions.at_every_score:
+        return pl.Series(_REASON, [None] * len(tp), pl.String)
+    positives, negatives = tp + fn, fp + tn
+    has_rows = positives + negatives > 0
+    cases = [
+        (np.isnan(tp), _NO_THRESHOLD),
+        (has_rows & (tp + fp == 0), NOBODY),
+        (has_rows & (fn + tn == 0), EVERYBODY),
+        (positives < plan.min_rows, few_rows(plan.min_rows, "positives")),
+        (negatives < plan.min_rows, few_rows(plan.min_rows, "negatives")),
+    ]
+    reasons = np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
+    return pl.Series(_REASON, [reason or None for reason in reasons.tolist()], pl.String)

@@ -123,7 +123,7 @@ TABLES: dict[str, tuple[str, Any]] = {
         ),
     ),
     "thresholds by a rule": (
-        "thresholds --threshold least-cost:fn=5,fp=1 --by g",
+        "thresholds --threshold least-cost:fn=5,fp=1 --by g --per-group",
         lambda rows: wroc.threshold_metrics(
             rows,
             **GIVEN,
@@ -140,7 +140,8 @@ TABLES: dict[str, tuple[str, Any]] = {
         ),
     ),
     "thresholds by a rule in a survey": (
-        "thresholds --threshold youden --by g --cluster site --strata job --lonely certainty",
+        ("thresholds --threshold youden --per-group --by g "
+        "--cluster site --strata job --lonely certainty"),
         lambda rows: wroc.threshold_metrics(
             rows,
             **GIVEN,
@@ -152,7 +153,7 @@ TABLES: dict[str, tuple[str, Any]] = {
         ),
     ),
     "one threshold": (
-        "thresholds --threshold max-fpr=0.1 --by g --common",
+        "thresholds --threshold max-fpr=0.1 --by g",
         lambda rows: wroc.threshold_metrics(
             rows, **GIVEN, threshold=wroc.rules.max_fpr(0.1), by="g", level=0.95
         ),
@@ -326,7 +327,7 @@ def test_where_no_threshold_can_be_chosen(
     rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows.with_columns(y=pl.col("y") & (pl.col("g") != "c")).write_parquet("rows.parquet")
-    said = told("thresholds --by g --threshold youden", capsys)
+    said = told("thresholds --by g --threshold youden --per-group", capsys)
     assert said == "No threshold can be chosen in c: a class that the rule needs is missing."
 
 
@@ -408,7 +409,7 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ("thresholds", "thresholds needs --threshold, with numbers or one rule; found none"),
         ("thresholds --threshold nan", "--threshold must be a number; found nan"),
         ("thresholds --threshold 1 --threshold youden", "found a rule and other thresholds"),
-        ("thresholds --threshold 1 --common", "--common must come with a rule in --threshold"),
+        ("thresholds --threshold 1 --per-group", "--per-group must come with a rule in --thresh"),
         ("thresholds --threshold youden --prevalence 0.1", "--prevalence must not come with a ru"),
         (
             "thresholds --threshold 1 --prevalence 0.1 --cluster site",

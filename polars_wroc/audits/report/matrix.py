@@ -24,7 +24,6 @@ from polars_wroc.audits.tables import (
 from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, many, points
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
-    FEW,
     FINDINGS,
     GAP_METRICS,
     IMPACT_RATIO,
@@ -32,6 +31,7 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.inputs.reasons import FEW
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 
 SYMBOLS: dict[str, str] = {

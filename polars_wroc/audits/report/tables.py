@@ -247,7 +247,9 @@ def _fairness(audit: AuditTables, attribute: str) -> list[Row]:
     rows = []
     for metric in FAIRNESS.values():
         for row in of_attribute.filter(metric=metric.column).iter_rows(named=True):
-            extremes = [text_cell(name_of(row["segment"])), text_cell(row["reference"])]
+            extremes = [text_cell(DASH)] * 2
+            if row["reference"] is not None:
+                extremes = [text_cell(name_of(row["segment"])), text_cell(row["reference"])]
             highest, lowest = extremes if row["ratio"] is None else reversed(extremes)
             size = estimate(row, "ratio" if row["gap"] is None else "gap")
             rows.append(
