@@ -11,8 +11,9 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.charts.groups import cross_columns, name_column, read_table
 from polars_wroc.charts.options import Show
-from polars_wroc.charts.wording import write_number, write_points
+from polars_wroc.charts.wording import write_points
 from polars_wroc.checks import FOUR_FIFTHS, did_you_mean
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.groups.comparisons import (
     BELOW_FOUR_FIFTHS,
     COMPARABLE,
