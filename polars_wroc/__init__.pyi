@@ -31,6 +31,7 @@ from .curves.roc_curve import roc_curve as roc_curve
 from .curves.roc_point import roc_point as roc_point
 from .curves.score_distribution import score_distribution as score_distribution
 from .curves.validation import validate as validate
+from .documents.show import show as show
 from .groups.abroca_test import abroca_test as abroca_test
 from .groups.categories import ranges as ranges
 from .groups.cross_auc import cross_auc as cross_auc

@@ -21,7 +21,9 @@ def escape_controls(text: str) -> str:
 
 def write_in_one_line(text: str) -> str:
     """Write a text that may hold anything in one line, without control characters."""
-    return " ".join(escape_controls(text).split())
+    # Most texts hold nothing of all that.
+    plain = text if text.isprintable() else escape_controls(text)
+    return " ".join(plain.split())
 
 
 def unique_name(name: str, taken: Collection[str]) -> str:

@@ -21,6 +21,7 @@ from polars_wroc.curves.roc_curve import pr_curve, roc_curve
 from polars_wroc.curves.roc_point import roc_point
 from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.curves.validation import validate
+from polars_wroc.documents.show import TableView, show
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.calibration_test import calibration_test
 from polars_wroc.groups.cross_auc import cross_auc
@@ -76,7 +77,8 @@ def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: _FrameNamespace[Any], *args: Any, **kwargs: Any) -> Any:
         return function(self._frame, *args, **kwargs)
 
-    return described(method, function, ["frame"])
+    first, *_ = inspect.signature(function).parameters
+    return described(method, function, [first])
 
 
 class ExprNamespace:
@@ -134,6 +136,7 @@ class _FrameNamespace(Generic[FrameT]):
     at_horizon: Callable[..., FrameT] = _of_frame(at_horizon)
     worst_segments: Callable[..., FrameT] = _of_frame(worst_segments)
     audit: Callable[..., Audit] = _of_frame(audit)
+    show: Callable[..., TableView] = _of_frame(show)
 
 
 class DataFrameNamespace(_FrameNamespace[pl.DataFrame]):
@@ -141,7 +144,7 @@ class DataFrameNamespace(_FrameNamespace[pl.DataFrame]):
 
 
 class LazyFrameNamespace(_FrameNamespace[pl.LazyFrame]):
-    """Tables from a LazyFrame, as LazyFrames: only ``audit`` computes anything."""
+    """Tables from a LazyFrame, as LazyFrames: only ``audit`` and ``show`` compute anything."""
 
 
 # Arguments that need single rows, or that the counts determine.

@@ -77,6 +77,11 @@ _PAGES = {
         "Each chart takes a table of this package and returns an Altair chart, which can be changed"
         " further.",
     ),
+    "display": _Page(
+        "Display",
+        ("documents",),
+        "Tables as people read them, in a terminal and in a notebook.",
+    ),
     "data": _Page(
         "Data",
         ("data",),

@@ -18,7 +18,8 @@ from polars_wroc.charts.groups import (
 from polars_wroc.charts.look import FAINT, INK, PALETTE, PAPER, SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, number_tips, span
-from polars_wroc.charts.wording import join_sentences, write_number, write_numbers
+from polars_wroc.charts.wording import join_sentences, write_numbers
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.queries import over
 
 _COLUMNS = ("bin", "bin_low", "bin_high", "n", "weight", "density")

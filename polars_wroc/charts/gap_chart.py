@@ -27,7 +27,8 @@ from polars_wroc.charts.look import (
 )
 from polars_wroc.charts.options import ChartOptions, Options, Show, read_options
 from polars_wroc.charts.plot import Axis, Plot, tip_title
-from polars_wroc.charts.wording import join_sentences, write_number
+from polars_wroc.charts.wording import join_sentences
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
 
 # Pixels of a row, of a model in a row, and of the chart; columns of numbers begin so far right.

@@ -31,7 +31,8 @@ from polars_wroc.charts.look import (
 )
 from polars_wroc.charts.options import ChartOptions, Options, Show, read_options
 from polars_wroc.charts.plot import Plot, number_tips, tip_title
-from polars_wroc.charts.wording import join_sentences, write_number, write_points
+from polars_wroc.charts.wording import join_sentences, write_points
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import COMPARABLE, IMPACT, IMPACT_RATIO, METRICS, is_finding
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL

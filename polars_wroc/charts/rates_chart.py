@@ -14,7 +14,8 @@ from polars_wroc.charts.groups import assign_groups, cross_columns, read_table, 
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, Rate, read_options
 from polars_wroc.charts.plot import Axis, Plot, span, thin_curves
-from polars_wroc.charts.wording import write_list, write_number, write_numbers
+from polars_wroc.charts.wording import write_list, write_numbers
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.inputs.metric import check_metric
 from polars_wroc.names import unique_name

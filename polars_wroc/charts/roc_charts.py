@@ -13,7 +13,8 @@ from polars_wroc.charts.groups import assign_groups, read_table
 from polars_wroc.charts.look import INK, without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, thin_curves
-from polars_wroc.charts.wording import join_sentences, write_number, write_numbers, write_range
+from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.queries import over
 from polars_wroc.ranking.curve_points import with_auc

@@ -7,16 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.groups.comparisons import CLOSED, GROWN, NEW, REVERSED, SHRUNK
-from polars_wroc.inputs.metric import MINUS
-
-
-def write_number(value: float | None, form: str) -> str:
-    """Write a number in a format such as ``+.0f``, with a proper minus; empty without a number."""
-    text = "" if value is None else format(value, form)
-    # A number that rounds to 0 has no sign.
-    is_zero = not text.strip("+-0.%")
-    return text.lstrip("+-") if is_zero else text.replace("-", MINUS)
 
 
 def write_numbers(column: str, form: str) -> pl.Expr:

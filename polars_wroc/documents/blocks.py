@@ -72,12 +72,16 @@ class Dots:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: a text with its change, such as ``56%`` and ``▼24``; or a dot plot."""
+    """A cell of a table: a text with its change, such as ``56%`` and ``▼24``; or a dot plot.
+
+    The limits of an estimate, such as ``(48.9 to 62.6)``, come after it where there is room.
+    """
 
     text: str = ""
     change: str = ""
     tone: Tone = ""
     dots: Dots | None = None
+    limits: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ class Row:
 class Column:
     """The heading of a column, a technical name below it, and what is above it and its neighbours.
 
-    Columns are aligned to the right unless their style is ``left``, or ``plot`` for dot plots.
+    Columns are aligned to the right unless their style is ``left``, or ``plot`` for dot plots. The
+    names of a column with the style ``name`` are on the left, too, and may be cut.
     """
 
     heading: str
@@ -107,8 +112,10 @@ class Column:
     over: str = ""
     # Places, in percent, and numbers of an axis above dot plots.
     axis: Sequence[tuple[float, str]] = ()
-    # A terminal shows these before others; the first column is one of them.
+    # A terminal always shows essential columns, of which the first one is one. Others are shown
+    # where there is room, those of a higher priority before others.
     essential: bool = False
+    priority: int = 0
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,8 @@ def _cell(cell: Cell, column: Column) -> str:
     if cell.dots is not None:
         return f'<td class="plot">{_dots(cell.dots)}</td>'
     change = f" {_change(cell)}" if cell.change else ""
-    return f"<td{_class(cell.tone, column.style)}>{escape_html(cell.text)}{change}</td>"
+    limits = f' <span class="limits">{escape_html(cell.limits)}</span>' if cell.limits else ""
+    return f"<td{_class(cell.tone, column.style)}>{escape_html(cell.text)}{limits}{change}</td>"
 
 
 def _change(cell: Cell) -> str:

@@ -48,8 +48,8 @@ class RowSource(ABC):
         """Return its rows, grouped by expressions of its `groups` and by model."""
 
 
-def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
-    """Return a table as a frame of Polars; only a LazyFrame is one afterwards."""
+def polars_frame(frame: object, name: str = "frame") -> pl.DataFrame | pl.LazyFrame:
+    """Return a table, the argument of this name, as a frame of Polars, and a LazyFrame as it is."""
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return frame
     if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, pl.Series):
@@ -58,8 +58,8 @@ def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
     package = kind.__module__.split(".")[0]
     of_package = "" if package == "builtins" else f" of {package}"
     msg = (
-        "`frame` must be a Polars DataFrame or LazyFrame, or a table of pandas, PyArrow or another "
-        f"package that exports Arrow; found an object{of_package} of type {kind.__name__}"
+        f"`{name}` must be a Polars DataFrame or LazyFrame, or a table of pandas, PyArrow or "
+        f"another package that exports Arrow; found an object{of_package} of type {kind.__name__}"
     )
     if package == "numpy":
         msg += ": build a table, such as pl.DataFrame({'label': y, 'score': s})"
