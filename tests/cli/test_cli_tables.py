@@ -56,6 +56,7 @@ def folder(tmp_path: Path, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
+BY_STRATA = "--cluster site --strata job --lonely certainty"
 TABLES: dict[str, tuple[str, Any]] = {
     "compare": (
         "compare --score t",
@@ -140,8 +141,7 @@ TABLES: dict[str, tuple[str, Any]] = {
         ),
     ),
     "thresholds by a rule in a survey": (
-        "thresholds --threshold youden --per-group --by g --cluster site --strata job"
-        + " --lonely certainty",
+        f"thresholds --threshold youden --per-group --by g {BY_STRATA}",
         lambda rows: wroc.threshold_metrics(
             rows,
             **GIVEN,
