@@ -298,7 +298,7 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
             "g", "from_score", "to_score", "mean_calibration_error", "direction"
         ).iter_rows()
     ]
-    assert f"off by more than chance: {', '.join(off)}." in said
+    assert f"off most and by more than chance: {', '.join(off)}." in said
     assert off
 
 
