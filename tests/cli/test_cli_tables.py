@@ -574,3 +574,32 @@ def test_slopes_leave_out_or_clip_scores_of_0_and_1(
     ):
         assert main([*command, *options]) == 0
         assert said in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        ("gaps --attribute g", "Rows without a label count in selection rates alone"),
+        ("compare --score t", "Rows that lack one are left out."),
+        ("thresholds --threshold 0.5", "Rows that lack one are left out."),
+        ("calibrate", "Rows that lack one are left out."),
+        ("curve --kind pr", "Rows that lack one are left out."),
+    ],
+)
+def test_commands_say_how_many_rows_lack_a_value(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str], command: str, what: str
+) -> None:
+    lacking = rows.with_columns(
+        y=pl.when(pl.int_range(pl.len()) >= 7).then("y"),
+        s=pl.when(pl.int_range(pl.len()) != 9).then("s"),
+    )
+    lacking.write_parquet("rows.parquet")
+    name, *options = command.split()
+    given = [name, "rows.parquet", "--label", "y", "--score", "s", *options]
+    assert main(given) == 0
+    said = capsys.readouterr().err
+    assert "Values are missing: y in 7 rows, s in 1 row" in said
+    assert what in said
+    rows.write_parquet("rows.parquet")
+    assert main(given) == 0
+    assert capsys.readouterr().err == ""
