@@ -308,7 +308,7 @@ GROUPS = {
     " bins prevalence first_run_ok different_rows different_settings",
     "Groups": "attribute by intersections within reference unknown min_share min_rows min_cell",
     "Decisions": "selected selected_of_both threshold thresholds thresholds_of_both favorable"
-    " common",
+    " per_group",
     TESTS: "",
     "Survey": "cluster strata fpc lonely replicate_weights",
     "Output": "kind curve_bins strategy smooth clip max_points band cost_fn cost_fp diagnostics"

@@ -199,9 +199,15 @@ def of_ranges(test: pl.DataFrame, level: ConfidenceLevel) -> str:
         f"({100 * abs(row['mean_calibration_error']):.0f} points {row['direction']})"
         for row in test.filter(pl.col("p_adjusted") <= 1 - as_number(level)).iter_rows(named=True)
     ]
+    sentences = [f"Without bins, off most and by more than chance: {', '.join(found)}."]
     if not found:
-        return "No range of scores is shown to be off."
-    return f"Without bins, off by more than chance: {', '.join(found)}."
+        sentences = ["No range of scores is shown to be off."]
+    if untested := [
+        f"{place(row, keys) or 'the scores'} ({row['reason']})"
+        for row in test.drop_nulls("reason").iter_rows(named=True)
+    ]:
+        sentences.append(f"Not tested: {first_few(untested, _SEPARATOR)}.")
+    return " ".join(sentences)
 
 
 def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:

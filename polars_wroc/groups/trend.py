@@ -46,7 +46,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
 from polars_wroc.inputs.frames import require_text
-from polars_wroc.inputs.reasons import few_rows
+from polars_wroc.inputs.reasons import ONE_SCORE, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.pairs import pair_with_chance
@@ -70,7 +70,6 @@ from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 PERIOD, CRITICAL = "period", "critical"
 # The reason of rows that are compared with nothing.
 FIRST = "the first period"
-ONE_SCORE = "one score"
 _SELECTION_RATE = "selection_rate"
 _BEFORE = "before"
 _SHIFT_AUC, _KS, _PSI = SHIFTS

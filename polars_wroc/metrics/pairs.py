@@ -20,7 +20,12 @@ from polars_wroc.metrics.mean_sums import ROW_LOSSES
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats.aucs import Auc, ClassMoments, average_aucs, combine, equal_aucs
-from polars_wroc.stats.contrasts import Contrast, DirectContrast, credible_correlation
+from polars_wroc.stats.contrasts import (
+    Contrast,
+    DirectContrast,
+    GapEstimate,
+    credible_correlation,
+)
 from polars_wroc.stats.delta import evaluate
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.estimates import Limits, Scale, Wald
@@ -31,10 +36,11 @@ from polars_wroc.stats.means import BRIER_SCALE, LOG_LOSS_SCALE, covariance_of_m
 from polars_wroc.stats.power import detectable_difference, detectable_gap, detectable_shift
 from polars_wroc.stats.rates import Equality, equal_rates
 from polars_wroc.stats.references import Reference
-from polars_wroc.thresholds.limits import cell_function
-from polars_wroc.thresholds.registry import RateMetric, ThresholdMetric
+from polars_wroc.thresholds.limits import DecidedRows, cell_function, contrast_net_benefit
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS, RateMetric, ThresholdMetric
 
 STANDARDIZED_MEAN_DIFFERENCE = "standardized_mean_difference"
+NET_BENEFIT = "net_benefit"
 # The inverse size of a known AUC, as a share of the inverse size it is compared with.
 _NEGLIGIBLE = 1e-5
 LOSS_SCALES: dict[str, Scale] = {"brier_score": BRIER_SCALE, "log_loss": LOG_LOSS_SCALE}
@@ -75,6 +81,8 @@ def pair_metric(metric: Metric, segments: Segments, reference: Reference) -> Pai
     """Return a metric of segments beside the metric of their references."""
     if isinstance(metric, RateMetric):
         return pair_rates(metric, segments, reference)
+    if metric.name == NET_BENEFIT:
+        return pair_net_benefits(segments, reference)
     if isinstance(metric, ThresholdMetric):
         return pair_cells(metric, segments, reference)
     if metric.name in ROW_LOSSES:
@@ -197,6 +205,33 @@ def pair_cells(metric: ThresholdMetric, segments: Segments, reference: Reference
         other.estimate(units.variance(influences[1]), df),
     )
     return _pair_walds(*estimates, units.covariance(*influences), df, reference)
+
+
+def pair_net_benefits(segments: Segments, reference: Reference) -> Pair:
+    """Return net benefits with the limits of `threshold_metrics` beside those of references."""
+    # Detectable gaps and correlations are those of errors by the delta method.
+    pair = pair_cells(THRESHOLD_METRICS[NET_BENEFIT], segments, reference)
+    assert isinstance(pair.contrast, Contrast)
+    assert segments.cells is not None
+    assert segments.decisions is not None
+    thresholds = np.full(segments.number, segments.decisions.threshold)
+    own, other = (
+        GapEstimate(contrast_net_benefit(DecidedRows(thresholds, cells, segments.units)))
+        for cells in (
+            segments.cells,
+            segments.cells.combine(lambda values: _add_reference(values, reference)),
+        )
+    )
+    contrast = Contrast(own, other, correlation=pair.contrast.correlation)
+    df = np.minimum(own.df, other.df)
+    return replace(
+        pair,
+        contrast=contrast,
+        reference_value=contrast.reference,
+        df=(df, df),
+        picked_df=df,
+        test=lambda level: Equality(contrast.p_value(level, df), np.asarray(df)),
+    )
 
 
 def pair_losses(name: str, segments: Segments, reference: Reference) -> Pair:

@@ -110,6 +110,27 @@ class Contrast:
 
 
 @dataclass(frozen=True)
+class GapEstimate:
+    """The gap of a contrast whose sides rest on the same rows, as an estimate of its own."""
+
+    contrast: Contrast
+
+    @property
+    def value(self) -> Array:
+        """The gaps."""
+        return self.contrast.gap
+
+    @property
+    def df(self) -> Array | float:
+        """The degrees of freedom of both sides."""
+        return self.contrast.own.df
+
+    def limits(self, quantile: Array | float) -> Limits:
+        """Return the limits of the gap, at a quantile of both sides."""
+        return self.contrast.limits(quantile)
+
+
+@dataclass(frozen=True)
 class DirectContrast:
     """An estimate of each segment less that of its reference, with an error of the ``difference``.
 

@@ -23,7 +23,7 @@ _LEAST_RANGE, _MOST_RANGE = 1.0, 12.0
 # Half of Siegmund's (1985) correction for sums that change in steps.
 _CORRECTION = 0.5826
 # Fewer expected rows of a class, or steps that the variance is spread over, allow no test.
-_LEAST_EXPECTED, _LEAST_STEPS = 5, 2
+LEAST_EXPECTED, _LEAST_STEPS = 5, 2
 # Sums are equal if they differ by less, per unit of weight.
 _ROUNDING = 1e-12
 
@@ -198,10 +198,13 @@ class RangeTests:
         # x = R / sqrt(V d) + 0.5826 / sqrt(m d)
         x = ranges.size / np.sqrt(ranges.variance * self.effect)
         x += _CORRECTION / np.sqrt(ranges.effective * self.effect)
-        enough = (ranges.effective >= _LEAST_STEPS * (1 - _ROUNDING)) & (
-            self.expected >= _LEAST_EXPECTED
-        )
+        enough = ~self.has_few_steps & (self.expected >= LEAST_EXPECTED)
         return np.where(self.is_known & enough, range_p_value(x), np.nan)
+
+    @property
+    def has_few_steps(self) -> Mask:
+        """Whether the variance is spread over too few steps for a test."""
+        return ~(self.ranges.effective >= _LEAST_STEPS * (1 - _ROUNDING))
 
     @property
     def value(self) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from polars_wroc.arrays import Array
 from polars_wroc.ranking.curve import CELLS, ratio
+from polars_wroc.stats.contrasts import Contrast
 from polars_wroc.stats.delta import CellFunction, evaluate
 from polars_wroc.stats.designs import SamplingUnits
 from polars_wroc.stats.estimates import Limits, Scale, Wald, Wilson
@@ -146,7 +147,13 @@ def limit_metrics(
 
 
 def limit_net_benefit(decided: DecidedRows, level: Level) -> Limits:
-    """Return limits from the limits of both shares, or of both rates in a population."""
+    """Return the limits of net benefits."""
+    contrast = contrast_net_benefit(decided)
+    return contrast.limits(level.quantile(contrast.own.df), level.quantile(contrast.other.df))
+
+
+def contrast_net_benefit(decided: DecidedRows) -> Contrast:
+    """Return net benefits as differences of shares of all rows, or in a population of rates."""
     odds = decided.threshold / (1 - decided.threshold)
     wholes: tuple[Sequence[str], Sequence[str]] = CELLS, CELLS
     if decided.prevalence is not None:
@@ -163,10 +170,8 @@ def limit_net_benefit(decided: DecidedRows, level: Level) -> Limits:
         ]
         covariance = decided.units.covariance(*influences)
     if decided.prevalence is None:
-        contrast = contrast_shares(tp, fp, odds, covariance)
-    else:
-        contrast = contrast_rates(tp, fp, odds, decided.prevalence, covariance)
-    return contrast.limits(level.quantile(contrast.own.df), level.quantile(contrast.other.df))
+        return contrast_shares(tp, fp, odds, covariance)
+    return contrast_rates(tp, fp, odds, decided.prevalence, covariance)
 
 
 # Metrics that are no rates and have limits of their own.

@@ -56,6 +56,7 @@ def folder(tmp_path: Path, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
+BY_STRATA = "--cluster site --strata job --lonely certainty"
 TABLES: dict[str, tuple[str, Any]] = {
     "compare": (
         "compare --score t",
@@ -140,8 +141,7 @@ TABLES: dict[str, tuple[str, Any]] = {
         ),
     ),
     "thresholds by a rule in a survey": (
-        ("thresholds --threshold youden --per-group --by g "
-        "--cluster site --strata job --lonely certainty"),
+        f"thresholds --threshold youden --per-group --by g {BY_STRATA}",
         lambda rows: wroc.threshold_metrics(
             rows,
             **GIVEN,
@@ -298,7 +298,7 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
             "g", "from_score", "to_score", "mean_calibration_error", "direction"
         ).iter_rows()
     ]
-    assert f"off by more than chance: {', '.join(off)}." in said
+    assert f"off most and by more than chance: {', '.join(off)}." in said
     assert off
 
 
@@ -588,3 +588,32 @@ def test_search_without_a_finding_is_one_sentence(
     printed = capsys.readouterr()
     assert printed.out.startswith("Exploration: no segment was examined, since none has enough ")
     assert len(printed.out.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        ("gaps --attribute g", "Rows without a label count in selection rates alone"),
+        ("compare --score t", "Rows that lack one are left out."),
+        ("thresholds --threshold 0.5", "Rows that lack one are left out."),
+        ("calibrate", "Rows that lack one are left out."),
+        ("curve --kind pr", "Rows that lack one are left out."),
+    ],
+)
+def test_commands_say_how_many_rows_lack_a_value(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str], command: str, what: str
+) -> None:
+    lacking = rows.with_columns(
+        y=pl.when(pl.int_range(pl.len()) >= 7).then("y"),
+        s=pl.when(pl.int_range(pl.len()) != 9).then("s"),
+    )
+    lacking.write_parquet("rows.parquet")
+    name, *options = command.split()
+    given = [name, "rows.parquet", "--label", "y", "--score", "s", *options]
+    assert main(given) == 0
+    said = capsys.readouterr().err
+    assert "Values are missing: y in 7 rows, s in 1 row" in said
+    assert what in said
+    rows.write_parquet("rows.parquet")
+    assert main(given) == 0
+    assert capsys.readouterr().err == ""
