@@ -83,9 +83,10 @@ def level(value: object) -> ConfidenceLevel:
 
 
 def _probability_of_level(value: object) -> float:
-    low, high, percent = 0.001, 0.9999, 100
-    if isinstance(value, int | float) and 1 < value < percent:
-        found = f"{value!r}; did you mean {value / percent:g}?"
+    low, high = 0.001, 0.9999
+    # Levels in percent.
+    if isinstance(value, int | float) and 50 <= value < 100:  # noqa: PLR2004
+        found = f"{value!r}; did you mean {value / 100:g}?"
         reject("level", f"lie between {low:g} and {high:g}", found)
     return number("level", value, low=low, high=high)
 
