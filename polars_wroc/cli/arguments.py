@@ -131,6 +131,8 @@ def check_columns(options: argparse.Namespace) -> None:
         by_score = options.score and options.threshold is not None
         alone = not options.label and (options.selected or by_score)
         required = [] if alone else [name for name in ("label", "score") if name not in given]
+    if options.command == "audit" and options.selected and required == ["score"]:
+        refuse("--score is needed with --label; to audit decisions alone, leave out --label")
     if not options.counts and required:
         flags = ", ".join(f"--{name}" for name in required)
         msg = f"the following arguments are required: {flags}; without them only with --counts"

@@ -34,7 +34,10 @@ def check_favorable(
     """
     if not decided:
         if value is not None:
-            msg = f"`favorable` is about decisions and must come with some; found {value!r} alone"
+            msg = (
+                "`favorable` is about decisions: pass a `threshold` or `selected` too; found "
+                f"{value!r} alone"
+            )
             raise ValueError(msg)
         return
     if value not in get_args(Favorable):

@@ -101,6 +101,7 @@ def assert_refused(
             "a verdict of the audit: different, equivalent, inconclusive, below four fifths, at ",
         ),
         ({"--fail-if": "verdict=different"}, "such as tpr.gap>0.05 or tpr.verdict=different; fou"),
+        ({"--favorable": "selected"}, "about decisions: pass a --threshold or --selected too; fo"),
         ({"--weigh": "w"}, "did you mean '--weight'? See polars-wroc audit --help"),
     ],
 )

@@ -205,7 +205,7 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
     "level of metrics": (
         lambda f: UNTYPED.threshold_metrics(f, "y", "s", threshold=0.2, level=95),
         ValueError,
-        r"^`level` must lie between 0.001 and 0.9999; found 95$",
+        r"^`level` must lie between 0.001 and 0.9999; found 95; did you mean 0.95\?$",
     ),
     "cluster of no column": (
         lambda f: UNTYPED.summary(f, "y", "s", design=3),
@@ -350,7 +350,8 @@ def test_missing_cluster_is_refused_at_once(frame: pl.DataFrame | pl.LazyFrame, 
 @pytest.mark.parametrize("level", [0, 1.0, 95, -0.1, float("nan")])
 @pytest.mark.parametrize("name", WITH_LEVEL)
 def test_level_outside_its_range_is_refused_at_once(name: str, level: float) -> None:
-    message = f"^`level` must lie between 0.001 and 0.9999; found {level}$"
+    hint = r"; did you mean 0.95\?" if level == 95 else ""
+    message = f"^`level` must lie between 0.001 and 0.9999; found {level}{hint}$"
     for frame in (DATA, DATA.lazy()):
         with pytest.raises(ValueError, match=message):
             TABLES[name][0](frame, "y", "s", level=level)
