@@ -208,7 +208,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 class Progress:
-    """Counts what is done, and shows the count if that takes long and stderr is a terminal."""
+    """Counts finished tasks, and shows the count if they take long and stderr is a terminal."""
 
     # The command draws a line of its own, which says what the last of these counts.
     drawn = True

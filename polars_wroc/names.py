@@ -12,7 +12,7 @@ _NO_XML = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def escape_controls(text: str) -> str:
-    r"""Write characters that cannot be drawn as their code, such as ``\x07`` for a bell."""
+    r"""Write characters that cannot be drawn as their code, for example ``\x07`` for a bell."""
     return _NO_XML.sub(lambda found: ascii(found[0])[1:-1], text)
 
 

@@ -128,7 +128,7 @@ def _capital(text: str) -> str:
 
 
 def read_estimates(table: object, metric: str, show: Show, level: float) -> Estimates:
-    """Read what is to be shown of the ``metric`` of a table of this package."""
+    """Read the estimates of a ``metric`` from a table of this package."""
     frame, _ = read_table("table", table, (), MAKERS)
     if _has(frame, _CHANGED):
         return _read_changes(frame, metric, show, level)
@@ -222,7 +222,7 @@ def _read_comparisons(frame: pl.DataFrame, metric: str, show: Show) -> Estimates
     reference = pl.col("reference_value")
     numbers = _numbers(show, unit)
     if is_release and show == "value":
-        # The limits are those of the change.
+        # The limits belong to the change.
         numbers = _numbers("gap", unit, reference)
     mark, limit = pl.lit(style.get("none"), pl.Float64), pl.lit(None, pl.Float64)
     if show == "value":

@@ -113,7 +113,7 @@ def _check_colors(colors: object) -> None:
 
 
 def read_options(given: ChartOptions, without: Sequence[str] = ()) -> Options:
-    """Check options; ``without`` are those that a chart cannot have."""
+    """Check options; ``without`` names the options that a chart cannot have."""
     known = [name for name in ChartOptions.__annotations__ if name not in without]
     for name in given:
         if name not in known:

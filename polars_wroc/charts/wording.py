@@ -11,7 +11,7 @@ from polars_wroc.inputs.metric import MINUS
 
 
 def write_number(value: float | None, form: str) -> str:
-    """Write a number in a format such as ``+.0f``, with a proper minus; empty without a number."""
+    """Write a number in a format like ``+.0f``, with a proper minus; empty without a number."""
     text = "" if value is None else format(value, form)
     # A number that rounds to 0 has no sign.
     is_zero = not text.strip("+-0.%")
@@ -49,5 +49,5 @@ def write_list(parts: Sequence[str], most: int = 3) -> str:
 
 
 def join_sentences(*sentences: str) -> str:
-    """Join sentences, without those that are empty."""
+    """Join sentences, without empty ones."""
     return ". ".join(sentence for sentence in sentences if sentence)
