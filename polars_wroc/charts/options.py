@@ -109,7 +109,7 @@ def _check_colors(colors: object) -> None:
         checks.reject_type("colors", "be a list of colors, or a mapping of groups to them", colors)
     for color in colors.values() if isinstance(colors, Mapping) else colors:
         if not isinstance(color, str) or not _CSS_COLOR.fullmatch(color):
-            checks.reject("colors", "be CSS colors such as 'teal' or '#0067B2'", repr(color))
+            checks.reject("colors", "be CSS colors, for example 'teal' or '#0067B2'", repr(color))
 
 
 def read_options(given: ChartOptions, without: Sequence[str] = ()) -> Options:

@@ -61,7 +61,7 @@ def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
         f"package that exports Arrow; found an object{of_package} of type {kind.__name__}"
     )
     if package == "numpy":
-        msg += ": build a table, such as pl.DataFrame({'label': y, 'score': s})"
+        msg += ": build a table, for example pl.DataFrame({'label': y, 'score': s})"
     raise TypeError(msg)
 
 

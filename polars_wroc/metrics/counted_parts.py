@@ -155,7 +155,7 @@ class CountedParts:
             for each, (found, result) in zip(ranges, measured, strict=True):
                 if found != each.rows:
                     msg = (
-                        "`frame` must have the same rows whenever it is read; found "
+                        "`frame` must not change while it is read; found "
                         f"{each.rows:,} rows in a range of scores, and then {found:,}"
                     )
                     raise ValueError(msg)

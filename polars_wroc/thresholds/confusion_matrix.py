@@ -132,7 +132,7 @@ def confusion_matrix(
         carried["__threshold"] = expressions.one_per_group("threshold", threshold)
         sum_cells = partial(_sum_cells, threshold=element_field("__threshold"))
     elif isinstance(threshold, bool) or not isinstance(threshold, Real):
-        rule = "be a number, a Polars expression or a rule, such as wroc.rules.youden()"
+        rule = "be a number, a Polars expression or a rule, for example wroc.rules.youden()"
         checks.reject_type("threshold", rule, threshold)
     else:
         value = pl.lit(checks.number("threshold", threshold) + 0.0)

@@ -231,7 +231,7 @@ def read_threshold(
         _require_median(threshold)
         return max_selection_rate(0.5)
     if callable(threshold):
-        msg = f"`threshold` must be a rule, such as wroc.rules.youden(); found {threshold!r}"
+        msg = f"`threshold` must be a rule, for example wroc.rules.youden(); found {threshold!r}"
         raise TypeError(msg)
     return checks.number("threshold", threshold) + 0.0
 
