@@ -107,5 +107,5 @@ ConfidenceLevel: TypeAlias = float | Looks
 
 
 def as_number(level: ConfidenceLevel) -> float:
-    """Return a confidence level as a number, that of all looks together if there are several."""
+    """Return a confidence level as a number, for all looks together if there are several."""
     return level.level if isinstance(level, Looks) else level

@@ -84,7 +84,7 @@ def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
 _MIXED = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
 
-# How far beyond 0 and 1 rounding brings probabilities, also those that were of 32 bits.
+# How far beyond 0 and 1 rounding brings probabilities, also probabilities that had 32 bits.
 ROUNDING = 1e-6
 
 

@@ -298,7 +298,7 @@ class Rows:
         return float(max([1.0, *used]))
 
     def level(self, level: ConfidenceLevel) -> Level:
-        """Return a confidence level, which may hold at repeated looks at rows such as these."""
+        """Return a confidence level, which may hold at repeated looks at such rows."""
         if isinstance(level, Looks) and not level.is_known:
             return Level.of(level.at(self.seen()))
         return Level.of(level)
@@ -362,7 +362,7 @@ def require_exact(score: pl.Series, shown_as: str) -> None:
 
 
 def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]:
-    """Return the rows of segments with their full weights, then with those of each replicate."""
+    """Return the rows of segments with their full weights, then with each replicate's weights."""
     assert sample.replicates is not None
     side = np.sign(segments.weight)
     weights = [side * replicate_weights[segments.order] for replicate_weights in sample.replicates]
@@ -397,7 +397,7 @@ class Columns:
     design: GivenDesign | None = None
     # The plan is of rows that were checked already, and each may stand for several.
     counted: bool = False
-    # Whether rows of several groups are added up, as those of attributes are.
+    # Whether rows of several groups are added up, as the groups of an attribute are.
     pools_groups: bool = False
     # The types that scores came in, in the order of models, if these are not of 64 bits.
     score_types: Sequence[FloatType] = ()
@@ -670,7 +670,7 @@ def align_keys(tables: Sequence[Columns]) -> list[Columns]:
     ]
 
 
-# Types of scores of fewer bits than those of Python's numbers.
+# Types of scores with fewer bits than Python's numbers.
 _FLOAT_TYPES: dict[type[pl.DataType], FloatType] = {
     pl.Float16: np.float16,
     pl.Float32: np.float32,
@@ -753,7 +753,7 @@ def find_score_type(dtype: pl.DataType) -> FloatType:
 
 
 def read_counted(rows: PlannedRows) -> Columns:
-    """Return the columns of rows that were checked, such as those of counts by score."""
+    """Return the columns of rows that were checked, for example of counts by score."""
     models = [_ONE_MODEL]
     if rows.model_keys:
         dtype = rows.frame.collect_schema()[MODEL]
@@ -926,7 +926,7 @@ def name_columns(
 ) -> pl.DataFrame:
     """Return the columns of a schema, given the names of the keys; NaN becomes null."""
     keys = {name: key for key, name in key_names.items() if key in made.columns}
-    # A group may have the name of a column that is not in the result, such as the model.
+    # A group may have the name of a column that is not in the result, for example the model.
     named = made.select(pl.col(keys.get(name, name)).alias(name) for name in schema)
     numbers = [
         name for name, dtype in named.schema.items() if dtype.is_float() and name not in keys

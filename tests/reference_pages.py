@@ -42,40 +42,41 @@ _PAGES = {
         "Metrics",
         ("metrics",),
         "Expressions give one value for each group in `select`, `group_by().agg()` and `over`."
-        " Functions whose first argument is a frame give a table.",
+        " Functions whose first argument is a frame return a table.",
     ),
     "curves": _Page(
         "Curves",
         ("curves",),
-        "Tables with a row for each group and point of a curve, and numbers read off curves.",
+        "These functions return the points of curves, per group, and numbers read from curves.",
     ),
     "thresholds": _Page(
         "Thresholds",
         ("thresholds",),
-        "Confusion matrices and rates at thresholds that are given or chosen by a rule.",
+        "These functions return confusion matrices and rates, at given thresholds or at a threshold"
+        " that a rule chooses.",
     ),
     "groups": _Page(
         "Groups",
         ("groups",),
-        "Comparisons of groups: gaps, fairness metrics, impact ratios, and thresholds that give"
-        " groups equal rates. `ranges` makes groups of numbers.",
+        "These functions compare groups: gaps, fairness metrics, impact ratios, and thresholds that"
+        " give groups equal rates. `ranges` turns numbers into groups.",
     ),
     "counts": _Page(
         "Counts",
         ("counts", "namespaces"),
-        "Counts of rows by score add up over days, machines and sites. Their columns are on the"
-        " page on [files of counts](counts-format.md).",
+        "Counts of rows by score add up over days, machines and sites. [Files of"
+        " counts](counts-format.md) describes their columns.",
     ),
     "audits": _Page(
         "Audits",
         ("audits",),
-        "All segments of all attributes in one result, and the changes between two results.",
+        "An audit compares all segments of all attributes; `audit_changes` compares two audits.",
     ),
     "charts": _Page(
         "Charts",
         ("charts",),
-        "Each chart takes a table of this package and returns an Altair chart, which can be changed"
-        " further.",
+        "Each function takes a table of this package and returns an Altair chart, which you can"
+        " modify further.",
     ),
     "display": _Page(
         "Display",
@@ -85,13 +86,13 @@ _PAGES = {
     "data": _Page(
         "Data",
         ("data",),
-        "Tables for examples, which come with the package.",
+        "Sample tables that come with the package.",
     ),
     "options": _Page(
         "Options",
         ("config", "looks", "inputs"),
-        "What rows stand for: outcomes at a horizon, weights that count rows, designs of surveys;"
-        " and the choice of memory and of a cluster.",
+        "These say what rows represent (outcomes at a horizon, weights that count rows, survey"
+        " designs), and how much memory or which cluster to use.",
     ),
 }
 
@@ -171,7 +172,9 @@ def _described(name: str) -> str:
 
 
 def _summary(value: Any) -> str:
-    return (inspect.getdoc(value) or "").split("\n", 1)[0].replace("``", "`").replace("|", "\\|")
+    first = (inspect.getdoc(value) or "").split("\n", 1)[0].replace("``", "`").replace("|", "\\|")
+    noun = first.removeprefix("Return ")
+    return noun[:1].upper() + noun[1:]
 
 
 def _linked(text: str) -> str:
@@ -206,7 +209,7 @@ def _namespaces() -> str:
 
 ## Expressions
 
-The expression is the score; the other arguments are those of the function:
+The expression is the score; the other arguments are the arguments of the function:
 `pl.col("score").wroc.roc_auc("label", weight="w")`.
 
 {table(expression)}
@@ -215,8 +218,8 @@ The expression is the score; the other arguments are those of the function:
 
 The frame is the first argument of the function, as in `frame.wroc.summary("label", "score")`.
 A DataFrame gives a DataFrame, a LazyFrame a LazyFrame; only `audit` collects. Type checkers do not
-know methods that are added when the program runs: for them write
-`frame.pipe(wroc.summary, "label", "score")`, as [types of options](options.md#types) shows.
+know these methods, because they are added when the program runs. If types matter, write
+`frame.pipe(wroc.summary, "label", "score")`: see [types of options](options.md#types).
 
 {table(frame)}
 """

@@ -121,7 +121,7 @@ def cost_chart(
 
 
 def _read_all_costs(cost_fn: object, cost_fp: float | None) -> dict[str, Costs]:
-    """Read the costs of each panel, by what is written above it."""
+    """Read the costs of each panel, by its title."""
     if not isinstance(cost_fn, Sequence) or isinstance(cost_fn, str | bytes):
         return {"": read_costs(cost_fn, cost_fp)}  # type: ignore[arg-type]
     if not cost_fn:

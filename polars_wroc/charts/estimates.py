@@ -133,7 +133,7 @@ def _capital(text: str) -> str:
 
 
 def read_estimates(table: object, metric: str, show: Show) -> Estimates:
-    """Read what is to be shown of the ``metric`` of a table of this package."""
+    """Read the estimates of a ``metric`` from a table of this package."""
     frame, _ = read_table("table", table, (), MAKERS)
     if not _has(frame, _COMPARED):
         if _has(frame, _PAIRED):

@@ -138,7 +138,7 @@ def _with_defaults(chosen: Options, read: Estimates) -> Options:
 
 
 def _ends(rows: pl.DataFrame, read: Estimates) -> tuple[float, float]:
-    """Return the ends of the axis: all points and marks, and limits but those of wide intervals."""
+    """Return the ends of the axis: all points and marks, and limits except of wide intervals."""
     width = pl.col("high") - pl.col("low")
     is_usual = (width <= _WIDE * width.median()) | pl.col("tone").is_not_null()
     usual = rows.filter(is_usual.fill_null(value=False)).select("low", "high")

@@ -109,11 +109,11 @@ def _check_colors(colors: object) -> None:
         checks.reject_type("colors", "be a list of colors, or a mapping of groups to them", colors)
     for color in colors.values() if isinstance(colors, Mapping) else colors:
         if not isinstance(color, str) or not _CSS_COLOR.fullmatch(color):
-            checks.reject("colors", "be CSS colors such as 'teal' or '#0067B2'", repr(color))
+            checks.reject("colors", "be CSS colors, for example 'teal' or '#0067B2'", repr(color))
 
 
 def read_options(given: ChartOptions, without: Sequence[str] = ()) -> Options:
-    """Check options; ``without`` are those that a chart cannot have."""
+    """Check options; ``without`` names the options that a chart cannot have."""
     known = [name for name in ChartOptions.__annotations__ if name not in without]
     for name in given:
         if name not in known:

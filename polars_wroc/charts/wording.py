@@ -62,5 +62,5 @@ def write_list(parts: Sequence[str], most: int = 3) -> str:
 
 
 def join_sentences(*sentences: str) -> str:
-    """Join sentences, without those that are empty."""
+    """Join sentences, without empty ones."""
     return ". ".join(sentence for sentence in sentences if sentence)

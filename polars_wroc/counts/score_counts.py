@@ -146,7 +146,7 @@ def _require_names(argument: str, value: Any) -> None:
 
 
 def _polars_schema(native: nw.LazyFrame[Any]) -> pl.Schema:
-    """Return the data types, with Null for those that are unknown until rows are read."""
+    """Return the data types, with Null for types that are unknown until rows are read."""
     types = native.collect_schema().to_polars()
     return pl.Schema(
         {name: pl.Null() if t in (pl.Unknown, pl.Object) else t for name, t in types.items()}

@@ -168,7 +168,7 @@ class _Test:
     def _test_groups(
         self, rows: Rows, model: str, group: Ints, number: int, progress: Progress
     ) -> pl.DataFrame:
-        """Return the area of each group, and how it compares with those of the permutations."""
+        """Return the area of each group, and how it compares with the permuted areas."""
         ranked = _rank_rows(rows, model, group)
 
         def measure(seed: int | None) -> Array:

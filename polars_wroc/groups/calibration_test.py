@@ -430,7 +430,7 @@ def _find_effects(
 ) -> tuple[Array, Array]:
     """Return how many times larger the variance of the sum is by a design.
 
-    First that of all rows, then the larger of that and the one of the interval that was picked.
+    First the factor of all rows, then the larger of this factor and the factor in the interval.
     ``difference`` and ``inside`` are sums of sampling units, whose ratios to the ``weight`` of all
     units are the sums of all steps and of those in the interval.
     """

@@ -110,7 +110,7 @@ class Comparison:
 
 
 def compare_segments(metric: str, partition: Partition, rules: GapRules) -> Comparison:
-    """Return a metric of segments beside that of their references, with limits and a p-value."""
+    """Return a metric of segments beside their references, with limits and a p-value."""
     pair = pair_metric(GAPS_ON_REQUEST[metric], partition.segments, partition.reference)
     return compare_pair(metric, pair, partition, rules)
 
@@ -222,7 +222,7 @@ def _share_p_value(
 def add_verdicts(comparisons: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
     """Return the table of comparisons, with p-values adjusted together, and verdicts.
 
-    The rows are those of one comparison after another.
+    The rows of one comparison come after the rows of another.
     """
     if not comparisons:
         return pl.DataFrame(schema=COMPARISON_SCHEMA)

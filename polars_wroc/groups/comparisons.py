@@ -47,7 +47,7 @@ COMPARISON_SCHEMA: dict[str, type[pl.DataType]] = {
 }
 # Verdicts on impact ratios; those on gaps are in `stats/families.py`.
 BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS = "below four fifths", "at least four fifths"
-# The verdicts that find something, and those that show that there is nothing that matters.
+# The verdicts that find something, and the verdicts that show that nothing matters.
 FINDINGS, CLEARED = (DIFFERENT, BELOW_FOUR_FIFTHS), (EQUIVALENT, AT_LEAST_FOUR_FIFTHS)
 # Reasons: why there is no verdict, or no test.
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
@@ -75,8 +75,8 @@ def is_cleared() -> pl.Expr:
 def join_rates(ratios: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
     """Add to rows of impact ratios the rates that they divide.
 
-    The rows of ``rates`` have those of all segments as ``value``. The columns are ``rate, rate_low,
-    rate_high`` and that of the reference, ``reference_rate``; null where there are none.
+    The rows of ``rates`` have the rates of all segments as ``value``. The new columns are ``rate,
+    rate_low, rate_high`` and ``reference_rate``, the rate of the reference; null without rates.
     """
     attribute, name = AUDIT_KEYS
     keys = [attribute, MODEL]
@@ -174,7 +174,7 @@ SMD = ComparedMetric(
     family="scores",
 )
 
-# Metrics of gaps, with that of scores without a label.
+# Metrics of gaps, with the metric of scores without a label.
 GAPS_ON_REQUEST: dict[str, Metric] = {**COMPARABLE, SMD.name: SMD}
 
 Kind = Literal["difference", "ratio"]
@@ -234,7 +234,7 @@ FAIRNESS: dict[str, FairnessMetric] = {
         _fairness("auc", "difference", f"Difference of the {ROC_AUC.label}s", _AUC),
     )
 }
-# How the scores of a period differ from those of the periods before it.
+# How the scores of a period differ from the scores of the periods before it.
 SHIFTS: dict[str, ComparedMetric] = {
     name: ComparedMetric(
         name=name,

@@ -215,7 +215,7 @@ class _Plan:
 def _compare_pairs(
     rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
 ) -> pl.DataFrame:
-    """Return the AUC of each pair of groups, and how far it is from that of exchanged roles."""
+    """Return the AUC of each pair of groups, minus the AUC with exchanged roles too."""
     sums = sum_pairs(segments)
     auc, correlation = estimate_aucs(sums), np.zeros_like(sums.misranked)
     if rows.sample is not None:
@@ -260,7 +260,7 @@ def _compare_pairs(
 def _compare_with_rest(
     rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
 ) -> pl.DataFrame:
-    """Return the AUC of each group, and those of one of its classes and the rest's other one."""
+    """Return each group's own AUC, and the AUCs of one of its classes against the rest's other."""
     sums = [measure_aucs(segments), *sum_against_rest(segments)]
     aucs = [estimate_aucs(each) for each in sums]
     if rows.sample is not None:

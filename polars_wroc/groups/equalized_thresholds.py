@@ -179,7 +179,7 @@ def _tabulate(
 
 @dataclass(frozen=True)
 class Edges:
-    """The edges of the hulls of some groups, those of each group in order from the origin.
+    """The edges of the hulls of some groups, in order from the origin within each group.
 
     Each edge has its ``group``, the rates and the threshold at its beginning, and those at its end.
     """
@@ -391,7 +391,7 @@ def _find_share(target: float, before: Array, step: Array) -> Array:
 def find_highest(slope: Array, height: Array) -> float:
     """Return the first place from 0 to 1 where the minimum of all lines is largest.
 
-    ``height`` is that of each line at 0.
+    ``height`` is the height of each line at 0.
     """
     # Lines of the lower envelope from left to right, and where each begins.
     envelope: list[tuple[float, float, float]] = []

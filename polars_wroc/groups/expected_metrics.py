@@ -398,7 +398,7 @@ class _Ranks:
         return add_up(values, self.starts)
 
     def find_lower(self, values: Array) -> Array:
-        """Add up the values of lower scores of the segment, half of that of the score itself."""
+        """Add up the values of the segment's lower scores, and half the value of the score."""
         filled = self.starts[:-1][np.diff(self.starts) > 0]
         lower = values / 2
         lower -= cumulate(values, filled) if len(filled) else 0.0
@@ -433,7 +433,7 @@ def _measure_auc(forecast: _Forecast) -> _Expected:
 
 
 def _rank_classes(ranks: _Ranks, positives: Array, negatives: Array) -> Array:
-    """Return the weight of the pairs that are ranked correctly, given that of rows by class."""
+    """Return the weight of correctly ranked pairs, given the rows' weights by class."""
     return ranks.total(ranks.pool(positives) * ranks.find_lower(ranks.pool(negatives)))
 
 

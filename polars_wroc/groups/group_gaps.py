@@ -277,7 +277,7 @@ def group_gaps(
 class GapPlan:
     """What is compared between the segments of each division, and with which references.
 
-    ``score_names`` are those of the models in the table, None without a score. ``choice`` are the
+    ``score_names`` are the models' names in the table, None without a score. ``choice`` are the
     decisions, a threshold, or a rule that chooses one for each score; ``strata`` are columns within
     whose values segments are compared.
     """
@@ -414,7 +414,7 @@ def _default_metrics(*, has_score: bool, has_decisions: bool) -> tuple[str, ...]
 
 
 def read_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-    """Check the names of the metrics that are to be compared, out of those that are known."""
+    """Check the names of the metrics that are to be compared, out of the known ones."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for name in metrics:
@@ -446,7 +446,7 @@ def _check_unlabeled(metrics: Sequence[str], references: CategoryReference) -> N
 def read_needs(
     metrics: Sequence[str], columns: Columns, *, aucs: bool, count_weights: bool
 ) -> Needs:
-    """Return what is to be measured for some metrics, whatever the decisions are."""
+    """Return the sums that some metrics need, whatever the decisions are."""
     losses = [name for name in metrics if name in ROW_LOSSES]
     scores = SMD.name in metrics
     purpose = "mean losses" if losses else "mean scores"

@@ -300,7 +300,7 @@ def compare_categories(
 ) -> pl.DataFrame:
     """Return the ratios of the categories of a division, without their names.
 
-    The ``names`` are those of the categories, null for the unknown one.
+    The ``names`` are the names of the categories, null for the unknown one.
     """
     return _tabulate_ratios(_pair_categories(segments, names, division, references, rules), rules)
 
@@ -347,7 +347,7 @@ def _make_table(
 
 @dataclass(frozen=True)
 class _CategoryPairs:
-    """The rates of categories beside that of their reference.
+    """The rates of categories beside the rate of their reference.
 
     ``n`` are their rows with a decision. Of the categories that can be compared, which are known
     and not too small, all but the reference ``are_tested``. It is the highest of so many
@@ -440,7 +440,7 @@ def _measure_ratios(pairs: _CategoryPairs, rules: ImpactRules) -> dict[str, Arra
 
 
 def _measure_rates(pairs: _CategoryPairs, rules: ImpactRules) -> dict[str, Array]:
-    """Return the rates of categories with their limits, and that of the reference."""
+    """Return the rates of categories with their limits, and the rate of the reference."""
     own = pairs.pair.contrast.own
     shown = own.limits(rules.level.quantile(own.df))
     return {
@@ -466,7 +466,7 @@ def _joint_quantiles(pairs: _CategoryPairs, level: Level) -> tuple[Array, Array]
 
 
 def _test_rates(pairs: _CategoryPairs, rules: ImpactRules) -> Array:
-    """Return the p-values of the tests that rates are those of the reference."""
+    """Return the p-values of the tests that rates equal the rate of the reference."""
     if pairs.by_design:
         p_value = pairs.pair.test(rules.level).p_value
     else:

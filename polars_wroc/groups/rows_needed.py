@@ -333,7 +333,7 @@ def _find_assumed(metric: str, goal: _Goal) -> Array:
 
 
 def _find_sized(value: Array, plan: RowsPlan, goal: _Goal, quantile: Array) -> Array:
-    """Return the rows that AUCs or rates need; ``value`` is that of the segment."""
+    """Return the rows that AUCs or rates need, given the ``value`` of the segment."""
     if goal.target == "half_width":
         return find_rows_for_width(value, plan.sizes, goal.number, quantile)
     if goal.target == "gap":

@@ -32,8 +32,8 @@ _SELECTION_RATE = "selection_rate"
 class _Measured:
     """A rate or an AUC of the segments that are compared.
 
-    ``places`` are those of the segments with a value from enough rows, and ``n`` the rows of each.
-    The ``p_value`` is that of the test that all have the same value, NaN without a test. The
+    ``places`` are the places of segments with a value from enough rows, ``n`` the rows of each. The
+    ``p_value`` belongs to the test that all have the same value, NaN without a test. The
     ``reason`` says why values tell nothing, or how many segments are left out.
     """
 

@@ -1,4 +1,4 @@
-"""Metrics by period, compared with those of the earlier periods, and shifts of the scores."""
+"""Metrics by period, compared with all earlier periods, and shifts of the scores."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def _with_periods(
     over: IntoColumn,
     every: str | None,
 ) -> list[pl.Expr]:
-    """Return the columns of attributes, and last that of periods."""
+    """Return the columns of attributes, and last the column of periods."""
     table = source.groups if isinstance(source, RowSource) else source.lazy()
     given = {} if attributes is None else named_columns("attributes", attributes, table)
     time = typed_column("over", as_column("over", over), table)
@@ -336,7 +336,7 @@ class _TrendPlan:
         return in_order(_mark_first(table), metrics, schema, [self.period])
 
     def _compare_metrics(self, rows: Rows, rules: GapRules) -> list[Comparison]:
-        """Compare the metrics of each period with those of the earlier ones."""
+        """Compare the metrics of each period with the earlier periods."""
         needs = {
             model: replace(self.needs, decisions=find_decisions(rows, model, self.choice))
             for model in rows.scores
@@ -390,12 +390,12 @@ class _TrendPlan:
         return Partition(labels, [], segments, reference, _BEFORE)
 
 
-# Whether a row is that of the first period of a segment.
+# Whether a row is the first period of a segment.
 _IS_FIRST = "__is_first"
 
 
 def _mark_first(table: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of which those of first periods are compared with nothing."""
+    """Return the rows without comparisons in first periods."""
     first = pl.col(_IS_FIRST)
     return table.with_columns(
         pl.when(~first).then(pl.col("reference", "n_reference", "reference_value")),

@@ -132,7 +132,7 @@ def measure_strata(
 def compare_within(
     metric: str, partition: Partition, strata: Strata, rules: GapRules
 ) -> Comparison:
-    """Return a metric of segments beside that of their references, averaged over strata.
+    """Return a metric of segments beside the metric of their references, averaged over strata.
 
     There are also the gap without strata, the share of it that they explain, and the share of the
     segment's weight in strata where its reference has rows.

@@ -400,7 +400,7 @@ def number_type(dtype: pl.DataType) -> pl.DataType:
 def choose_score_type(dtype: pl.DataType) -> pl.DataType:
     """Choose the data type that scores are counted in: floats of fewer bits keep their own.
 
-    Thresholds are compared in it, and the machine precision is that of it.
+    Thresholds are compared in this type, and the machine precision is the type's.
     """
     return dtype if dtype.is_float() else number_type(dtype)
 

@@ -101,7 +101,7 @@ class ReplicateWeights:
         return [scale * factor for factor in rscales]
 
     def degrees_of_freedom(self, count: int) -> int:
-        """Return those of the design with so many replicates."""
+        """Return the degrees of freedom of the design with so many replicates."""
         if self.df is not None:
             return self.df
         if self.kind == "jkn":

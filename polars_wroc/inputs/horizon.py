@@ -105,11 +105,11 @@ def at_horizon(
 
     Notes
     -----
-    Weights are divided by the Kaplan-Meier probability of being uncensored [1]_. The weighted share
-    of the label 1 is then 1 minus the Kaplan-Meier estimate or the cumulative incidence; mean
-    losses are those of Graf et al. [2]_, and the AUC is cumulative and dynamic [3]_. Entry after
-    time 0, interval censoring and scores that change over time are not covered. Formulas:
-    [formulas](../explanation/formulas.md#at_horizon).
+    Weights are divided by the Kaplan-Meier probability of being uncensored [1]_. The
+    weighted share of the label 1 is then 1 minus the Kaplan-Meier estimate or the cumulative
+    incidence; mean losses are the losses of Graf et al. [2]_, and the AUC is cumulative and dynamic
+    [3]_. Entry after time 0, interval censoring and scores that change over time are not covered.
+    Formulas: [formulas](../explanation/formulas.md#at_horizon).
 
     References
     ----------
@@ -166,7 +166,7 @@ def at_horizon(
         pl.when(known).then(status).alias(_STATUS),
     )
     value = pl.col(_WEIGHT)
-    # A row that is censored leaves its share to those that are observed longer. As the shares of
+    # A row that is censored leaves its share to the rows that are observed longer. As the shares of
     # equal times multiply to that of the time, the order among them makes no difference.
     censored = pl.col(_STATUS) == _CENSORED
     observed = value.fill_null(0.0).cum_sum(reverse=True)
@@ -195,7 +195,7 @@ def _weights(weight: IntoColumn | None, frame: pl.LazyFrame) -> pl.Expr:
 
 
 def _status(event: Typed, given: dict[str, object], by_then: pl.Expr) -> pl.Expr:
-    """Say what is known at the horizon; null where the event is."""
+    """Return the status at the horizon; null where the event is."""
     code, dtype = event.column, event.dtype
     if dtype == pl.Boolean:
         code, dtype = code.cast(pl.Int8), pl.Int8()

@@ -126,7 +126,7 @@ class PartialAUC:
     def __post_init__(self) -> None:
         """Check the ranges."""
         if self.fpr is None and self.tpr is None:
-            msg = "`fpr` or `tpr` must be a range such as (0.0, 0.1); found neither"
+            msg = "`fpr` or `tpr` must be a range, for example (0.0, 0.1); found neither"
             raise ValueError(msg)
         for name, value in (("fpr", self.fpr), ("tpr", self.tpr)):
             if value is not None:

@@ -168,7 +168,7 @@ def curve_of_points(tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.
 
 def table_curve() -> Curve:
     """Refer to the points of a table of a curve, which may be thinned."""
-    # The totals of the first point: those of the others may differ by rounding.
+    # The totals of the first point: the totals of other points may differ by rounding.
     positives, negatives = (
         (pl.col(a) + pl.col(b)).first() for a, b in (("tp", "fn"), ("fp", "tn"))
     )

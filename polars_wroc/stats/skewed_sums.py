@@ -61,7 +61,7 @@ def normal_tail(tail: Array, df: Array) -> Array:
 
 
 def exact_tail(both: Array, rows: Array, events: Array, total: Array) -> Array:
-    """Return the upper tail of the hypergeometric distribution, with half of what is observed.
+    """Return the upper tail of the hypergeometric distribution, with half the observed probability.
 
     Among ``total`` rows some are in the segment, some have the event, and ``both``.
     """

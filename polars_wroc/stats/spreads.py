@@ -107,7 +107,7 @@ def find_spread(groups: ComparedGroups, level: Level, *, metrics: int = 1) -> Sp
 
 
 def _limit_pairs(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_Ends, _Ends]:
-    """Return the limits of the largest difference and of the smallest ratio, by those of pairs."""
+    """Return the limits of the largest difference and smallest ratio, from the limits of pairs."""
     places = np.triu_indices(groups.number, 1)
     # Both sides of a pair have the same quantile: -stdtrit(df, Phi(-z_K))
     quantile = level.joint_quantile(groups.number, groups.pair_df(*places), metrics=metrics)
@@ -147,7 +147,7 @@ def equal_groups(groups: ComparedGroups, *, by_design: bool) -> float:
     # X^2 = sum_g n_g (p_g - p)^2 / (p (1 - p)) with p = sum_g n_g p_g / sum_g n_g
     mean = (rows * value).sum() / rows.sum()
     spread = mean * (1 - mean)
-    # Without variance all groups are alike.
+    # Without variance all groups are equal.
     statistic = 0.0 if spread == 0 else (rows * (value - mean) ** 2).sum() / spread
     if by_design:
         return float(special.fdtrc(df, np.fmax.reduce(groups.df), statistic / df))

@@ -1,7 +1,7 @@
 """Ranges of cumulative sums: their distribution, where they are, tests and limits.
 
 Sums of differences along the scores rise where scores are too high and fall where they are too low.
-If nothing is wrong their range is that of Brownian motion.
+If nothing is wrong their range is the range of Brownian motion.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class WalkRanges:
 def find_ranges(steps: WalkSteps) -> WalkRanges:
     """Return the ranges of segments.
 
-    With several intervals of the same range the shortest is taken, then that of the lowest scores.
+    If several intervals have the same range, the shortest one is taken, then the one of the lowest
+    scores.
     """
     number = np.diff(steps.starts)
     filled = np.flatnonzero(number > 0)
@@ -113,7 +114,7 @@ def find_ranges(steps: WalkSteps) -> WalkRanges:
 
 
 def _find_ranges_of_steps(steps: WalkSteps, starts: Ints) -> dict[str, Array]:
-    """Return what is known of segments that have steps, which begin at these places."""
+    """Return the ranges of segments that have steps, which begin at these places."""
     number = np.diff(starts, append=len(steps.weight))
     total = np.add.reduceat(steps.weight, starts)
     total = np.where(np.isfinite(total) & np.isfinite(1 / total), total, np.nan)

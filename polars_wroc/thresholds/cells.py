@@ -87,7 +87,7 @@ class Cells:
         return self.unit_weight(CELLS)
 
     def combine(self, function: Callable[[Array], Array]) -> Cells:
-        """Return the cells of which each sum is a function of these, such as of all others.
+        """Return cells whose sums are functions of these, for example of all other segments.
 
         The function combines values along the last axis, the axis of segments.
         """

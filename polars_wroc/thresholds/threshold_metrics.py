@@ -291,7 +291,7 @@ def _read_decisions(threshold: object, selected: object, *, per_group: bool) -> 
 def _require_rule(decisions: _Decisions, argument: str, value: object) -> Rule:
     """Return the rule that chooses thresholds, which an argument needs."""
     if decisions.rule is None:
-        rule = "come with a rule as `threshold`, such as wroc.rules.youden()"
+        rule = "come with a rule as `threshold`, for example wroc.rules.youden()"
         checks.reject(argument, rule, f"{value!r} without one")
     return decisions.rule
 

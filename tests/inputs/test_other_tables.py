@@ -133,7 +133,10 @@ def test_tables_without_one_type_per_column_are_refused(frame: Any, message: str
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (ROWS.to_numpy(), "found an object of numpy of type ndarray: build a table, such as pl.Da"),
+        (
+            ROWS.to_numpy(),
+            "found an object of numpy of type ndarray: build a table, for example pl.Da",
+        ),
         ([1, 2], "found an object of type int"),
         ("rows.csv", "found an object of type str: scan the file, such as by pl.scan_parquet or "),
         (ROWS.to_dict(as_series=False), "found an object of type dict"),
