@@ -178,7 +178,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="roc_auc",
             label="AUC",
-            definition="Weighted proportion of positive-negative pairs ranked correctly; "
+            definition="Weighted share of positive-negative pairs ranked correctly; "
             "ties count half.",
             formula=roc_auc,
             summary_column="auc",
@@ -237,7 +237,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="brier_score",
             label="Brier score",
-            definition="Mean squared difference between the score, a probability, and the outcome.",
+            definition="Mean squared difference between a predicted probability and the outcome.",
             better="low",
             formula=brier_score,
             of_score=True,

@@ -138,7 +138,7 @@ def test_tables_without_one_type_per_column_are_refused(frame: Any, message: str
             "found an object of numpy of type ndarray: build a table, for example pl.Da",
         ),
         ([1, 2], "found an object of type int"),
-        ("rows.csv", "found an object of type str: scan the file, such as by pl.scan_parquet or "),
+        ("rows.csv", "found an object of type str: scan the file, for example with pl.scan_parquet or "),
         (ROWS.to_dict(as_series=False), "found an object of type dict"),
         ((ROWS, ROWS), "found an object of type tuple"),
         (ROWS["s"], "found an object of polars of type Series"),
