@@ -94,7 +94,6 @@ def group_gaps(
 ) -> FrameT:
     """Return the gaps in AUC and rates between each segment and a reference, with tests.
 
-    Use it to find out whether a score or decision treats the groups of an attribute differently.
     Read ``gap`` with its limits first, then ``verdict``, which allows for the number of tests.
 
     The main columns are:
@@ -154,8 +153,7 @@ def group_gaps(
         columns:
 
         - ``model`` (String): name of the score; null without one.
-        - ``n, n_reference`` (Int64): the rows that each value is based on (positives for a
-          tpr, selected rows for a ppv); rows without a label only where none is needed.
+        - ``n, n_reference`` (Int64): rows behind each value, for example positives for a tpr.
         - ``ratio, ratio_low, ratio_high`` (Float64): ``value / reference_value``; null for an AUC.
         - ``p_value, p_adjusted`` (Float64): test of no gap, alone and adjusted; null if untested.
         - ``detectable`` (Float64): the smallest gap that the test would find with 80 % power.

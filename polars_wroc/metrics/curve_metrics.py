@@ -28,7 +28,7 @@ def roc_auc(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Return the weighted share of positive-negative pairs ranked correctly; ties count half.
+    """Return the weighted AUC: the share of positive-negative pairs that are ranked correctly.
 
     Use it in your own ``select``, ``group_by().agg()`` or ``.over()``; for a table with confidence
     intervals use `summary`. The AUC is the area under the weighted ROC curve [1]_: 0.5 is chance

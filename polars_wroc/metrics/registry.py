@@ -178,8 +178,8 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="roc_auc",
             label="AUC",
-            definition="Weighted share of positive-negative pairs ranked correctly; "
-            "ties count half.",
+            definition="Weighted AUC: the share of positive-negative pairs that are ranked "
+            "correctly.",
             formula=roc_auc,
             summary_column="auc",
             least=0.5,

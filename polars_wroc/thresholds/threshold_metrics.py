@@ -125,16 +125,14 @@ def threshold_metrics(
     resamples
         Number of resamples, 1 or more, for ``honest="bootstrap"``.
     seed
-        Seed of the resamples and folds. The same seed gives the same results, in any order of the
-        rows, with the same version of Polars.
+        Seed of the resamples and folds: the same seed gives the same results.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group and threshold, sorted by the ``by`` columns, then by descending threshold.
         A rule gives one row per group, and so do recorded decisions, whose ``threshold`` is null.
-        All metrics, limits and cells are Float64; ``reason`` is String, and null at all points of a
-        curve.
+        Numbers are Float64; ``reason`` is null at all points of a curve.
 
         A metric and its limits are null if the denominator is 0, and all columns are null if no
         threshold satisfies the rule. Limits are null also if squares of the weights overflow or

@@ -120,7 +120,7 @@ def test_no_gate_passes_on_it(
     said = printed.out.split("\n\n")[1].replace("\n", " ")
     assert said.startswith("The threshold selects ")
     assert "equivalent" not in said
-    assert "worse off" not in said
+    assert "is worse off" not in said
     assert "NOT JUDGED" in printed.err
 
 

@@ -80,10 +80,8 @@ def test_documentation_names_each_metric_of_a_curve(metric: CurveMetric) -> None
     assert f'``"{metric.name}"``' in str(wroc.curve_metrics.__doc__)
     if metric.name in wroc.__all__:
         function = getattr(wroc, metric.name)
-        definition = f"{metric.definition[0].lower()}{metric.definition[1:]}"
-        assert function.__doc__.splitlines()[0].removeprefix("Return ").removeprefix("the ") == (
-            definition
-        )
+        returned = function.__doc__.splitlines()[0].removeprefix("Return ").removeprefix("the ")
+        assert returned[0].upper() + returned[1:] == metric.definition
         assert metric.name in vars(ExprNamespace)
 
 
