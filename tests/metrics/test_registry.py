@@ -105,7 +105,7 @@ def test_columns_of_tables_are_metrics_of_a_registry() -> None:
     others = {*NO_METRICS, *[*INTERVAL_TYPES][1:]}
     assert [name for name in summary.columns if name not in others] == metrics
     decisions = [*at_half(frame)]
-    assert decisions == ["threshold", *THRESHOLD_METRICS, "tp", "fp", "fn", "tn"]
+    assert decisions == ["threshold", *THRESHOLD_METRICS, "tp", "fp", "fn", "tn", "reason"]
     limits = wroc.threshold_metrics(
         frame, "y", "s", threshold=0.5, level=0.9, metrics="all"
     ).columns
