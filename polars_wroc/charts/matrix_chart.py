@@ -35,6 +35,7 @@ from polars_wroc.charts.wording import join_sentences, write_number, write_point
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import COMPARABLE, IMPACT, IMPACT_RATIO, METRICS, is_finding
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
+from polars_wroc.inputs.reasons import FEW
 
 _COMPARED = (*AUDIT_KEYS, "metric", "value", "reference_value", "gap", "ratio", "verdict")
 _PAIR = ("positive_", "negative_")
@@ -72,9 +73,10 @@ def matrix_chart(
     altair.LayerChart or altair.FacetChart
         A tile for each combination, with its number and its number of rows. A tile is orange and
         has an arrow down where a verdict finds that it is lower, blue with an arrow up where it is
-        higher; others are grey. Numbers of fewer than 30 rows are pale. Of `cross_auc` rows are the
-        groups of the positives, columns those of the negatives; the more orange, the lower the AUC
-        is below the mean of the groups' own. At most 5,000 tiles.
+        higher; others are grey. Numbers of fewer than 30 rows, or of too few to be tested, are
+        pale. Of `cross_auc` rows are the groups of the positives, columns those of the negatives;
+        the more orange, the lower the AUC is below the mean of the groups' own. At most 5,000
+        tiles.
 
     Raises
     ------
@@ -115,7 +117,9 @@ def matrix_chart(
         key = "Orange: lower than the groups' own AUCs on average, blue: higher"
         return plot.finish(_title_of_pairs(rows), key, margin=120)
     colors = "In color: a verdict finds a difference"
-    pale = f"Pale: fewer than {_FEW_ROWS} rows" if (rows["n"] < _FEW_ROWS).any() else ""
+    pale = (
+        f"Pale: fewer than {_FEW_ROWS} rows, or too few to test" if rows["is_small"].any() else ""
+    )
     what = _heading(metric, show)
     return plot.finish(_title(rows, metric), join_sentences(what, colors, pale), margin=120)
 
@@ -155,6 +159,8 @@ def _combination_rows(
             MODEL,
             "verdict",
             "n",
+            is_small=(pl.col("n") < _FEW_ROWS)
+            | pl.col("reason").str.starts_with(FEW).fill_null(value=False),
             rank=show,
             tone=tone.then(pl.lit("lower"))
             .when(is_finding())
@@ -209,6 +215,7 @@ def _pair_rows(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, str]]:
             "across",
             verdict=pl.lit(None, pl.String),
             n=pl.lit(None, pl.Int64),
+            is_small=pl.lit(value=False),
             rank="xauc",
             shade=pl.col("xauc") - (own if isinstance(own, float) else 0.5),
             number=pl.Series([write_number(v, ".2f") for v in rows["xauc"]], dtype=pl.String),
@@ -242,12 +249,11 @@ def _draw(
     kept = [name for name in ("tone", "shade") if name in rows.columns]
     places = [{name: place for place, name in enumerate(side)} for side in names]
     drawn = rows.select(
-        *("down", "across", "verdict", "n", "panel", *kept),
+        *("down", "across", "verdict", "n", "is_small", "panel", *kept),
         down_at=pl.col("down").replace_strict(places[0]),
         across_at=pl.col("across").replace_strict(places[1]),
         number=pl.col("number") + arrow,
         note=counted.fill_null(""),
-        is_small=pl.col("n") < _FEW_ROWS,
     )
     base = plot.add_rows("tile", drawn)
     pale = alt.condition("datum.is_small", alt.value(0.5), alt.value(1))
