@@ -8,14 +8,19 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Callable
+from contextlib import chdir, redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest import mock
 
 import polars as pl
 
 import polars_wroc as wroc
+from polars_wroc.cli.main import main
 
+_CHANGES = "changes.parquet"
 FOLDER = Path(__file__).with_name("printed")
 _ROWS = 8
 LOANS, PATIENTS = wroc.data.loans(), wroc.data.diabetes()
@@ -113,10 +118,45 @@ def shown_tables(width: int) -> str:
     return "\n".join(texts)
 
 
+_LOANS = "loans.parquet --label approved --score score"
+COMMANDS = (
+    f"auc {_LOANS} --by race",
+    "compare patients.parquet --label progressed --score score --score score_b --by sex",
+    f"gaps {_LOANS} --attribute race --attribute sex --threshold 0.85 --rows 8",
+    f"gaps {_LOANS} --attribute race --attribute sex --threshold 0.85 --metric selection_rate",
+    f"gaps {_LOANS} --attribute sex --columns value,verdict",
+    "impact loans.parquet --score score --threshold 0.85 --favorable selected --attribute race",
+    f"search {_LOANS} --attribute race --attribute sex --threshold 0.85 --favorable selected",
+    f"thresholds {_LOANS} --threshold 0.85 --by sex",
+    f"calibrate {_LOANS} --by race",
+    f"calibrate {_LOANS} --bins 4",
+    f"curve {_LOANS} --kind pr --rows 3",
+    "size --metric auc --value 0.8 --prevalence 0.3 --half-width 0.03",
+    f"release {_CHANGES} --label approved --old score --new new --threshold 0.85 --attribute sex",
+    f"impact {_CHANGES} --selected approved --favorable selected --attribute sex -o - --format md",
+)
+
+
+def printed_commands(width: int) -> str:
+    """Run commands in a terminal of a width, without colours."""
+    texts = []
+    surroundings = {"COLUMNS": str(width), "NO_COLOR": "1", "SOURCE_DATE_EPOCH": "1700000000"}
+    with TemporaryDirectory() as folder, chdir(folder), mock.patch.dict(os.environ, surroundings):
+        LOANS.write_parquet("loans.parquet")
+        PATIENTS.write_parquet("patients.parquet")
+        _CHANGED.write_parquet(_CHANGES)
+        for command in COMMANDS:
+            with redirect_stdout(StringIO()) as printed:
+                assert main(command.split()) == 0
+            texts.append(f"$ polars-wroc {command}\n{printed.getvalue()}")
+    return "\n".join(texts)
+
+
 # What is printed, by the name of its file.
 PRINTED: dict[str, Callable[[], str]] = {
     "show_80.txt": lambda: shown_tables(80),
     "show_160.txt": lambda: shown_tables(160),
+    "commands_80.txt": lambda: printed_commands(80),
 }
 
 

@@ -34,7 +34,7 @@ from polars_wroc.audits.remarks import (
     unknown_remarks,
     unlabeled_remarks,
 )
-from polars_wroc.audits.table_pages import SIGNS, Screen, fitted_table, limits_in_text
+from polars_wroc.audits.table_pages import Screen, fitted_table, limits_in_text
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditTables,
@@ -56,6 +56,7 @@ from polars_wroc.audits.words import (
     reference_of,
 )
 from polars_wroc.checks import FOUR_FIFTHS
+from polars_wroc.documents.blocks import TONE_SIGNS
 from polars_wroc.documents.markdown_writer import escape_markdown, markdown_table
 from polars_wroc.documents.text_writer import ELLIPSIS
 from polars_wroc.files import outputs
@@ -347,7 +348,7 @@ def _outcome(findings: list[dict[str, Any]]) -> str | None:
     shown = [row for row in different if row["direction"] == side][:_GAPS]
     named = [f"{_short(row)} {number_of(row)}" for row in shown]
     more = f" {ELLIPSIS}" if len(different) > len(shown) else ""
-    return f"{SIGNS[side]} {', '.join(named)}{more}"
+    return f"{TONE_SIGNS[side]} {', '.join(named)}{more}"
 
 
 def _short(finding: Mapping[str, Any]) -> str:

@@ -292,7 +292,7 @@ def run_impact(options: argparse.Namespace) -> None:
     arguments.check_selected(options, counts["selected"].sum())
     ratios = rated_ratios(table)
     notes = _notes(ratios, counts, options)
-    shown = partial(tables.impact_shown, ratios, notes)
+    shown = partial(tables.impact_shown, table, ratios, notes)
 
     def show() -> None:
         drawn: dict[str, Any] = {"metric": IMPACT_RATIO, "show": "ratio"}

@@ -17,7 +17,6 @@ from types import UnionType
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from polars_wroc.audits.audit import audit
-from polars_wroc.audits.table_pages import BOLD, CYAN, styled
 from polars_wroc.audits.words import first_few
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import advise_ranges, check_columns, flags_of, in_options, say_values
@@ -37,6 +36,7 @@ from polars_wroc.cli.results import GateError, check_output
 from polars_wroc.config import MEMORY, Config, connect
 from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.curves.calibration_curve import Strategy
+from polars_wroc.documents.text_writer import BOLD, CYAN, paint_text
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, is_address, scan, without_credentials
 from polars_wroc.groups.comparisons import CHANGED_METRICS
@@ -141,7 +141,7 @@ class _Parser(argparse.ArgumentParser):
         # Help and version use the same error as other output if they cannot be printed.
         if process.is_colored(sys.stdout):
             for pattern, style in _STYLES.items():
-                message = re.sub(pattern, styled(r"\g<0>", style), message, flags=re.MULTILINE)
+                message = re.sub(pattern, paint_text(r"\g<0>", style), message, flags=re.MULTILINE)
         process.say(message)
 
 

@@ -23,6 +23,15 @@ TONE_MEANINGS: dict[LineTone, str] = {
     "passed": "passed",
     "unjudged": "not judged",
 }
+# Signs of tones, so that a colour is never alone.
+TONE_SIGNS: dict[LineTone, str] = {
+    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "better": "\N{WHITE UP-POINTING TRIANGLE}",
+    "either": "\N{BLACK DIAMOND}",
+    "failed": "\N{BALLOT X}",
+    "passed": "\N{CHECK MARK}",
+    "unjudged": "\N{EN DASH}",
+}
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def _heading(column: Column) -> str:
         f'<text x="{place:g}%" y="11">{escape_html(text)}</text>' for place, text in column.axis
     )
     axis = f'<svg class="dots" height="14" aria-hidden="true">{numbers}</svg>' if numbers else ""
-    heading = f"<span>{escape_html(column.heading)}</span>{note}{axis}"
+    heading = f"{escape_html(column.heading)}{note}{axis}"
     return f'<th scope="col"{_class(column.style)}>{heading}</th>'
 
 

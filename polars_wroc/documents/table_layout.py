@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_wroc.documents.blocks import Cell, Column, Row, Table, Tone
+from polars_wroc.documents.blocks import TONE_SIGNS, Cell, Column, Row, Table, Tone
 from polars_wroc.documents.numbers import (
     COUNT,
     CUT,
+    DIFFERENCE,
     PLAIN,
     POINTS,
     SHARE,
@@ -35,7 +36,8 @@ from polars_wroc.groups.comparisons import (
     TARGET,
     rated_ratios,
 )
-from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
+from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
+from polars_wroc.inputs.metric import MINUS
 from polars_wroc.stats.families import DIFFERENT
 
 _Record: TypeAlias = Mapping[str, Any]
@@ -97,6 +99,8 @@ _TONES: dict[str, Tone] = {
     "better": "better",
     **dict.fromkeys((*CLEARED, "no worse"), "alike"),
 }
+# Tones with a sign in front of gaps.
+_SIGNED_TONES: tuple[Tone, ...] = ("worse", "better", "either")
 
 
 def lay_out(frame: pl.DataFrame, *, rows: int | None = None, note: str = "") -> Table:
@@ -108,30 +112,70 @@ def lay_out(frame: pl.DataFrame, *, rows: int | None = None, note: str = "") -> 
 
 
 def lay_out_columns(
-    frame: pl.DataFrame, keys: Sequence[str], *, rows: int | None = None, note: str = ""
+    frame: pl.DataFrame,
+    keys: Sequence[str],
+    *,
+    essential: Sequence[str] = (),
+    rows: int | None = None,
+    title: str = "",
+    note: str = "",
 ) -> Table:
-    """Lay out the first rows of a table with all its columns, by their names, keys first."""
+    """Lay out the first rows of a table with all its columns, by their names, keys first.
+
+    The keys, and the columns that are ``essential``, are always shown.
+    """
     shown = frame if rows is None else frame.head(rows)
     names = [*keys, *(name for name in frame.columns if name not in keys)]
-    columns = [
-        Column(
-            name, style="" if shown.schema[name].is_numeric() else "left", essential=name in keys
-        )
-        for name in names
-    ]
-    cells = [_write_column(shown[name]) for name in names]
-    return Table(columns, [*map(_row_of_texts, zip(*cells, strict=True))], note=note)
+    texts = {name: write_column(shown[name]) for name in names}
+    columns = []
+    for name in names:
+        style = "" if _is_of_numbers(shown[name], texts[name]) else "left"
+        style = "name" if name in keys else style
+        columns.append(Column(name, style=style, essential=name in (*keys, *essential)))
+    cells = [[_cell_of_text(name, text) for text in texts[name]] for name in names[1:]]
+    firsts = texts[names[0]] if names else []
+    # Without other columns there are rows, but no cells.
+    others = [*zip(*cells, strict=True)] if cells else [()] * len(firsts)
+    lines = [Row(name, row) for name, row in zip(firsts, others, strict=True)]
+    return Table(columns or [Column("")], lines, title=title, note=note)
 
 
-def _row_of_texts(texts: tuple[str, ...]) -> Row:
-    name, *others = texts
-    return Row(name, [Cell(text) for text in others])
+# A number, with its sign or unit, or limits; what has none of it is a dash.
+_NUMBER = r"[<+\-\N{MINUS SIGN}]?[\d,]*\.?\d+(?:e[+-\N{MINUS SIGN}]?\d+)?%?|[-\N{EN DASH}]"
+_NUMBERS = re.compile(rf"(?:{_NUMBER})(?: to (?:{_NUMBER}))?")
 
 
-def _write_column(column: pl.Series) -> list[str]:
-    """Write the values of a column in plain numbers."""
+def _is_of_numbers(column: pl.Series, texts: Sequence[str]) -> bool:
+    """Whether a column is aligned as numbers: it has some, or texts that are."""
+    is_text = column.dtype == pl.String
+    are_numbers = all(_NUMBERS.fullmatch(text.strip()) for text in texts if text)
+    return column.dtype.is_numeric() or (is_text and are_numbers)
+
+
+def _cell_of_text(name: str, text: str) -> Cell:
+    """Give a verdict, or a sign in front of gaps, its tone."""
+    if name not in ("gaps", "verdict"):
+        return Cell(text)
+    tones = [tone for tone in _SIGNED_TONES if text.startswith(TONE_SIGNS[tone])]
+    tones += [tone for words, tone in _TONES.items() if text.startswith(words)]
+    return Cell(text, tone=next(iter(tones), ""))
+
+
+# The beginnings of columns of differences, which have a sign.
+_SIGNED = ("gap", "change", "mean_calibration_error")
+
+
+def write_column(column: pl.Series) -> list[str]:
+    """Write the values of a column in plain numbers, with a hyphen; null is an empty text."""
+    texts = _write_values(column)
+    return [text.replace(MINUS, "-") for text in texts] if column.dtype.is_float() else texts
+
+
+def _write_values(column: pl.Series) -> list[str]:
     form = COUNT if is_whole(column) else PLAIN
-    if column.name.startswith("p_"):
+    if column.name.startswith(_SIGNED) and column.dtype.is_float():
+        form = DIFFERENCE
+    if column.name.startswith("p_") and column.dtype.is_float():
         return ["" if p is None else write_p_value(p) for p in column]
     return ["" if value is None else write_value(value, form) for value in column]
 
@@ -296,6 +340,8 @@ class _Layout:
         columns = [Column(self._name_heading(first))]
         for name in others:
             essential = name in self.keys or name in ("n", self._headline, "verdict")
+            # A note says why there is no number.
+            essential |= name == "note" and self.frame[self._headline or "note"].has_nulls()
             style = "name" if name in self.keys else ""
             if name in self.texts or name == "verdict":
                 style = "left"
@@ -425,8 +471,8 @@ class _Layout:
             return "reference"
         if "reference" not in self.frame.columns:
             return "reference"
-        reference = str(self.frame["reference"].drop_nulls().first() or "reference")
-        return _REFERENCES.get(reference, reference)
+        reference = str(self.frame["reference"].drop_nulls().first())
+        return _REFERENCES.get(reference, f"reference ({reference})")
 
     @cached_property
     def _has_several_references(self) -> bool:
@@ -501,7 +547,9 @@ class _Layout:
         if first not in self.keys:
             cell = self._write_cell(first, record)
             return f"{cell.text} {cell.limits}".strip()
-        return MISSING if record[first] is None else self._write_key(first, record[first])
+        if record[first] is None:
+            return UNKNOWN_CATEGORY if self._is_of_impact else MISSING
+        return self._write_key(first, record[first])
 
     def _write_key(self, name: str, value: object) -> str:
         if name in _NAMES:

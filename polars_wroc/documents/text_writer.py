@@ -12,6 +12,7 @@ from typing import assert_never
 from unicodedata import category, east_asian_width
 
 from polars_wroc.documents.blocks import (
+    TONE_SIGNS,
     Beside,
     Block,
     Cell,
@@ -40,20 +41,17 @@ _TONE_STYLES: dict[LineTone, str] = {
     "passed": "38;5;32",
     "either": BOLD,
 }
-_SIGNS: dict[LineTone, str] = {
-    "worse": "▼",
-    "better": "△",
-    "either": "◆",
-    "failed": "✗",
-    "passed": "✓",
-    "unjudged": "\N{EN DASH}",
-}
 _PARTS = {"dot": "○", "other": "│", "fifths": "┊"}
 _BULLET, _BAR, _BETWEEN, _INDENT = "•", "▌", "  ", "  "
 # Letters of a dot plot, of a heading and of a paragraph, if there is room.
-_DOTS, _HEADING, _PARAGRAPH = 26, 11, 100
+_DOTS, _HEADING, _PARAGRAPH = 26, 12, 100
 # Fewest letters that a name is cut to.
 _LEAST = 4
+
+
+def paint_text(text: str, style: str) -> str:
+    """Let a terminal show a text in a style, such as `BOLD`; without one, as it is."""
+    return f"\x1b[{style}m{text}\x1b[0m" if style and text.strip() else text
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Terminal:
 
     def paint(self, text: str, style: str) -> str:
         """Show a text in a style, such as `BOLD`, if there are colours."""
-        return f"\x1b[{style}m{text}\x1b[0m" if self.colored and style and text.strip() else text
+        return paint_text(text, style) if self.colored else text
 
 
 def write_text(blocks: Iterable[Block], terminal: Terminal) -> str:
@@ -151,7 +149,7 @@ def _list(block: Lines, terminal: Terminal) -> Iterator[str]:
 
 
 def _item(line: Line, terminal: Terminal) -> Iterator[str]:
-    sign = terminal.paint(_SIGNS.get(line.tone, _BULLET), _TONE_STYLES.get(line.tone, ""))
+    sign = terminal.paint(TONE_SIGNS.get(line.tone, _BULLET), _TONE_STYLES.get(line.tone, ""))
     width = terminal.width - len(_INDENT)
     first, *others = _wrap_with_lead(line.lead, line.text, width, terminal) or [""]
     yield f"{sign} {first}"
@@ -204,7 +202,8 @@ def _table(block: Table, terminal: Terminal) -> Iterator[str]:
         # Without the limits of estimates that are not essential, more of them may fit.
         without = _write_columns(block, limits=False)
         more = _choose(without, terminal.width)
-        if len(more) > len(parts[0]) and _have_limits(columns, without, parts[0]):
+        is_more = _rank_shown(columns, more) > _rank_shown(columns, parts[0])
+        if is_more and _have_limits(columns, without, parts[0]):
             columns, parts, has_limits = without, [more], False
     for number, places in enumerate(parts):
         if number:
@@ -217,6 +216,13 @@ def _table(block: Table, terminal: Terminal) -> Iterator[str]:
         notes += _say_left_out(len(columns) - len(parts[0]), limits=not has_limits)
     for line in _wrap("; ".join(notes), terminal.width):
         yield terminal.paint(line, DIM)
+
+
+def _rank_shown(columns: Sequence[_Written], shown: Sequence[int]) -> list[int]:
+    """Count the columns that are shown, those of the highest priority first."""
+    priorities = sorted({one.column.priority for one in columns}, reverse=True)
+    of_shown = [columns[place].column.priority for place in shown]
+    return [of_shown.count(priority) for priority in priorities]
 
 
 def _have_limits(
@@ -372,7 +378,7 @@ def _write_lines(
         texts = [one.cells[number] for one in shown]
         parts = map(_align, texts, widths.values(), shown)
         styles = [_style(row, place) for place in widths]
-        painted = map(_paint_text, parts, styles, [terminal] * len(styles))
+        painted = map(_paint_inside, parts, styles, [terminal] * len(styles))
         yield _BETWEEN.join(painted).rstrip()
         number += 1
 
@@ -386,7 +392,7 @@ def _style(row: Row, place: int) -> str:
     return DIM if tone == "alike" else _TONE_STYLES.get(tone, "")
 
 
-def _paint_text(text: str, style: str, terminal: Terminal) -> str:
+def _paint_inside(text: str, style: str, terminal: Terminal) -> str:
     """Paint a text, but for the spaces around it."""
     inside = text.strip()
     return text.replace(inside, terminal.paint(inside, style), 1) if inside else text

@@ -136,13 +136,12 @@ def test_numbers_are_those_of_the_function(suffix: str, rows: pl.DataFrame) -> N
 def test_names_are_shown_as_they_are_and_run_nowhere() -> None:
     text = written("impact", "x.html")
     page = ReadPage(text)
-    segments = {words_of(row[1]) for row in page.tables[0][1:]}
-    assert segments == {words_of(name) for name in HOSTILE}
+    segments = {words_of(row[0]) for row in page.tables[0][1:]}
+    # What cannot be printed is written as its code.
+    assert segments == {words_of(name.replace("\x07", "\\x07")) for name in HOSTILE}
     assert "<script>alert" not in text.lower()
     # Numbers are on the right, and names are texts for a spreadsheet too.
-    first = page.classes[1]
-    assert first[:5] == ["text", "text", "number", "number", "number"]
-    assert page.classes[0] == first
+    assert page.classes[0] == [None, None, None, None, None, "left", None]
     assert 'mso-number-format: "\\@"' in text
     markdown = written("impact", "x.md")
     assert "\\<script\\>alert(1)\\</script\\>" in markdown

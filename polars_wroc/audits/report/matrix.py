@@ -13,7 +13,6 @@ from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.formats import number_of
 from polars_wroc.audits.report.figures import PREDICTED, SELECTION_RATE
 from polars_wroc.audits.report.tables import Outcome, outcome_of
-from polars_wroc.audits.table_pages import SIGNS
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditSettings,
@@ -22,6 +21,7 @@ from polars_wroc.audits.tables import (
     segment_in_words,
 )
 from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, many, points
+from polars_wroc.documents.blocks import TONE_SIGNS
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
     FINDINGS,
@@ -35,7 +35,7 @@ from polars_wroc.inputs.reasons import FEW
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 
 SYMBOLS: dict[str, str] = {
-    **SIGNS,
+    **{str(tone): sign for tone, sign in TONE_SIGNS.items()},
     "alike": "\N{ALMOST EQUAL TO}",
     "little": "?",
     "none": "",

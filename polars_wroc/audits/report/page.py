@@ -33,7 +33,7 @@ from polars_wroc.audits.report.matrix import SYMBOLS, blocks_of, matrix_of, show
 from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.tables import Table, change_table, findings_on_page
 from polars_wroc.audits.sentences import margin_in_points
-from polars_wroc.audits.table_pages import Page, Section, in_markdown, pages
+from polars_wroc.audits.table_pages import Page, in_markdown, pages
 from polars_wroc.audits.tables import AuditTables, Further, restricted, rows_with, with_tables
 from polars_wroc.audits.verdicts import verdict_of
 from polars_wroc.audits.words import (
@@ -50,6 +50,8 @@ from polars_wroc.audits.words import (
 )
 from polars_wroc.charts.gap_chart import gap_chart
 from polars_wroc.charts.options import Show
+from polars_wroc.documents import blocks
+from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.files.outputs import text_of
 from polars_wroc.groups.comparisons import COMPARABLE, METRICS
 from polars_wroc.inputs.columns import MISSING, OVERALL
@@ -255,13 +257,14 @@ def _tables(changes: Changes, notable: pl.DataFrame) -> list[Table]:
     ]
 
 
-def _section(table: Table) -> Section:
+def _section(table: Table) -> blocks.Table:
     """Lay out a table of the page for Markdown, with its notes in brackets."""
     rows = [
         {name: " ".join([cell.text, *(f"({note})" for note in cell.notes)]) for name, cell in row}
         for row in table.rows
     ]
-    return Section(table.title, pl.DataFrame(rows), ("Segment", "Score", "Metric"))
+    keys = [name for name in ("Segment", "Score", "Metric") if name in rows[0]]
+    return lay_out_columns(pl.DataFrame(rows), keys, title=table.title)
 
 
 def render_changes(
