@@ -22,7 +22,6 @@ from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc import ReplicateWeights
-from polars_wroc.audits.report import render
 
 summary_of = partial(wroc.summary, diagnostics=True)
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.audits import table_pages
-from polars_wroc.audits.remarks import of_median, unknown_hint
+from polars_wroc.audits.hints import explain_median, unknown_hint
 from polars_wroc.audits.table_pages import Page, Screen
 from polars_wroc.audits.tables import now
 from polars_wroc.audits.words import DASH, listed, many, verb
@@ -387,7 +387,7 @@ def new_york_summary(
         audited,
         justification,
         title or _TITLE,
-        of_median(counts) if threshold else "",
+        explain_median(counts) if threshold else "",
         unknown_hint(table, "list it in `unknown`"),
     )
 

@@ -17,7 +17,6 @@ from sweeps import sweep
 from wide_tables import impact_of, wide_gaps
 
 import polars_wroc as wroc
-from polars_wroc.audits.report import render
 from polars_wroc.counts.count_table import STATE_COLUMNS
 from polars_wroc.inputs.columns import MODEL
 

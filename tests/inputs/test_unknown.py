@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from polars_wroc.audits.remarks import not_audited, seemingly_unknown
 
 import polars_wroc as wroc
-from polars_wroc.audits.remarks import not_audited, seemingly_unknown
 from polars_wroc.inputs.decisions import seems_unknown
 
 UNKNOWN = [

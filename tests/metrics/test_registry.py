@@ -16,7 +16,6 @@ from conftest import INVALID_VALUES
 from wide_tables import wide_gaps
 
 import polars_wroc as wroc
-from polars_wroc.audits.report import render
 from polars_wroc.groups.comparisons import FAIRNESS as METRICS
 from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.metric import Metric

@@ -1,0 +1,81 @@
+"""Write a document as one HTML page, which needs no network and no script but for sorting."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from polars_wroc.audits.table_pages import Page
+from polars_wroc.documents.blocks import Block, Figures, Text
+from polars_wroc.documents.html_writer import escape_html, write_html
+
+_FILES = Path(__file__).with_name("report")
+_FRAME = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+style-src 'unsafe-inline'; script-src 'sha256-{hash}'">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main>
+{body}</main>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def write_page(blocks: Sequence[Block], title: str) -> str:
+    """Return the page of a document."""
+    return _FRAME.format(
+        hash=_hash_script(),
+        title=escape_html(title),
+        style=_read("page.css"),
+        body=write_html(blocks),
+        script=_read("sort.js"),
+    )
+
+
+@cache
+def _read(name: str) -> str:
+    return _FILES.joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _hash_script() -> str:
+    """Hash the script, so that the page runs no other."""
+    return base64.b64encode(hashlib.sha256(_read("sort.js").encode()).digest()).decode()
+
+
+def write_tables_page(page: Page, *charts: Any) -> str:
+    """Write a page of tables, with charts below its sentences.
+
+    Raises
+    ------
+    ImportError
+        When vl-convert-python is not installed, with the command that installs it.
+    """
+    blocks: list[Block] = [Text(page.title, 1)]
+    if page.facts:
+        facts = (f"{name}: {text}" for name, text in page.facts.items())
+        blocks.append(Text(" · ".join(facts), style="deck"))
+    blocks += [Text(text, style="answer") for text in page.verdicts]
+    blocks += [Text(text) for text in page.explanations]
+    if charts:
+        # Only a page with charts should cost the import of Altair.
+        from polars_wroc.audits.figures import make_figure  # noqa: PLC0415
+
+        blocks.append(Figures([make_figure(chart) for chart in charts]))
+    blocks += page.sections
+    blocks += [Text(text, style="foot") for text in page.closing]
+    return write_page(blocks, page.title)
