@@ -58,7 +58,7 @@ def _hash_script() -> str:
 
 
 def write_tables_page(page: Page, *charts: Any) -> str:
-    """Write a page of tables, with charts below its sentences.
+    """Write a page of tables, with charts below them.
 
     Raises
     ------
@@ -71,6 +71,9 @@ def write_tables_page(page: Page, *charts: Any) -> str:
         blocks.append(Text(" · ".join(facts), style="deck"))
     blocks += [Text(text, style="answer") for text in page.verdicts]
     blocks += [Text(text) for text in page.explanations]
+    for section in page.sections:
+        blocks.append(_lay_out_section(section, page.title))
+        blocks += [Text(text, style="note") for text in section.notes]
     if charts:
         # Only a page with charts should cost the import of Altair.
         from polars_wroc.audits.figures import make_figure  # noqa: PLC0415

@@ -189,12 +189,13 @@ def _steady(audit: Audit) -> AuditTables:
     """Round the numbers of an audit, so that a page is the same for any order of its rows."""
 
     def look_further() -> Further:
-        tables = audit.further()._asdict()
-        steady = {
-            name: rounded(table, _DIGITS) if isinstance(table, pl.DataFrame) else table
-            for name, table in tables.items()
+        further = audit.further()
+        tables = {
+            name: rounded(table, _DIGITS)
+            for name, table in further._asdict().items()
+            if isinstance(table, pl.DataFrame)
         }
-        return Further(**steady)
+        return further._replace(**tables)
 
     return replace(with_tables(audit, rounded), further=look_further)
 

@@ -39,6 +39,7 @@ from polars_wroc.groups.comparisons import (
     SMALL_SHARE,
     SMD,
     THE_REFERENCE,
+    UNDEFINED,
     UNKNOWN_REASON,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
@@ -238,6 +239,8 @@ def explain_missing(row: Row, words: Words) -> str:
 def _say_fairness(row: Row, words: Words) -> str:
     """Write a fairness metric, with the rates of both groups."""
     kind = "ratio" if row["gap"] is None else "gap"
+    if row["value"] is None or row["reference_value"] is None or row[kind] is None:
+        return f"{METRICS[row['metric']].label}: {row['reason'] or UNDEFINED}."
     limits = write_in_brackets(_write_plain_limits(row, kind))
     own = words.group(row["attribute"], row["segment"])
     return (
