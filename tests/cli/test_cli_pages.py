@@ -291,6 +291,8 @@ def test_pages_draw_their_charts(command: str, chromium: Chromium) -> None:
         assert chromium.printed == []
         assert [one for one in chromium.requests if not one.startswith(("file:", "data:"))] == []
         assert chromium.evaluate("document.querySelectorAll('.chart svg').length") == 1
+        # No script sorts rows away from the headings above them.
+        assert chromium.evaluate("document.querySelectorAll('th button').length") == 0
         # What is too wide scrolls in its own place.
         overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert chromium.evaluate(overflow) == 0

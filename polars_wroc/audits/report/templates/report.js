@@ -107,7 +107,7 @@
       a === null || b === null ? (a === null) - (b === null) : side * compare(a, b));
     table.tBodies[0].append(...keyed.map(([row]) => row));
   };
-  for (const table of all("table:not(.fixed)")) {
+  for (const table of all("table:not(.fixed, .fixed *)")) {
     const rows = [...table.tBodies[0].rows];
     if (rows.length < 2) continue;
     for (const heading of table.querySelectorAll("thead th")) {
