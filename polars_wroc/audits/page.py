@@ -71,14 +71,11 @@ def write_tables_page(page: Page, *charts: Any) -> str:
         blocks.append(Text(" · ".join(facts), style="deck"))
     blocks += [Text(text, style="answer") for text in page.verdicts]
     blocks += [Text(text) for text in page.explanations]
-    for section in page.sections:
-        blocks.append(_lay_out_section(section, page.title))
-        blocks += [Text(text, style="note") for text in section.notes]
+    blocks += page.sections
     if charts:
         # Only a page with charts should cost the import of Altair.
         from polars_wroc.audits.figures import make_figure  # noqa: PLC0415
 
         blocks.append(Figures([make_figure(chart) for chart in charts]))
-    blocks += page.sections
     blocks += [Text(text, style="foot") for text in page.closing]
     return write_page(blocks, page.title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import polars as pl
@@ -146,8 +146,8 @@ class Page:
 
     @property
     def tables_in_html(self) -> str:
-        """The tables as HTML."""
-        return write_html(self.sections)
+        """The tables as HTML, which no script sorts: some have headings between their rows."""
+        return write_html(replace(table, style="fixed") for table in self.sections)
 
 
 def pages() -> jinja2.Environment:

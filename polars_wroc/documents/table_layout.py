@@ -53,10 +53,9 @@ _HIDDEN = re.compile(
 )
 # Counts that are not worth a column where they are 0 in all rows.
 _COUNTS_OF_FAULTS = ("n_missing", "n_impossible", "n_extreme", "inverted")
-# The first whole numbers that are no keys.
-_COUNTS = re.compile(r"n|n_.*|have|needed.*|n_eff.*")
-_WEIGHTS = re.compile(r"tp|fp|fn|tn|weight|w_.*")
+# Counts that come first, of which the first one ends the keys.
 _FIRST_COUNTS = ("n", "n_pos", "n_neg", "n_missing")
+_WEIGHTS = re.compile(r"tp|fp|fn|tn|weight|w_.*")
 # Columns of texts in tables of this package.
 _TEXTS = ("attribute", "segment", MODEL, "metric", "measure", "reference", "verdict", "reason")
 # Columns of names that are written in words.
@@ -83,13 +82,12 @@ _HEADINGS = {
     "p_adjusted": "p",
     "verdict": "result",
     "gap": "difference",
-    "segment": "group",
     _GROUP_VALUE: "this group",
-    MODEL: "score",
     "score_min": "scores",
     "from_score": "scores",
     "oe_ratio": "O:E",
 }
+_KEY_HEADINGS = {MODEL: "score", "reference": "other score"}
 # What comparisons with these references are headed by.
 _REFERENCES = {"rest": "others", OVERALL: "all rows", TARGET: "target"}
 _TONES: dict[str, Tone] = {
@@ -276,7 +274,7 @@ class _Layout:
         """
         names = list[str]()
         for name, dtype in self.frame.schema.items():
-            if dtype.is_float() or _COUNTS.fullmatch(name):
+            if dtype.is_float() or name in _FIRST_COUNTS:
                 break
             names.append(name)
         names += [
@@ -288,7 +286,7 @@ class _Layout:
         names = [
             name
             for name in names
-            if self._is_shown(name) and name not in (*statements, *self._ranges)
+            if not self._is_empty(name) and name not in (*statements, *self._ranges)
         ]
         names = [name for name in names if not self._is_said_once(name)]
         if "segment" not in names:
@@ -397,15 +395,18 @@ class _Layout:
         if _HIDDEN.fullmatch(name):
             return False
         column = self.frame[name]
-        if column.null_count() == self.frame.height:
-            # That nothing is known of an empty table is no reason to hide its columns.
-            return self.frame.height == 0
+        if self._is_empty(name):
+            return False
         if name in _COUNTS_OF_FAULTS and column.dtype in (pl.Int64, pl.Boolean):
             return bool(column.sum())
         if name == _GROUP_VALUE:
             return column.null_count() == 0
         # A ratio says again what a gap says.
         return name != "ratio" or "gap" not in self.frame.columns or self._has_ratios
+
+    def _is_empty(self, name: str) -> bool:
+        """Whether nothing is known of a column; a table without rows has all of them."""
+        return 0 < self.frame.height == self.frame[name].null_count()
 
     @property
     def _has_ratios(self) -> bool:
@@ -440,15 +441,16 @@ class _Layout:
     # Headings.
 
     def _name_heading(self, name: str) -> str:
-        if name == "segment" and len(self.attributes) == 1 and not self.is_grouped:
-            return self.attributes[0]
-        return self._heading(name)
+        if name != "segment" or "attribute" not in self.frame.columns:
+            return self._heading(name)
+        return self.attributes[0] if len(self.attributes) == 1 else "group"
 
     def _heading(self, name: str) -> str:
         if name in ("value", "reference_value"):
             return self._value_heading(name)
-        if name == "reference":
-            return "other score"
+        if name in self.keys:
+            # Groups have the names that users gave them.
+            return _KEY_HEADINGS.get(name, name)
         if name == "ratio" and self._is_of_impact:
             return metric_label(IMPACT_RATIO)
         heading = _HEADINGS.get(name) or metric_label(name.removeprefix("n_"))

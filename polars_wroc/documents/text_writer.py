@@ -45,8 +45,8 @@ _PARTS = {"dot": "○", "other": "│", "fifths": "┊"}
 _BULLET, _BAR, _BETWEEN, _INDENT = "•", "▌", "  ", "  "
 # Letters of a dot plot, of a heading and of a paragraph, if there is room.
 _DOTS, _HEADING, _PARAGRAPH = 26, 12, 100
-# Fewest letters that a name is cut to.
-_LEAST = 4
+# Fewest letters that a name is cut to, and which part of them is from its end.
+_LEAST, _PART_AT_END = 4, 3
 
 
 def paint_text(text: str, style: str) -> str:
@@ -421,14 +421,22 @@ def fit_text(text: str, width: int, *, right: bool = False) -> str:
 
 
 def _cut(text: str, width: int) -> str:
+    """Cut a text in its middle: names that begin alike often end with what tells them apart."""
     if text_width(text) <= width:
         return text
-    kept = ""
+    room = max(width - 1, 0)
+    end = _take(text[::-1], room // _PART_AT_END)[::-1]
+    return f"{_take(text, room - text_width(end))}{ELLIPSIS}{end}"
+
+
+def _take(text: str, width: int) -> str:
+    """Take as many signs as fit from the beginning of a text."""
+    taken = ""
     for sign in text:
-        if text_width(kept + sign) >= width:
+        if text_width(taken + sign) > width:
             break
-        kept += sign
-    return kept + ELLIPSIS
+        taken += sign
+    return taken
 
 
 # Dot plots.

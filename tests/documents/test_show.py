@@ -149,6 +149,20 @@ def test_counts_have_no_decimals_and_years_no_commas() -> None:
     assert lines_of(years)[2:4] == ["2019      1,234  0.500", "2020          1      –"]
 
 
+@pytest.mark.parametrize("name", ["direction", "n_region", "rank", "reason", "segment", "depth"])
+def test_groups_may_have_any_name(name: str) -> None:
+    renamed = table("threshold_metrics").rename({"race": name})
+    lines = lines_of(renamed)
+    assert lines[-2].split()[:2] == ["white", "0.5"]
+    assert re.split(" {2,}", lines[2])[0] == name
+
+
+def test_whole_numbers_that_name_groups_come_first() -> None:
+    renamed = table("summary").with_columns(sex=pl.col("n") * 10).rename({"sex": "n_children"})
+    lines = lines_of(renamed)
+    assert lines[2].split()[:3] == ["2350", "score", "235"]
+
+
 def test_other_tables_and_methods() -> None:
     lazy = printed_tables.LOANS.lazy()
     expected = lines_of(printed_tables.LOANS, rows=2)

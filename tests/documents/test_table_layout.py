@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import polars as pl
 import pytest
@@ -22,13 +23,14 @@ def test_numbers_are_aligned_and_null_is_empty() -> None:
 
 @pytest.mark.parametrize("width", [20, 24, 30])
 def test_the_widest_keys_are_cut_first(width: int) -> None:
-    table = pl.DataFrame({"g": ["a" * 40], "h": ["b" * 9], "n": [1]})
+    table = pl.DataFrame({"g": ["a" * 39 + "z"], "h": ["b" * 9], "n": [1]})
     laid_out = lay_out_columns(table, ["g", "h"], essential=["n"])
     heading, line = write_text([laid_out], Terminal(width)).splitlines()
     assert len(line) == width
     assert len(heading) == width
     long, short, number = line.split()
-    assert long.endswith("…")
+    # What tells names apart is often at their end.
+    assert re.fullmatch("a+…a*z", long)
     assert abs(len(long) - len(short)) <= 1 or short == "b" * 9
     assert number == "1"
 
