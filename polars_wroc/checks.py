@@ -74,12 +74,21 @@ def margin(value: object) -> float:
 def level(value: object) -> ConfidenceLevel:
     """Check a confidence level, of one look at the data or of repeated ones."""
     if not isinstance(value, Looks):
-        return number("level", value, low=0.001, high=0.9999)
-    number("level", value.level, low=0.001, high=0.9999)
+        return _probability_of_level(value)
+    _probability_of_level(value.level)
     if not value.is_known:
         msg = f"`level` must say how many rows were seen, as in {value.at(1000)}; found {value}"
         raise ValueError(msg)
     return value
+
+
+def _probability_of_level(value: object) -> float:
+    low, high = 0.001, 0.9999
+    # Levels in percent.
+    if isinstance(value, int | float) and 50 <= value < 100:  # noqa: PLR2004
+        found = f"{value!r}; did you mean {value / 100:g}?"
+        reject("level", f"lie between {low:g} and {high:g}", found)
+    return number("level", value, low=low, high=high)
 
 
 def refuse_looks(level: object, what: str) -> None:
@@ -121,18 +130,11 @@ def whole_number(argument: str, value: object, *, low: int) -> int:
     return int(value)
 
 
-def option(
-    argument: str,
-    value: object,
-    allowed: Sequence[str],
-    *,
-    synonyms: Mapping[str, str] | None = None,
-) -> None:
-    """Check a word that must be one of a few; ``synonyms`` lead to the word that is meant."""
+def option(argument: str, value: object, allowed: Sequence[str]) -> None:
+    """Check a word that must be one of a few."""
     if value not in allowed:
         listed = ", ".join(repr(word) for word in allowed)
-        hint = did_you_mean(value, allowed, synonyms)
-        reject(argument, f"be one of {listed}", f"{value!r}{hint}")
+        reject(argument, f"be one of {listed}", f"{value!r}{did_you_mean(value, allowed)}")
 
 
 def did_you_mean(
@@ -162,6 +164,14 @@ def hold(options: object, **values: object) -> None:
 def given(**values: object) -> list[str]:
     """Return the names of the arguments that are not None."""
     return [name for name, value in values.items() if value is not None]
+
+
+def favorable_choice(selection: str) -> str:
+    """Say which decision to call favorable, where a ``selection`` is what may be good."""
+    return (
+        f"'selected' if {selection} is good for a person, as for a loan, 'rejected' if it is bad, "
+        "as for a fraud alert"
+    )
 
 
 def named(arguments: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ _NOT_DRAWN = re.compile(
 
 
 def escape_controls(text: str) -> str:
-    r"""Write characters that cannot be drawn as their code, such as ``\x07`` for a bell."""
+    r"""Write characters that cannot be drawn as their code, for example ``\x07`` for a bell."""
     return _NOT_DRAWN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 

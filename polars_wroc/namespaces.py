@@ -34,7 +34,7 @@ from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.trend import trend
 from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.inputs.horizon import at_horizon
-from polars_wroc.keywords import hint_keywords
+from polars_wroc.keywords import find_fault, hint_keywords
 from polars_wroc.metrics.bootstrap import bootstrap
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
@@ -155,6 +155,10 @@ _NOT_OF_COUNTS = (
 )  # fmt: skip
 
 
+# Columns that counts are made from.
+_OF_ROWS = ("label", "score", "weight")
+
+
 def _of_counts(
     function: Callable[..., Any],
     *needing_rows: str,
@@ -164,17 +168,19 @@ def _of_counts(
     """Make a method of a function, which may need a threshold, and counts with labels."""
     own = inspect.signature(function).parameters
 
-    def method(self: Counts, **arguments: Any) -> Any:
-        try:
-            inspect.signature(method).bind(self, **arguments)
-        except TypeError as error:
-            msg = f"Counts.{function.__name__}() {error}"
-            raise TypeError(msg) from None
+    def method(self: Counts, *given: Any, **arguments: Any) -> Any:
+        _, *known = inspect.signature(method).parameters.items()
+        fault = find_fault(dict(known), len(given), arguments)
+        if taken := [name for name in _OF_ROWS if name in arguments]:
+            fault = f"has no argument `{taken[0]}`, which `score_counts` was given"
+        if fault:
+            msg = f"`Counts.{function.__name__}` {fault}"
+            raise TypeError(msg)
         if at_threshold and arguments.get("threshold") is None:
             msg = f"`threshold` must be given for Counts.{function.__name__}(); found None"
             raise ValueError(msg)
         # Placeholders: counts do not have the names of the columns that they were made from.
-        placeholders = {name: name for name in ("label", "score", "weight") if name in own}
+        placeholders = {name: name for name in _OF_ROWS if name in own}
         state = self._state.with_labels(function.__name__) if labels else self._state
         table = function(state, **placeholders, **arguments)
         return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
@@ -220,7 +226,7 @@ class Counts:
 
 @hint_keywords
 def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
-    """Tables, curves and audits from counts by score instead of rows.
+    """Return tables, curves and audits as methods of counts by score instead of rows.
 
     Use it for data in a database, in parts, or too large for memory: count with `score_counts`, add
     up with `merge_counts`, compute here.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from fill_pages import ANY_LINES, BLOCK, printed_by, sessions
+from public_surface import RESULT_TYPES
 from reference_pages import defined_in, pages
 from site_navigation import DOCS, MADE_FILES, ROOT, navigation
 
@@ -56,6 +57,12 @@ def _anchors(path: Path) -> set[str]:
     text = _text_of(path)
     headings = (re.sub(r"[^\w\s-]", "", found).strip().lower() for found in _HEADING.findall(text))
     return {re.sub(r"\s+", "-", heading) for heading in headings} | set(_DESCRIBED.findall(text))
+
+
+def _public_paths() -> list[str]:
+    """List the public names and the types of results, as they are imported."""
+    names = [f"polars_wroc.{name}" for name in wroc.__all__]
+    return [*names, *(f"polars_wroc.typing.{name}" for name in RESULT_TYPES)]
 
 
 def _described() -> Counter[str]:
@@ -111,8 +118,7 @@ def test_public_names_are_imported_from_where_they_are_defined() -> None:
 
 
 def test_every_public_name_is_described_once() -> None:
-    names = [f"polars_wroc.{name}" for name in wroc.__all__]
-    assert _described() == Counter(names)
+    assert _described() == Counter(_public_paths())
 
 
 @pytest.mark.parametrize("path", list(pages()), ids=_name_of)
@@ -131,7 +137,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
 def test_each_public_name_answers_a_question() -> None:
     page = DOCS / "guides" / "which-function.md"
     answers = set(_NAMED.findall(page.read_text(encoding="utf-8")))
-    assert answers == {f"polars_wroc.{name}" for name in wroc.__all__}
+    assert answers == set(_public_paths())
 
 
 def test_the_glossary_is_in_order() -> None:

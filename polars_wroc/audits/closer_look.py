@@ -278,8 +278,8 @@ def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(), *tables], how="diagonal")
 
 
-def _not_explored(reason: str | None) -> str:
-    return f"Segments that were not named before were not searched: {reason}."
+def _not_explored(reason: str) -> str:
+    return f"Other subgroups were not searched for differences, because {reason}."
 
 
 def sentences_on(audit: AuditTables, attribute: str) -> list[str]:

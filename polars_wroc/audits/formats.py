@@ -17,15 +17,22 @@ from polars_wroc.audits.closer_look import (
     exploration_sentences,
     sentences_on,
 )
-from polars_wroc.audits.findings import by_severity, findings_of, first_sentences
+from polars_wroc.audits.findings import (
+    by_severity,
+    favorable_rates,
+    findings_of,
+    first_sentences,
+)
 from polars_wroc.audits.remarks import (
     lacking,
     left_out_remarks,
     left_out_rows,
     not_audited,
     number_remarks,
+    remarks_of,
     spelling_remarks,
     unknown_remarks,
+    unlabeled_remarks,
 )
 from polars_wroc.audits.table_pages import Screen, fitted_table, limits_in_text
 from polars_wroc.audits.tables import (
@@ -41,7 +48,9 @@ from polars_wroc.audits.verdicts import verdict_of
 from polars_wroc.audits.words import (
     DASH,
     NOT_HERE,
+    Words,
     adjustment_of,
+    capitalised,
     many,
     reading_of,
     reference_of,
@@ -59,7 +68,7 @@ from polars_wroc.groups.comparisons import (
     SMD,
     THE_REFERENCE,
     UNKNOWN_REASON,
-    rated_ratios,
+    join_rates,
 )
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS
@@ -89,6 +98,7 @@ def json_of(audit: AuditTables) -> dict[str, Any]:
         "verdict": {"text": verdict.text, "counts": verdict.counts},
         "settings": {name: outputs.in_json(value) for name, value in settings.as_dict().items()},
         "run": run,
+        "remarks": [sentence for part in remarks_of(audit) for sentence in part],
         "gates": [gate.as_dict() for gate in audit.gates],
         **{
             name: outputs.rows_in_json(getattr(audit, name))
@@ -160,14 +170,16 @@ def _segments(audit: AuditTables) -> str:
 
 def _impact(audit: AuditTables) -> str:
     """Lay out the impact ratios, those of categories that are left out too."""
+    table, good = impact_ratios_of(audit), Words.of(audit.settings).good
+    if table.is_empty() or good is None:
+        return ""
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
-        "Selected": partial(_number, name="rate", percent=True),
+        capitalised(good): partial(_number, name="rate", percent=True),
         "Impact ratio": partial(_number, name="ratio", percent=False),
         "Below four fifths": lambda row: escape_markdown(below_four_fifths(row) or DASH),
         "Left out": lambda row: escape_markdown(left_out(row) or DASH),
     }
-    table = impact_ratios_of(audit)
-    return "" if table.is_empty() else _table_of(table, audit, cells)
+    return _table_of(table, audit, cells)
 
 
 def _scores(audit: AuditTables) -> str:
@@ -178,8 +190,9 @@ def _scores(audit: AuditTables) -> str:
 
 
 def impact_ratios_of(audit: AuditTables) -> pl.DataFrame:
-    """Return the impact ratios with the rates of those selected, whether or not that is good."""
-    return rated_ratios(audit.table)
+    """Return the impact ratios with the rates of the favorable decision, which they divide."""
+    ratios = audit.table.filter(metric=IMPACT_RATIO)
+    return join_rates(ratios, favorable_rates(audit.table, audit.settings))
 
 
 def below_four_fifths(row: Mapping[str, Any]) -> str | None:
@@ -276,6 +289,7 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
     # That decisions were not audited is said in the verdict.
     unseen = [] if audit.settings.labeled else [*lacking(audit), *left_out_rows(audit)]
     remarks = [
+        *unlabeled_remarks(audit),
         *left_out_remarks(audit),
         *unseen,
         *unknown_remarks(audit),

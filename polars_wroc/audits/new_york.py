@@ -257,7 +257,7 @@ def new_york_summary(
     weight: Frequency | None = None,
     title: str | None = None,
 ) -> NewYorkSummary:
-    """The summary of a bias audit that New York City's Local Law 144 asks employers to publish.
+    """Return the summary of a bias audit that New York City's Local Law 144 asks for.
 
     Use it for automated employment decision tools: rates and impact ratios by sex, race and both,
     as computed by `impact_ratios`. The rule [1]_ sets no limit for ratios and requires an
@@ -280,7 +280,8 @@ def new_york_summary(
         Columns or expressions of the categories, for example ``["sex", "race"]``. Two or more are
         also crossed.
     selected
-        Instead of ``score``: a Boolean column or expression, whether the person was selected.
+        Instead of ``score``: a column or expression, Boolean or of 0 and 1, whether the person was
+        selected.
     source
         Where the data come from and what they are, in a sentence or more; this is published.
     distribution_date

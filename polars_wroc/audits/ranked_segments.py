@@ -20,7 +20,7 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.buckets import BucketRows, move_to_buckets, number_groups, sort_groups
 from polars_wroc.groups.categories import Grouping
-from polars_wroc.metrics.auc_sums import AucSums, auc_influences, sum_reached
+from polars_wroc.metrics.auc_sums import MAXIMA, AucSums, auc_influences, sum_reached
 from polars_wroc.metrics.calibration import (
     CalibrationSlopes,
     CalibrationSums,
@@ -61,7 +61,6 @@ CURVE_POINTS = 200
 _PARTS = (CURVE_POINTS - 1) // 2
 # Points are in a part that they are so little beyond, in parts.
 _ROUNDING = 5e-10
-_MAXIMA = frozenset({"distance"})
 # Temporary arrays of so many rows fit into the cache of a processor.
 _BLOCK_ROWS = 1 << 15
 # With so many rows in each of the finest segments their bins are few enough to be added up.
@@ -274,12 +273,24 @@ def sum_ranks(rows: SegmentRows) -> tuple[AucSums, CurveParts]:
     """Return the sums of segments that depend on ranks, and the thinned curves."""
     blocks = map_steps(rows, _rank_steps)
     if not blocks:
-        none = np.zeros((2, rows.number))
-        flat = none[0]
-        bounds = (None, None) if rows.bins is None else (flat, flat)
-        sums = AucSums(none, none, none, none, none, none, flat, flat, flat, flat, *bounds)
-        return sums, CurveParts(np.zeros(0, np.int64), flat[:0], none[:, :0])
-    found = add_blocks(((each, part[0]) for each, part in blocks), rows.number, maxima=_MAXIMA)
+        of_classes, of_segments = np.zeros((2, rows.number)), np.zeros(rows.number)
+        bounds = None if rows.bins is None else of_segments
+        sums = AucSums(
+            n=of_classes,
+            weight=of_classes,
+            squares=of_classes,
+            cubes=of_classes,
+            first=of_classes,
+            second=of_classes,
+            misranked=of_segments,
+            ranked=of_segments,
+            precision=of_segments,
+            distance=of_segments,
+            lowest=bounds,
+            highest=bounds,
+        )
+        return sums, CurveParts(np.zeros(0, np.int64), of_segments[:0], of_classes[:, :0])
+    found = add_blocks(((each, part[0]) for each, part in blocks), rows.number, maxima=MAXIMA)
     totals = found["weight"] if rows.outside is None else rows.outside.totals
     parts = [replace(part, segment=each[part.segment]) for each, (_, part) in blocks]
     return AucSums(**found), join_parts(parts, totals)
@@ -393,7 +404,8 @@ class RankedRows:
     ``sums`` and ``bins`` are those of the finest segments; by a design there are no sums of these,
     since each sampling unit has its own, and there are no bins of many small segments. Without
     labels it ``has_ranks`` that mean nothing. The ``finest_rows`` are there if a division is that
-    into the finest segments.
+    into the finest segments. ``unlabeled`` are all rows as if there were no labels, if some have
+    none.
     """
 
     descending: DescendingRows
@@ -404,6 +416,7 @@ class RankedRows:
     sums: FinestSums | None
     bins: LogitBins | None
     finest_rows: SegmentRows | None
+    unlabeled: RankedRows | None = None
 
     @property
     def rows(self) -> Rows:
@@ -416,7 +429,7 @@ class RankedRows:
         rows = None
         if self.has_ranks or self.sums is None:
             rows = self._divide(numbering)
-        sums = self._sum(numbering, rows)
+        sums = self.add_sums(numbering, rows)
         aucs = curves = influence = None
         if self.has_ranks and rows is not None:
             aucs, curves = sum_ranks(rows)
@@ -434,18 +447,18 @@ class RankedRows:
 
     def measure_cells(self, numbering: Numbering) -> Segments:
         """Return segments with their cells alone."""
-        rows = self._divide(numbering) if self.sums is None else None
-        return self._make_segments(numbering, self._sum(numbering, rows), None, None)
+        return self._make_segments(numbering, self.add_sums(numbering), None, None)
 
     def _divide(self, numbering: Numbering) -> SegmentRows:
         if self.finest_rows is not None and numbering.is_finest:
             return self.finest_rows
         return self.descending.segments(numbering)
 
-    def _sum(self, numbering: Numbering, rows: SegmentRows | None) -> FinestSums:
+    def add_sums(self, numbering: Numbering, rows: SegmentRows | None = None) -> FinestSums:
+        """Return the sums of segments, of which the rows may be at hand."""
         if self.sums is not None:
             return self.sums.add(numbering)
-        assert rows is not None
+        rows = self._divide(numbering) if rows is None else rows
         return sum_finest(rows, self.rows, self.decisions, calibrated=self.calibrated)
 
     def _make_segments(
@@ -456,6 +469,7 @@ class RankedRows:
         influence: Influence | None,
     ) -> Segments:
         sample = self.rows.sample
+        every = None if self.unlabeled is None else self.unlabeled.add_sums(numbering)
         return Segments(
             numbering.keys,
             sums.rows,
@@ -465,6 +479,8 @@ class RankedRows:
             self.decisions,
             None if sample is None else sample.units,
             influence,
+            all_rows=None if every is None else every.rows.sum(axis=0),
+            all_cells=None if every is None else every.cells,
         )
 
 
@@ -486,8 +502,40 @@ def rank_score(rows: Rows, model: str, plan: AuditPlan) -> RankedRows:
             bins = bin_logits(segments, BIN_WIDTHS[0])
     if not any(set(each.keys) == set(finest.keys.columns) for each in plan.groupings):
         segments = None
+    unlabeled = None
+    if rows.lack_labels and decisions is not None and not plan.labeled_only:
+        unlabeled = _rank_unlabeled(rows.ignore_labels(), model, finest, decisions)
     return RankedRows(
-        descending, finest.keys, decisions, calibrated, plan.labeled, sums, bins, segments
+        descending,
+        finest.keys,
+        decisions,
+        calibrated,
+        plan.labeled,
+        sums,
+        bins,
+        segments,
+        unlabeled,
+    )
+
+
+def _rank_unlabeled(
+    rows: Rows, model: str, finest: FinestSegments, decisions: Decisions
+) -> RankedRows:
+    """Return rows without labels, of which only the decisions are measured."""
+    descending = rank_rows(rows, model, finest)
+    sums = None
+    if rows.sample is None:
+        every = Numbering(finest.keys, np.arange(finest.keys.height))
+        sums = sum_finest(descending.segments(every), rows, decisions, calibrated=False)
+    return RankedRows(
+        descending,
+        finest.keys,
+        decisions,
+        calibrated=False,
+        has_ranks=False,
+        sums=sums,
+        bins=None,
+        finest_rows=None,
     )
 
 

@@ -42,6 +42,8 @@ from polars_wroc.names import escape_controls
 _RANGES = 3
 # An AUC of chance; a threshold that a reader may have had in mind, if scores are probabilities.
 _HALF = 0.5
+# Decisions are nearly all the same where so small a share of rows differs from the others.
+_NEARLY_NONE = 0.001
 # From more numbers than this ranges are suggested.
 _NUMBERS = 50
 _NO_VARIANCE_BY_DESIGN = (
@@ -70,6 +72,7 @@ def remarks_of(audit: AuditTables) -> Remarks:
             *number_remarks(audit.segments),
             *spelling_remarks(audit.segments),
             *untested_remarks(audit),
+            *unlabeled_remarks(audit),
             *left_out_remarks(audit),
         ],
         [*score_remarks(audit), *missing_remarks(audit.missing)],
@@ -90,6 +93,25 @@ def decision_remarks(audit: AuditTables) -> list[str]:
             if settings.selected is None
             else f"The recorded decisions select {selected}: they are all the same, so that "
             "segments cannot be compared by them."
+        )
+    return sentences
+
+
+def nearly_same_remarks(audit: AuditTables) -> list[str]:
+    """Name the thresholds, or the recorded decisions, that select nearly no row or nearly all."""
+    settings, value = audit.settings, pl.col("value")
+    nearly = (value < _NEARLY_NONE) | (value > 1 - _NEARLY_NONE)
+    differ = value.is_between(TOLERANCE, 1 - TOLERANCE, closed="none")
+    rates = audit.table.filter(nearly, differ, attribute=OVERALL, metric="selection_rate")
+    sentences = []
+    for overall in rates.iter_rows(named=True):
+        score = f" of the score{_quoted(overall, settings)}" if settings.several else ""
+        what = f"The threshold{score} selects"
+        if settings.selected is not None:
+            what = "The recorded decisions select"
+        sentences.append(
+            f"{what} {overall['value']:.2%} of the rows: nearly all decisions are the same, so "
+            "that comparisons by them tell little."
         )
     return sentences
 
@@ -146,6 +168,26 @@ def untested_remarks(audit: AuditTables) -> list[str]:
     return sentences
 
 
+def unlabeled_remarks(audit: AuditTables) -> list[str]:
+    """Say how many rows lack a value, and in which numbers those without a label are."""
+    overall = audit.segments.filter(attribute=OVERALL)
+    decided = (pl.col("n_decided") - pl.col("n")).fill_null(0)
+    unlabeled, others = overall.select(decided.max(), (pl.col("n_missing") - decided).max()).row(0)
+    sentences = []
+    if unlabeled:
+        label = f" ({escape_controls(audit.settings.label)})" if audit.settings.label else ""
+        have = verb(unlabeled, "has", "have")
+        they = verb(unlabeled, "it counts", "they count")
+        sentences.append(
+            f"{many(unlabeled, 'row')} {have} no label{label}: {they} in selection rates, impact "
+            "ratios and demographic parity alone."
+        )
+    if others:
+        are = verb(others, "lacks a value and is", "lack a value and are")
+        sentences.append(f"{many(others, 'row')} {are} left out of all numbers.")
+    return sentences
+
+
 def left_out_remarks(audit: AuditTables) -> list[str]:
     """Name the segments that are not shown, and the rows that are not in the totals either."""
     least = audit.settings.min_cell
@@ -183,9 +225,9 @@ def score_remarks(audit: AuditTables) -> list[str]:
             continue
         share = f"{overall['auc']:.1%}{' of the weight' * (settings.weight is not None)}"
         sentences.append(
-            f"{name} has an overall AUC of {_auc(overall)}: of one {words.positive} and one "
-            f"{words.negative} it ranks the former higher in {share} of the pairs, where "
-            "a tie counts half."
+            f"{name} has an overall AUC of {_auc(overall)}: it ranks {share} of the pairs of one "
+            f"{words.positive} and one {words.negative} in the right order, where a tie counts "
+            "half."
         )
         ranges = [
             one
@@ -460,9 +502,10 @@ def left_out_rows(audit: AuditTables) -> list[str]:
     sentences = []
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
         if name not in audit.run.left_out_of_totals:
-            what = f", and {verb(rows, 'was', 'were')} left out"
-            what = ": the segment (missing)" if name in settings.attributes else what
+            ending = f" and {verb(rows, 'was', 'were')} left out"
+            if name in settings.attributes:
+                ending = f" and {verb(rows, 'is', 'are')} the segment (missing)"
+            decision = " (the decision)" if name == settings.selected else ""
             have = verb(rows, "has", "have")
-            of_what = f"decision ({name})" if name == settings.selected else name
-            sentences.append(f"{many(rows, 'row')} {have} no {of_what}{what}.")
+            sentences.append(f"{many(rows, 'row')} {have} no value in {name}{decision}{ending}.")
     return sentences

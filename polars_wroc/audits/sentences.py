@@ -12,13 +12,11 @@ from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
     CALIBRATION,
-    EVERYBODY,
     FAIRNESS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     NO_REFERENCE,
-    NOBODY,
     ONE_CLASS,
     SMALL_SHARE,
     SMD,
@@ -26,11 +24,12 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
 )
 from polars_wroc.inputs.columns import OVERALL
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.metrics.calibration import SLOPE
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
-# Gaps below this are written with a decimal.
-_SMALL = 0.02
+# Gaps below this are written with a decimal, and no number of points with more than two.
+_SMALL, _MOST_DECIMALS = 0.02, 2
 _PAIRS = "auc"
 # The share of positives, which calibration is told with.
 OBSERVED = "observed_rate"
@@ -43,7 +42,7 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str | None:
         text = _of_calibration(finding, words)
     elif name == IMPACT_RATIO:
         text = _of_impact(finding, words)
-    elif name in FAIRNESS:
+    elif name in FAIRNESS and finding["reason"] not in (NOBODY, EVERYBODY):
         text = _of_fairness(finding)
     elif name == SMD.name and finding["value"] is not None and finding["reason"] != THE_REFERENCE:
         text = _of_scores(finding, words)
@@ -66,8 +65,8 @@ def _of_gap(finding: Mapping[str, Any], words: Words) -> str:
         return not_compared(finding, metric.label, segment, words)
     both = metric.comparison.format(
         **vars(words),
-        value=share(finding, "value"),
-        other=share(finding, "reference_value"),
+        value=share(finding, "value", words),
+        other=share(finding, "reference_value", words),
         segment=segment,
         rest=words.reference(finding),
     )
@@ -172,29 +171,32 @@ def _be(decision: str | None) -> str:
 def _conclusion(finding: Mapping[str, Any], words: Words) -> str:
     low, high = finding["gap_low"], finding["gap_high"]
     if finding["verdict"] == EQUIVALENT:
-        return f": equivalent within {_counted(size(words.margin), finding)}."
+        return f": equivalent within {_counted(margin_in_points(words.margin), finding)}."
     if finding["verdict"] == INCONCLUSIVE:
         why = f", with {finding['reason']}" if finding["reason"] else ""
         if low is None:
             return f". Inconclusive{why}.{_needed(finding)}"
-        span = span_of(low, high, finding)
+        span = _span_of_gap(finding, words)
         if low * high > 0 and not why:
             why = ", as it is one of many comparisons"
         return f". Inconclusive{why}: {span}.{_needed(finding)}"
-    return f": {gap_with_limits(finding)}."
+    return f": {gap_with_limits(finding, words)}."
 
 
-def gap_with_limits(finding: Mapping[str, Any]) -> str:
+def gap_with_limits(finding: Mapping[str, Any], words: Words) -> str:
     """Say how much more or less it is, with its limits if they are known."""
     gap, low, high = (finding[name] for name in ("gap", "gap_low", "gap_high"))
-    limits = "" if low is None else f" ({_limits(low, high, gap, finding)})"
-    return f"{_signed(gap, finding)}{limits}"
+    size_of_gap = size(gap, decimals_of(finding, words.margin))
+    text = f"{_counted(size_of_gap, finding)} {'more' if gap > 0 else 'fewer'}"
+    if low is None:
+        return text
+    limits = _span_of_gap(finding, words) if low * high <= 0 else _ends(finding, words)
+    return f"{text} ({limits})"
 
 
 # What is known of the rows that would tell.
 NEEDED = ("factor", "needed", "sampling_unit")
 _UNITS = {
-    "smaller class": "rows of the smaller class",
     "selected": "selected rows",
     "rejected": "rows that are not selected",
 }
@@ -212,28 +214,14 @@ def _needed(finding: Mapping[str, Any]) -> str:
     )
 
 
-def _limits(low: float, high: float, gap: float, finding: Mapping[str, Any]) -> str:
-    """Write limits of one direction as sizes, and others with theirs."""
-    if low * high <= 0:
-        return span_of(low, high, finding)
-    ends = (low, high) if gap > 0 else (-high, -low)
-    decimals = decimals_of(gap)
-    return " to ".join(f"{100 * end:.{decimals}f}" for end in ends)
-
-
-def span_of(low: float, high: float, finding: Mapping[str, Any]) -> str:
-    """Say how far the interval reaches."""
-    decimals = decimals_of(max(abs(low), abs(high)))
-    first, last = (f"{abs(100 * end):.{decimals}f}" for end in (low, high))
+def _span_of_gap(finding: Mapping[str, Any], words: Words) -> str:
+    """Say how far the interval of a gap reaches, in points or pairs."""
+    low, high = finding["gap_low"], finding["gap_high"]
+    first, last = _sizes(finding, words)
     if low < 0 < high:
         return f"from {_counted(first, finding)} fewer to {last} more"
-    direction = "more" if low >= 0 else "fewer"
-    ends = (first, last) if low >= 0 else (last, first)
-    return f"{ends[0]} to {_counted(ends[1], finding)} {direction}"
-
-
-def _signed(gap: float, finding: Mapping[str, Any]) -> str:
-    return f"{_counted(size(gap), finding)} {'more' if gap > 0 else 'fewer'}"
+    nearer, farther = (first, last) if low >= 0 else (last, first)
+    return f"{nearer} to {_counted(farther, finding)} {'more' if low >= 0 else 'fewer'}"
 
 
 def _counted(number: str, finding: Mapping[str, Any]) -> str:
@@ -241,24 +229,66 @@ def _counted(number: str, finding: Mapping[str, Any]) -> str:
     return f"{number} {unit}{'' if number == '1' else 's'}"
 
 
-def size(gap: float) -> str:
-    """Write a difference of proportions in points, without its sign."""
-    return f"{abs(100 * gap):.{decimals_of(gap)}f}"
+def margin_in_points(margin: float) -> str:
+    """Write the margin with the digits that it was given."""
+    return f"{100 * margin:.12g}"
 
 
-def decimals_of(gap: float | None) -> int:
-    """Say how many decimals points are written with."""
-    return 1 if gap is not None and 0 < abs(gap) < _SMALL else 0
+def size(gap: float, decimals: int | None = None) -> str:
+    """Write a difference of proportions in points, without its sign; small ones with a decimal."""
+    if decimals is None:
+        decimals = int(0 < abs(gap) < _SMALL)
+    return f"{abs(100 * gap):.{decimals}f}"
 
 
-def share(finding: Mapping[str, Any], column: str) -> str:
-    """Write a proportion in percents: whole ones, unless the gap is small or they do not add up."""
-    gap, decimals = finding["gap"], decimals_of(finding["gap"])
+def decimals_of(finding: Mapping[str, Any], margin: float) -> int:
+    """Return the decimals of a gap and its limits in points: the fewest that read right."""
+    decimals = int(_is_small(finding))
+    while decimals < _MOST_DECIMALS and not _keep_sides(finding, margin, decimals):
+        decimals += 1
+    return decimals
+
+
+def _is_small(finding: Mapping[str, Any]) -> bool:
+    """Whether a gap is small, or its interval narrow, so that whole points are too coarse."""
+    gap, low, high = (finding.get(name) for name in ("gap", "gap_low", "gap_high"))
+    if gap is not None and 0 < abs(gap) < _SMALL:
+        return True
+    return low is not None and high is not None and bool(0 < high - low < _SMALL)
+
+
+def _keep_sides(finding: Mapping[str, Any], margin: float, decimals: int) -> bool:
+    """Whether rounded numbers are on the side of the margin, and of 0, where exact ones are."""
+    gap, low, high = (finding.get(name) for name in ("gap", "gap_low", "gap_high"))
     if gap is not None:
-        value, other = (round(100 * finding[name]) for name in ("value", "reference_value"))
-        decimals = decimals or int(value - other != round(100 * gap))
-    text = f"{100 * finding[column]:.{decimals}f}"
-    return text if finding["metric"] == _PAIRS else f"{text}%"
+        reaches = abs(_in_points(gap, decimals)) >= _in_points(margin, 9)
+        if reaches != (abs(gap) >= margin):
+            return False
+    if low is None or high is None or low * high <= 0:
+        return True
+    return _in_points(low, decimals) * _in_points(high, decimals) != 0
+
+
+def _in_points(number: float, decimals: int) -> float:
+    return float(f"{100 * number:.{decimals}f}")
+
+
+def share(finding: Mapping[str, Any], column: str, words: Words) -> str:
+    """Write one of two proportions in percents, so that rounded ones differ by the rounded gap."""
+    decimals = decimals_of(finding, words.margin)
+    own, other, gap = (finding[name] for name in ("value", "reference_value", "gap"))
+    text = _in_percents(finding[column], (own, other, gap), decimals)
+    return text.removesuffix("%") if finding["metric"] == _PAIRS else text
+
+
+def _in_percents(
+    number: float, difference: tuple[float | None, float | None, float | None], decimals: int
+) -> str:
+    """Write a term of a difference, with one more decimal if it would not come out."""
+    if None not in difference:
+        first, second, result = (_in_points(one or 0.0, decimals) for one in difference)
+        decimals += round(first - second - result, decimals) != 0
+    return f"{100 * number:.{decimals}f}%"
 
 
 def _of_calibration(finding: Mapping[str, Any], words: Words) -> str:
@@ -276,8 +306,9 @@ def _of_calibration(finding: Mapping[str, Any], words: Words) -> str:
 def in_short(finding: Mapping[str, Any], words: Words) -> str:
     """Say in a few words how a segment differs from its reference."""
     of_slope = finding["metric"] == SLOPE
-    both = _both_slopes(finding, words) if of_slope else f"the score is {_both(finding, words)}"
-    return f"{both}{_in_brackets(finding)}"
+    if of_slope:
+        return f"{_both_slopes(finding, words)}{_in_brackets(finding, words)}"
+    return f"the score is {_both(finding, words)}{_by_how_much(finding, words)}"
 
 
 def _slope_of_all(finding: Mapping[str, Any], words: Words) -> str:
@@ -301,10 +332,12 @@ def _slope(finding: Mapping[str, Any], words: Words) -> str:
     both = _both_slopes(finding, words)
     if verdict == DIFFERENT:
         more = "more" if (gap < 0) == (slope < 1) else "less"
-        return f"{both}, so that it is {more} {_confidence(slope)} here{_in_brackets(finding)}."
+        return (
+            f"{both}, so that it is {more} {_confidence(slope)} here{_in_brackets(finding, words)}."
+        )
     if verdict == EQUIVALENT:
         return f"{both}: equivalent within {_factors(words)}."
-    return f"{both}. Inconclusive{_why(finding)}{_span(finding)}."
+    return f"{both}. Inconclusive{_why(finding)}{_span(finding, words)}."
 
 
 def _mean(finding: Mapping[str, Any], words: Words) -> str:
@@ -313,12 +346,24 @@ def _mean(finding: Mapping[str, Any], words: Words) -> str:
     if not of_all:
         text = f"{text}: {_both(finding, words)}"
     if verdict == EQUIVALENT:
-        return f"{text}: {'right' if of_all else 'equivalent'} within {_points(words.margin)}."
+        within = f"within {margin_in_points(words.margin)} points"
+        return f"{text}: right {within}." if of_all else f"{text}, equivalent {within}."
     if verdict == DIFFERENT:
-        off = f": {_off(finding['value'])} ({_ends(finding)})"
-        return f"{text}{off if of_all else _in_brackets(finding)}."
+        if not of_all:
+            return f"{text}{_by_how_much(finding, words)}."
+        return f"{text}: {_off(finding, 'value', words)} ({_ends(finding, words)})."
     what = " if that is right" if of_all else ""
-    return f"{text}. Inconclusive{what}{_why(finding)}{_span(finding)}."
+    return f"{text}. Inconclusive{what}{_why(finding)}{_span(finding, words)}."
+
+
+def _by_how_much(finding: Mapping[str, Any], words: Words) -> str:
+    """Say by how many points a segment's score is off otherwise than that of the reference."""
+    low, high = finding["gap_low"], finding["gap_high"]
+    if low is None or high is None:
+        return ""
+    if low * high <= 0:
+        return _in_brackets(finding, words)
+    return f", a difference of {_ends(finding, words)} points"
 
 
 def _both_slopes(finding: Mapping[str, Any], words: Words) -> str:
@@ -327,24 +372,25 @@ def _both_slopes(finding: Mapping[str, Any], words: Words) -> str:
 
 
 def _both(finding: Mapping[str, Any], words: Words) -> str:
-    own, other = (_off(finding[name]) for name in ("value", "reference_value"))
-    return f"{own}, in {words.reference(finding)} {other}"
+    own, other = (_off(finding, name, words) for name in ("value", "reference_value"))
+    return f"{own}, against {other} in {words.reference(finding)}"
 
 
 def _predicted(finding: Mapping[str, Any], words: Words) -> str:
     """Say what the score predicts, and what happened."""
-    decimals = decimals_of(finding["value"])
-    observed = finding[OBSERVED]
-    mean, rate = (f"{100 * one:.{decimals}f}%" for one in (observed + finding["value"], observed))
+    observed, off = finding[OBSERVED], finding["value"]
+    difference = observed + off, observed, off
+    decimals = decimals_of(finding, words.margin)
+    mean, rate = (_in_percents(one, difference, decimals) for one in difference[:2])
     return f"the score predicts {mean} on average, and {rate} were {words.positive}"
 
 
-def _off(gap: float) -> str:
+def _off(finding: Mapping[str, Any], name: str, words: Words) -> str:
     """Say by how much the mean of a score is off."""
-    text = _points(gap)
+    text = _points(finding[name], decimals_of(finding, words.margin))
     if not float(text.split()[0]):
         return "about right"
-    return f"{text} too {'high' if gap > 0 else 'low'}"
+    return f"{text} too {'high' if finding[name] > 0 else 'low'}"
 
 
 def _confidence(slope: float) -> str:
@@ -366,11 +412,11 @@ def _why(finding: Mapping[str, Any]) -> str:
     return ", as it is one of many comparisons" if alone and several else ""
 
 
-def _in_brackets(finding: Mapping[str, Any]) -> str:
-    return _span(finding, " ({})")
+def _in_brackets(finding: Mapping[str, Any], words: Words) -> str:
+    return _span(finding, words, " ({})")
 
 
-def _span(finding: Mapping[str, Any], form: str = ": {}") -> str:
+def _span(finding: Mapping[str, Any], words: Words, form: str = ": {}") -> str:
     """Say how far the interval of a gap reaches, after a colon; empty without an interval."""
     low, high = finding["gap_low"], finding["gap_high"]
     if low is None or high is None:
@@ -378,27 +424,27 @@ def _span(finding: Mapping[str, Any], form: str = ": {}") -> str:
     below, above = ("too low", "too high") if is_target(finding) else ("lower", "higher")
     unit = "" if finding["metric"] == SLOPE else " points"
     if low < 0 < high:
-        first, last = _sizes(finding)
+        first, last = _sizes(finding, words)
         one = unit.removesuffix("s") if first == "1" else unit
         return form.format(f"from {first}{one} {below} to {last} {above}")
-    return form.format(f"{_ends(finding)}{unit} {above if low >= 0 else below}")
+    return form.format(f"{_ends(finding, words)}{unit} {above if low >= 0 else below}")
 
 
-def _ends(finding: Mapping[str, Any]) -> str:
-    """Write the limits of a gap in one direction, the nearer one first."""
-    low, high = _sizes(finding)
+def _ends(finding: Mapping[str, Any], words: Words) -> str:
+    """Write the limits of a gap on one side of 0 as sizes, the smaller one first."""
+    low, high = _sizes(finding, words)
     return f"{low} to {high}" if finding["gap"] > 0 else f"{high} to {low}"
 
 
-def _sizes(finding: Mapping[str, Any]) -> tuple[str, str]:
+def _sizes(finding: Mapping[str, Any], words: Words) -> tuple[str, str]:
+    """Write the sizes of both limits of a gap."""
     low, high = finding["gap_low"], finding["gap_high"]
     if finding["metric"] == SLOPE:
         return f"{abs(low):.2f}", f"{abs(high):.2f}"
-    # Limits that are close together need a decimal too.
-    decimals = decimals_of(min(max(abs(low), abs(high)), high - low))
-    return f"{abs(100 * low):.{decimals}f}", f"{abs(100 * high):.{decimals}f}"
+    decimals = decimals_of(finding, words.margin)
+    return size(low, decimals), size(high, decimals)
 
 
-def _points(gap: float) -> str:
-    number = size(gap)
+def _points(gap: float, decimals: int) -> str:
+    number = size(gap, decimals)
     return f"{number} point{'' if number == '1' else 's'}"

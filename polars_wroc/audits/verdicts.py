@@ -15,16 +15,31 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.findings import findings_of, is_material
-from polars_wroc.audits.remarks import backwards_remarks, decision_remarks, unknown_slopes
-from polars_wroc.audits.sentences import gap_with_limits, in_short, limits_of, share, size
+from polars_wroc.audits.remarks import (
+    backwards_remarks,
+    decision_remarks,
+    nearly_same_remarks,
+    unknown_slopes,
+)
+from polars_wroc.audits.sentences import (
+    decimals_of,
+    gap_with_limits,
+    in_short,
+    limits_of,
+    margin_in_points,
+    share,
+)
 from polars_wroc.audits.tables import (
     ALL_KEYS,
+    AuditSettings,
     AuditTables,
     rows_with,
     segment_in_words,
 )
-from polars_wroc.audits.words import Words, capitalised, first_few, listed, many, verb
+from polars_wroc.audits.words import Words, first_few, listed, verb
 from polars_wroc.groups.comparisons import (
+    AT_LEAST_FOUR_FIFTHS,
+    BELOW_FOUR_FIFTHS,
     CALIBRATION,
     GAP_METRICS,
     IMPACT_RATIO,
@@ -38,7 +53,6 @@ from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 # Most metrics of the segment that is named first, and segments after it that have their numbers.
 _METRICS, _FIGURES = 3, 2
-_RULE = ", with its whole interval below four fifths"
 _IS_AUC = pl.col("metric") == ROC_AUC.column
 _IS_CALIBRATION = pl.col("metric").is_in([*CALIBRATION])
 
@@ -77,12 +91,7 @@ def verdict_of(audit: AuditTables) -> Verdict:
 
     sentences = _name_segments(audit, different, words)
     others = [*_say_aucs(different, words), *_say_calibration(different, words)]
-    told = different.filter(_IS_AUC | _IS_CALIBRATION).height if others else 0
-    if settings.favorable in ("selected", "rejected"):
-        told += different.filter(pl.col("direction") != "either").height
-    elif sentences:
-        told = different.height
-    rest = _count_others(groups, different.height - told, words)
+    counted = [*_count_gaps(groups, settings, words), *_count_ratios(groups)]
     alike_decisions = decision_remarks(audit)
     if groups.is_empty():
         sentences.append("Nothing could be compared.")
@@ -91,12 +100,12 @@ def verdict_of(audit: AuditTables) -> Verdict:
         pass
     elif not sentences and not others:
         is_shown = "be worse off" if _knows_good(settings.favorable) else "differ"
-        sentences.append(f"No segment is shown to {is_shown}{': ' if rest else ''}{rest}.")
-        rest = ""
+        sentences += [f"No segment is shown to {is_shown}.", *counted]
+        counted = []
     elif not sentences and _knows_good(settings.favorable):
         sentences.append("No segment is shown to be worse off.")
+    alike_decisions += nearly_same_remarks(audit)
     sentences = [*backwards_remarks(audit), *alike_decisions, *sentences, *others]
-    counted = [f"{capitalised(rest)}."] if rest else []
     decided = [] if settings.decides else ["Decisions were not audited."]
     text = " ".join([*decided, *sentences, *counted, *whole])
     return Verdict(text, counts_of_verdicts(groups), " ".join(sentences), [*decided, *whole])
@@ -203,13 +212,15 @@ def _observed_rates(
     )
     is_model = pl.col(MODEL).eq_missing(pl.lit(finding[MODEL], pl.String))
     whole = audit.segments.filter(is_model, attribute=OVERALL)
-    reference = finding["reference"]
-    if reference == "overall":
-        other = whole
-    elif reference == "rest":
-        other = whole.select(pl.col(name) - own[name] for name in ("w_pos", "w_neg"))
-    else:
+    reference, named = finding["reference"], audit.settings.reference.named
+    # A segment may have the name of a kind of reference.
+    is_segment = finding["attribute"] in named or finding["metric"] == IMPACT_RATIO
+    if is_segment:
         other = audit.segments.filter(is_model, attribute=finding["attribute"], segment=reference)
+    elif reference == "overall":
+        other = whole
+    else:
+        other = whole.select(pl.col(name) - own[name] for name in ("w_pos", "w_neg"))
     return _share_positive(own), _share_positive(other)
 
 
@@ -243,37 +254,55 @@ def _say_calibration(different: pl.DataFrame, words: Words) -> list[str]:
     return [] if rows.is_empty() else _named_first("differs in calibration", rows, words)
 
 
-def _count_others(groups: pl.DataFrame, different: int, words: Words) -> str:
-    """Count the comparisons of segments of which nothing else is said."""
-    is_ratio = pl.col("metric") == IMPACT_RATIO
-    alike, fair, little = (
-        groups.filter(*holds).height
-        for holds in (
-            [~is_ratio, is_cleared()],
-            [is_ratio, is_cleared()],
-            [pl.col("verdict") == INCONCLUSIVE],
-        )
-    )
-    parts = []
-    if different:
-        differ = verb(different, "differs", "differ")
-        parts.append(
-            f"{many(different, 'comparison')} {differ} without making anyone better or worse off"
-        )
-    if alike:
-        are = verb(alike, "is", "are")
-        every = "all " if 1 < alike == groups.height else ""
-        parts.append(
-            f"{every}{many(alike, 'comparison')} {are} equivalent within "
-            f"{size(words.margin)} points"
-        )
-    if fair:
-        parts.append(f"{many(fair, 'impact ratio')} {verb(fair, 'is', 'are')} at least four fifths")
-    if little:
-        are = verb(little, "is", "are")
-        counted = f"{little:,}" if alike else many(little, "comparison")
-        parts.append(f"{counted} {are} inconclusive")
-    return listed(parts)
+def _count_gaps(groups: pl.DataFrame, settings: AuditSettings, words: Words) -> list[str]:
+    """Count the comparisons of segments by their verdicts; impact ratios are not among them."""
+    gaps = groups.filter(pl.col("metric") != IMPACT_RATIO)
+    margin = f"{margin_in_points(words.margin)} points"
+    different = gaps.filter(is_finding())
+    small = different.filter(~is_material(settings)).height
+    harmless = different.filter(is_material(settings), direction="either").height
+    notes = [(small, f"by less than {margin}")]
+    if _knows_good(settings.favorable):
+        notes.append((harmless, "without making anyone better or worse off"))
+    noted = ", ".join(f"{count:,} of them {what}" for count, what in notes if count)
+    noted = f" ({noted})" if noted else ""
+    for count, what in notes:
+        if count == different.height:
+            noted = f" {what}"
+    endings = {
+        DIFFERENT: (different.height, "differs", "differ", noted),
+        EQUIVALENT: (gaps.filter(is_cleared()).height, "is", "are", f" equivalent within {margin}"),
+        INCONCLUSIVE: (gaps.filter(verdict=INCONCLUSIVE).height, "is", "are", " inconclusive"),
+    }
+    return _count_by_verdict(gaps.height, "comparison of segments", [*endings.values()])
+
+
+def _count_ratios(groups: pl.DataFrame) -> list[str]:
+    """Count the impact ratios by their verdicts."""
+    ratios = groups.filter(metric=IMPACT_RATIO)
+    verdicts = (BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS, INCONCLUSIVE)
+    endings = [(ratios.filter(verdict=one).height, "is", "are", f" {one}") for one in verdicts]
+    return _count_by_verdict(ratios.height, "impact ratio", endings)
+
+
+def _count_by_verdict(
+    total: int, thing: str, endings: Sequence[tuple[int, str, str, str]]
+) -> list[str]:
+    """Write one sentence on the number of things with each verdict; nothing if there are none.
+
+    Each ending has a number, the verb for one, the verb for several, and what follows the verb.
+    """
+    known = [one for one in endings if one[0]]
+    things = thing.replace("comparison", "comparisons").replace("ratio", "ratios")
+    if not known:
+        return []
+    if len(known) == 1:
+        _, one, several, what = known[0]
+        subjects = {1: f"The only {thing}", 2: f"Both {things}"}
+        subject = subjects.get(total, f"All {total:,} {things}")
+        return [f"{subject} {verb(total, one, several)}{what}."]
+    parts = [f"{count:,} {verb(count, one, several)}{what}" for count, one, several, what in known]
+    return [f"{total:,} {things}: {listed(parts)}."]
 
 
 def _named_first(what: str, findings: pl.DataFrame, words: Words) -> list[str]:
@@ -282,11 +311,7 @@ def _named_first(what: str, findings: pl.DataFrame, words: Words) -> list[str]:
     first = rows_with(findings, places.head(1))
     shown = first.head(_METRICS).to_dicts()
     first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
-    parts = [
-        _in_numbers(one, words, with_reference=n == first_gap)
-        + (_RULE if one["metric"] == IMPACT_RATIO else "")
-        for n, one in enumerate(shown)
-    ]
+    parts = [_in_numbers(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
     sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
     # The most serious finding of each of the others; crossed segments have commas in their names.
     worst = findings.unique(ALL_KEYS, keep="first", maintain_order=True).to_dicts()[1:]
@@ -312,7 +337,7 @@ def _in_figures(finding: Mapping[str, Any], words: Words, *, with_reference: boo
         return in_short(finding, words)
     metric = GAP_METRICS[finding["metric"]]
     value, other = (
-        f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)
+        _auc(finding, column, words) if metric is ROC_AUC else share(finding, column, words)
         for column in ("value", "reference_value")
     )
     return metric.brief.format(
@@ -327,11 +352,17 @@ def _in_numbers(finding: Mapping[str, Any], words: Words, *, with_reference: boo
     """Say both numbers, and the limits of what is between them."""
     both = _in_figures(finding, words, with_reference=with_reference)
     if finding["metric"] == IMPACT_RATIO:
-        return f"{both}{limits_of(finding, 'ratio')}"
+        return f"{both}{limits_of(finding, 'ratio')}, with its whole interval below four fifths"
     low, high = finding["gap_low"], finding["gap_high"]
     if finding["metric"] in CALIBRATION or low is None:
         return both
     if GAP_METRICS[finding["metric"]] is ROC_AUC and low * high > 0:
-        least, most = sorted((abs(low), abs(high)))
-        return f"{both} ({least:.2f} to {most:.2f} {'higher' if low > 0 else 'lower'})"
-    return f"{both}, {gap_with_limits(finding)}"
+        nearer, farther = sorted(("gap_low", "gap_high"), key=lambda end: abs(finding[end]))
+        least, most = (_auc(finding, end, words).lstrip("-") for end in (nearer, farther))
+        return f"{both} ({least} to {most} {'higher' if low > 0 else 'lower'})"
+    return f"{both}, {gap_with_limits(finding, words)}"
+
+
+def _auc(finding: Mapping[str, Any], column: str, words: Words) -> str:
+    """Write an AUC, or a difference of two, whose hundredths are the points of other metrics."""
+    return f"{finding[column]:.{2 + decimals_of(finding, words.margin)}f}"

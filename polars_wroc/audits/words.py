@@ -45,7 +45,7 @@ def adjustment_of(audit: AuditTables) -> str:
 
 
 # Where to find what a report leaves out.
-NOT_HERE = "not shown here, ask whoever made this report"
+NOT_HERE = "not included in this report"
 
 
 def threshold_text(value: float | None) -> str:

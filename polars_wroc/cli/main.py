@@ -10,18 +10,17 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from polars_wroc.audits.audit import audit
-from polars_wroc.audits.audit_changes import CHANGED_METRICS
-from polars_wroc.charts.options import Show
-from polars_wroc.checks import did_you_mean
+from polars_wroc.audits.words import first_few
 from polars_wroc.cli import commands, process, sources
-from polars_wroc.cli.arguments import check_columns, flags_of, in_options, say_values
-from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, TESTS, TEXTS, Command
+from polars_wroc.cli.arguments import advise_ranges, check_columns, flags_of, in_options, say_values
+from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, REMARKS, TESTS, TEXTS, Command
 from polars_wroc.cli.process import (
     BAD_INPUT,
     DONE,
@@ -40,9 +39,12 @@ from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.documents.text_writer import BOLD, CYAN, paint_text
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, is_address, scan, without_credentials
+from polars_wroc.groups.comparisons import CHANGED_METRICS
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
+from polars_wroc.inputs.metric import metric_hint
+from polars_wroc.keywords import synonym
 from polars_wroc.looks import Looks
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS
 
@@ -52,6 +54,9 @@ WHERE = {
     "that would take more are computed in ranges of scores; default 60%%",
     "dask": "ADDRESS: scheduler of a Dask cluster, whose workers read the ranges",
 }
+# How much alike names of options are spelled by mistake; race and source are not.
+_ALIKE = 0.65
+_SEPARATORS = ("delimiter", "sep", "separator")
 # Of help: headings, and the names of commands and options, of which the text stands far right.
 _STYLES = {r"^\w+:": BOLD, r"(?<=^  )(-.*?|[A-Z]+\S*|  [a-z][-a-z]*)(?=  |$)": CYAN}
 
@@ -64,6 +69,9 @@ class _Parser(argparse.ArgumentParser):
         self.color = False
 
     def error(self, message: str) -> NoReturn:
+        if "are required" in message:
+            # What is missing may have been given under another name.
+            message += self._hints(self._unknown_flags())
         see = " See" if message.endswith("?") else "; see"
         refuse(f"{message}{see} {self.prog} --help")
 
@@ -71,29 +79,62 @@ class _Parser(argparse.ArgumentParser):
         self, args: Any = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         # Here the command knows its own options, and is named by the message.
+        self._given = [*args] if args is not None else []
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flags = [each.partition("=")[0] for each in unknown if each.startswith("-")]
-            early = [flag for flag in flags if flag.removeprefix("--") in WHERE]
-            hint = next(
-                filter(None, (self._meant(each) for each in flags if each not in early)), ""
-            )
-            where = f"; {early[0]} comes before the command" if early else ""
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{where}{hint}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._hints(flags)}")
         return options, unknown
 
-    def _meant(self, unknown: str) -> str:
-        """Name the option that an unknown one may stand for."""
-        known = self._option_string_actions
-        # Groups are compared as segments of attributes, and described by groups.
-        other = {"--by": "--attribute", "--attribute": "--by", "--attributes": "--by"}.get(unknown)
-        return f"; did you mean {other!r}?" if other in known else did_you_mean(unknown, known)
+    def _unknown_flags(self) -> list[str]:
+        flags = [each.partition("=")[0] for each in self._given if each.startswith("--")]
+        return [flag for flag in flags if flag not in self._option_string_actions]
+
+    def _hints(self, flags: Sequence[str]) -> str:
+        """End a message about unknown options with what is said of them, and what they may mean."""
+        remarks, meant = dict[str, None](), dict[str, None]()
+        for flag in flags:
+            if remark := self._remark(flag):
+                remarks[remark] = None
+            elif other := self._meant(flag):
+                meant[repr(other)] = None
+        said = "".join(f"; {remark}" for remark in remarks)
+        return f"{said}; did you mean {', '.join(meant)}?" if meant else said
+
+    def _remark(self, flag: str) -> str | None:
+        """Say why an option is not one of this command."""
+        command = self.prog.rpartition(" ")[2]
+        name = flag.removeprefix("--").replace("-", "_")
+        if name in WHERE:
+            return f"{flag} comes before the command"
+        if (command, name) in REMARKS:
+            return REMARKS[command, name]
+        if self._synonym(name):
+            return None
+        if name in _SEPARATORS:
+            return "the fields of CSV files are separated by commas"
+        others = [other for other, row in COMMANDS.items() if name in row.options.split()]
+        return f"{flag} is an option of {first_few(others)}" if others else None
+
+    def _meant(self, flag: str) -> str | None:
+        """Return the option that an unknown one may stand for."""
+        name = flag.removeprefix("--").replace("-", "_")
+        close = get_close_matches(name, self._names(), 1, _ALIKE)
+        found = self._synonym(name) or next(iter(close), None)
+        return f"--{found.replace('_', '-')}" if found else None
+
+    def _synonym(self, name: str) -> str | None:
+        return synonym(name, self._names())
+
+    def _names(self) -> list[str]:
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        return [flag.removeprefix("--").replace("-", "_") for flag in flags]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message += did_you_mean(value, map(str, action.choices or ()))
+            error.message += metric_hint(value, [*map(str, action.choices or ())])
             raise
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
@@ -135,7 +176,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 # Options that are switched on.
-_SWITCHES = ("common", "first_run_ok", "fail_unjudged", "smooth")
+_SWITCHES = ("per_group", "first_run_ok", "fail_unjudged", "smooth")
 
 
 def _known() -> dict[str, dict[str, Any]]:
@@ -168,9 +209,9 @@ def _known() -> dict[str, dict[str, Any]]:
         "replicate_weights": {"type": process.replicate_weights_of},
         "columns": {"type": process.columns_of},
         "rows": {"type": process.rows_of},
-        "metric": {"choices": CHANGED_METRICS},
+        "metric": {"choices": [*CHANGED_METRICS]},
         "metric_of_size": {"flag": "--metric", "dest": "metric"},
-        "show": {"choices": get_args(Show)},
+        "show": {"choices": ("value", "gap")},
         "searched": {
             "flag": "--metric",
             "dest": "metric",
@@ -393,7 +434,10 @@ def _unexpected(error: BaseException) -> str:
 
 
 def _say_values(options: argparse.Namespace) -> None:
-    """Say on the error output which values of the label and of decisions count."""
+    """Say on the error output which values count, and which are too many for groups."""
+    if getattr(options, "groups", None) and not options.counts and options.command != "counts":
+        for sentence in advise_ranges(scan(options.files[:1]), options):
+            process.complain(sentence)
     has_values = "=" in (getattr(options, "selected", None) or "") or (
         getattr(options, "pos_label", None) is not None
     )

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
+from difflib import get_close_matches
 from json import dumps
 from pathlib import Path
 from types import FrameType
@@ -28,7 +29,6 @@ import polars.selectors as cs
 
 from polars_wroc import config
 from polars_wroc.audits.table_pages import Columns, Screen
-from polars_wroc.checks import did_you_mean
 from polars_wroc.config import CLEAR_LINE, clock
 from polars_wroc.documents.text_writer import BOLD, RED, paint_text
 from polars_wroc.files.outputs import remove_abandoned, temporary
@@ -349,21 +349,39 @@ def rows_of(text: str) -> int | Literal["all"]:
     return number
 
 
+# A rule, and what comes after its name.
+_RULE = re.compile(r"([\w-]+)(?:([:=])(.*))?")
+
+
 def threshold_of(text: str) -> Threshold:
     """Read a threshold, the median, or a rule such as ``max-fpr=0.1``."""
     if text == "median":
         return "median"
-    name, sign, options = text.partition(":" if ":" in text else "=")
-    if (rule := name.replace("-", "_")) in rules.__all__:
-        choose: Callable[..., Rule] = getattr(rules, rule)
-        with _such_as("max-fpr=0.1 or least-cost:fn=5,fp=1", text):
-            return choose(_value(options)) if sign == "=" else choose(**_values(options))
+    parts = _RULE.fullmatch(text)
+    name = parts[1].replace("-", "_") if parts else ""
+    if parts and name in rules.__all__:
+        choose: Callable[..., Rule] = getattr(rules, name)
+        with _such_as(_write_rule(name), text):
+            return choose(_value(parts[3])) if parts[2] == "=" else choose(**_values(parts[3]))
     value = _value(text)
     if isinstance(value, str):
-        hint = did_you_mean(name, [each.replace("_", "-") for each in rules.__all__])
+        begun = re.split(r"[^\w-]", text.replace("-", "_"), maxsplit=1)[0]
+        close = get_close_matches(begun.lower(), rules.__all__, 1)
+        hint = f"; did you mean {_write_rule(close[0])!r}?" if close else ""
         msg = f"must be a number, median or a rule such as max-fpr=0.1; found {text!r}{hint}"
         raise argparse.ArgumentTypeError(msg)
     return float(value)
+
+
+def _write_rule(name: str) -> str:
+    """Write a rule as the value of --threshold, with numbers as an example."""
+    options = rules.SHOWN_OPTIONS.get(name, "")
+    _, _, number = options.partition("=")
+    if "," in options:
+        options = f":{options.replace(', ', ',')}"
+    elif options:
+        options = f"={number}"
+    return f"{name.replace('_', '-')}{options}"
 
 
 def replicate_weights_of(text: str) -> ReplicateWeights:
@@ -379,9 +397,9 @@ def _matching(pattern: str) -> pl.Expr:
     return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
 
 
-def _values(text: str) -> dict[str, Any]:
+def _values(text: str | None) -> dict[str, Any]:
     """Read arguments such as ``fn=5,fp=1``."""
-    parts = (part.partition("=") for part in text.split(",") if part)
+    parts = (part.partition("=") for part in (text or "").split(",") if part)
     return {name: _value(value) for name, _, value in parts}
 
 

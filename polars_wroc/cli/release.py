@@ -232,9 +232,15 @@ def _left_out(rows: Mapping[str, Any]) -> str:
     for name in (rows["old"], rows["new"]):
         lacks |= pl.col(name).cast(pl.Float64, strict=False).is_nan()
     number = collect(rows["frame"].select(lacks.sum())).item()
-    have = "has" if number == 1 else "have"
-    text = f" {many(number, 'row')} {have} no label, weight or score, and count for neither score."
-    return text if number else ""
+    if not number:
+        return ""
+    have, counts = ("has", "counts") if number == 1 else ("have", "count")
+    decides = rows["threshold"] is not None or rows["selected"] is not None
+    apart = ", but without a label in the selection rate" if decides else ""
+    return (
+        f" {many(number, 'row')} {have} no label, weight or score, and {counts} for neither "
+        f"score{apart}."
+    )
 
 
 def release_shown(table: pl.DataFrame, rows: Mapping[str, Any]) -> list[Shown]:

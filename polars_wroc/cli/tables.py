@@ -20,9 +20,10 @@ from polars_wroc.documents.blocks import Table
 from polars_wroc.documents.table_layout import lay_out
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import EVERYBODY, GAP_METRICS, NOBODY, REPEATS, is_finding
+from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE, REPEATS, is_finding
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.looks import ConfidenceLevel, as_number
 from polars_wroc.metrics.compare import PAIR
 from polars_wroc.ranking.curve import CELLS
@@ -188,9 +189,15 @@ def of_ranges(test: pl.DataFrame, level: ConfidenceLevel) -> str:
         f"({100 * abs(row['mean_calibration_error']):.0f} points {row['direction']})"
         for row in test.filter(pl.col("p_adjusted") <= 1 - as_number(level)).iter_rows(named=True)
     ]
+    sentences = [f"Without bins, off most and by more than chance: {', '.join(found)}."]
     if not found:
-        return "No range of scores is shown to be off."
-    return f"Without bins, off by more than chance: {', '.join(found)}."
+        sentences = ["No range of scores is shown to be off."]
+    if untested := [
+        f"{place(row, keys) or 'the scores'} ({row['reason']})"
+        for row in test.drop_nulls("reason").iter_rows(named=True)
+    ]:
+        sentences.append(f"Not tested: {first_few(untested, _SEPARATOR)}.")
+    return " ".join(sentences)
 
 
 def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
@@ -252,7 +259,11 @@ class Shown:
         """Write the verdict and the columns that fit or are asked for."""
         shown = screen if self.asked else replace(screen, columns=None, more_columns=None)
         text = shown.write(self.lay_out(shown))
-        return f"{screen.fill(self.verdict)}\n\n{text}" if self.verdict else text
+        if not self.verdict:
+            return text
+        sentence = screen.fill(self.verdict)
+        # A head without rows says nothing more.
+        return f"{sentence}\n\n{text}" if self.table.height else sentence
 
     def lay_out(self, screen: Screen) -> Table:
         """Lay out the table for readers, or the columns that are asked for."""
@@ -290,7 +301,7 @@ def page_of(shown: Sequence[Shown], options: argparse.Namespace) -> Page:
         files = [file.name for file in audited_files(options.files, contents=False)]
     facts = {"Date": f"{now():%Y-%m-%d %H:%M} UTC"} | ({"Data": first_few(files)} if files else {})
     verdicts = [each.verdict for each in shown if each.verdict]
-    tables = [each for each in shown if each.table.width]
+    tables = [each for each in shown if each.table.width and each.table.height]
     sections = [each.section(screen, titled=len(tables) > 1) for each in tables]
     title = capitalised(" and ".join(each.heading for each in shown))
     gates = getattr(options, "gate_lines", ())
@@ -340,6 +351,14 @@ def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
     if found.height < n_worse:
         verdict += f"; {found.height:,} of them {verb(found.height, 'is', 'are')} shown"
     verdict += "."
+    overall = table.row(0, named=True)
+    if overall["reason"] == NO_VARIANCE:
+        verdict = f"The {metric} of all rows is {overall['value']:g}: nothing can be compared."
+    elif not overall["n_examined"]:
+        verdict = (
+            "Exploration: no segment was examined, since none has enough rows: lower --min-rows, "
+            "or cut numbers into ranges such as age:30,45."
+        )
     heading = f"worst segments in {SEARCHED[metric].label}"
     return [Shown(heading, found, [*AUDIT_KEYS], verdict)]
 

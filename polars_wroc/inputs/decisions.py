@@ -20,26 +20,8 @@ from polars_wroc.inputs.rows import IntoColumns, RowSource
 DecisionThreshold: TypeAlias = float | Literal["median"]
 # Which decision is good for a person.
 Favorable: TypeAlias = Literal["selected", "rejected", "neither"]
-# Of recorded decisions: selected rows have the score 1, the others 0.
+# The threshold of recorded decisions: selected rows have the score 1, all others 0.
 RECORDED = 1.0
-
-
-def check_decision(
-    score: object, selected: object, threshold: object
-) -> float | Literal["median"] | None:
-    """Check that decisions are given in one way; return the threshold if there is one."""
-    given = checks.given(score=score, selected=selected, threshold=threshold)
-    if given not in (["selected"], ["score", "threshold"]):
-        rule = "decisions must come from `selected`, or from `score` and `threshold`"
-        msg = f"{rule}; found {checks.named(given)}"
-        raise ValueError(msg)
-    if threshold is None:
-        return None
-    if isinstance(threshold, str):
-        if threshold == "median":
-            return "median"
-        checks.reject("threshold", "be a number or 'median'", repr(threshold))
-    return checks.number("threshold", threshold) + 0.0
 
 
 def check_favorable(
@@ -52,14 +34,17 @@ def check_favorable(
     """
     if not decided:
         if value is not None:
-            msg = f"`favorable` is about decisions and must come with some; found {value!r} alone"
+            msg = (
+                "`favorable` is about decisions: pass a `threshold` or `selected` too; found "
+                f"{value!r} alone"
+            )
             raise ValueError(msg)
         return
     if value not in get_args(Favorable):
         msg = (
-            "`favorable` must say for whom a decision is good: 'selected' if "
-            f"{_selection(threshold)} is good for a person, 'rejected' if it is bad, 'neither' if "
-            f"it is neither; found {value!r}"
+            "`favorable` must say for whom a decision is good: "
+            f"{checks.favorable_choice(_selection(threshold))}, 'neither' if it is neither; found "
+            f"{value!r}"
         )
         raise ValueError(msg)
     if ratios and value == "neither":

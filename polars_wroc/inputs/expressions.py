@@ -24,11 +24,12 @@ from polars_wroc.inputs.columns import (
     column_of,
     numeric,
     observe,
+    refuse_values,
     shown_as,
 )
 from polars_wroc.inputs.designs import FPC, GivenDesign
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.queries import of_type, require_at_collect
+from polars_wroc.queries import of_type, of_types, require_at_collect
 from polars_wroc.structs import as_struct
 
 _PLACEHOLDER = "__placeholder"
@@ -56,7 +57,7 @@ def from_expressions(
     resolve = partial(
         _build, pos_label=pos_label, build=build, carried=carried, frequency=frequency
     )
-    return pl.pipe_with_dtype(columns, resolve)
+    return of_types(columns, resolve)
 
 
 def as_column(argument: str, value: IntoColumn) -> pl.Expr:
@@ -124,7 +125,7 @@ def of_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
     found = column.len()
     rule = f"`{argument}` must have one value for each row"
     fits = require_at_collect(found == rows, rule, pl.format("{} for {} rows", found, rows))
-    # Of the length of the rows in any case: other lengths would raise before this check.
+    # `gather` gives the length of the rows in any case: another would raise before this check.
     return pl.when(fits).then(column.gather(pl.int_range(rows), null_on_oob=True))
 
 
@@ -227,13 +228,18 @@ def typed_column(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
 
 
 def boolean_column(argument: str, value: IntoColumn, frame: pl.LazyFrame) -> Typed:
-    """Check that an argument is one Boolean column of a frame."""
+    """Return one column of a frame that is Boolean, or holds 0 and 1, as a Boolean one."""
     typed = typed_column(argument, as_column(argument, value), frame)
-    if typed.dtype not in (pl.Boolean, pl.Null):
-        how = ": compare it, as in pl.col(...) == 'yes'" if typed.dtype == pl.String else ""
-        msg = f"`{argument}` must be Boolean; found {typed}{how}"
+    rule = f"`{argument}` must be Boolean or hold 0 and 1"
+    if typed.dtype in (pl.Boolean, pl.Null):
+        return typed._replace(column=typed.column.cast(pl.Boolean))
+    if not typed.dtype.is_numeric():
+        name = next(iter(typed.column.meta.root_names()), "...")
+        msg = f"{rule}; found {typed}: compare it, as in {argument}=pl.col({name!r}) == 'yes'"
         raise TypeError(msg)
-    return typed._replace(column=typed.column.cast(pl.Boolean))
+    number = numeric(typed).cast(pl.Float64)
+    number = refuse_values(number.fill_nan(None), ~number.is_in([0.0, 1.0]), rule, typed)
+    return typed._replace(column=number == 1, dtype=pl.Boolean())
 
 
 def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
@@ -244,6 +250,8 @@ def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
         missing = [name for name in column.meta.root_names() if name not in names]
         wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
         hint = did_you_mean(missing[0], names) if missing else ""
+        if {"n_pos", "w_pos"} <= {*names}:
+            hint = ": counts of `score_counts` are for the methods of `from_counts`"
         msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}{hint}"
         raise pl.exceptions.ColumnNotFoundError(msg) from error
     if not schema:

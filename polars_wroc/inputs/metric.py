@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from polars_wroc.checks import did_you_mean, reject, shown
 
 # The sign of negative numbers in text and charts.
 MINUS = "\N{MINUS SIGN}"
@@ -19,18 +22,18 @@ class Metric:
     """A metric: its names in tables, charts and text, and its definition in one sentence.
 
     The ``label`` is written as in the middle of a sentence. ``better`` is the better direction;
-    None if there is none. ``has_gap``: gaps between groups are computed. ``in_short``: tables
-    on a terminal show it.
+    None if there is none. ``in_short``: tables on a terminal show it.
     """
 
     name: str
     label: str
     definition: str
     better: Literal["high", "low"] | None = "high"
-    has_gap: bool = False
     in_short: bool = False
     # Whether the ratio of two values is compared with 1 besides their difference with 0.
     has_ratio: bool = True
+    # Whether only rows with a label count; others are of all rows with a score or decision.
+    needs_label: bool = True
     # Value of a score that tells nothing, below which no gap goes.
     least: float = 0.0
     # Value that all rows are compared with, if there is one.
@@ -65,3 +68,60 @@ class Metric:
     def sample_sizes(self) -> tuple[SampleSize, ...]:
         """Kinds of rows that the metric is based on; a test needs enough of each."""
         return ("rows",)
+
+
+# What other packages and textbooks call a metric; a function knows at most one of each pair.
+_OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    "accuracy_score": ("accuracy",),
+    "auc": ("roc_auc",),
+    "auroc": ("auc", "roc_auc"),
+    "brier": ("brier_score",),
+    "cross_entropy": ("log_loss",),
+    "disparate_impact": ("impact_ratio",),
+    "error_rate": ("zero_one_loss",),
+    "f1_score": ("f1",),
+    "fall_out": ("fpr",),
+    "false_discovery_rate": ("fdr",),
+    "false_negative_rate": ("fnr",),
+    "false_omission_rate": ("for",),
+    "false_positive_rate": ("fpr",),
+    "hit_rate": ("tpr",),
+    "logloss": ("log_loss",),
+    "matthews_corrcoef": ("mcc",),
+    "miss_rate": ("fnr",),
+    "negative_predictive_value": ("npv",),
+    "positive_predictive_value": ("ppv",),
+    "positive_rate": ("selection_rate",),
+    "precision": ("ppv",),
+    "precision_score": ("ppv",),
+    "recall": ("tpr",),
+    "recall_score": ("tpr",),
+    "roc_auc": ("auc",),
+    "roc_auc_score": ("auc", "roc_auc"),
+    "sensitivity": ("tpr",),
+    "smd": ("standardized_mean_difference",),
+    "specificity": ("tnr",),
+    "true_negative_rate": ("tnr",),
+    "true_positive_rate": ("tpr",),
+}
+
+
+def metric_hint(found: object, known: Collection[str]) -> str:
+    """End a message with the known metric that an unknown name means, if it means one."""
+    synonyms = dict[str, str]()
+    for other, names in _OTHER_NAMES.items():
+        for name in names:
+            if name in known:
+                synonyms[other] = name
+    word = str(found).lower()
+    if word in _OTHER_NAMES and word not in synonyms:
+        # Its metric is not here, and one that is spelled alike is another.
+        return ""
+    return did_you_mean(word, known, synonyms)
+
+
+def check_metric(argument: str, name: object, known: Collection[str], where: str = "") -> None:
+    """Raise for a metric that is not known, here or only ``where`` the message says."""
+    if name not in known:
+        rule = f"be one of {', '.join(known) or 'none'}{where}"
+        reject(argument, rule, f"{shown(name)}{metric_hint(name, known)}")

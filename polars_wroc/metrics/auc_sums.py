@@ -17,12 +17,12 @@ from polars_wroc.stats.designs import Influence, replicate_influence
 from polars_wroc.steps import SegmentRows, Steps, Sums, place_rows, placements, reduce_steps
 
 # Combined over blocks and ranges of scores by the maximum instead of the sum.
-_MAXIMA = frozenset({"distance"})
+MAXIMA = frozenset({"distance"})
 # Smaller sums of weights have lost digits to underflow.
 _LEAST_WEIGHT = sys.float_info.min
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AucSums:
     """Sums over the rows of segments, from which AUCs and their variances follow.
 
@@ -99,7 +99,7 @@ class AucSums:
         combined: dict[str, Any] = {}
         for each in fields(self):
             values = getattr(self, each.name)
-            combine = largest if each.name in _MAXIMA else add
+            combine = largest if each.name in MAXIMA else add
             combined[each.name] = None if values is None else combine(values)
         return AucSums(**combined)
 
@@ -111,7 +111,7 @@ class AucSums:
 
 def measure_aucs(rows: SegmentRows) -> AucSums:
     """Return the sums over the rows of each segment."""
-    return AucSums(**reduce_steps(rows, sum_steps, maxima=_MAXIMA))
+    return AucSums(**reduce_steps(rows, sum_steps, maxima=MAXIMA))
 
 
 def sum_steps(steps: Steps) -> Sums:
@@ -204,7 +204,7 @@ def placement_influences(sample: Sampling, segments: SegmentRows, placed: Array)
 
 
 def _replicate_aucs(sample: Sampling, segments: SegmentRows) -> Array:
-    """Return the AUC of each segment by the full weights, then by those of each replicate."""
+    """Return the AUC of each segment with the full weights, then with each replicate's weights."""
     sums = [reduce_steps(rows, _sum_misranked) for rows in replicate_rows(sample, segments)]
     return np.stack([1 - each["misranked"] / each["weight"] for each in sums])
 

@@ -1,9 +1,10 @@
-"""Rows that exceed the memory: counted first, then read and measured in ranges of their scores.
+"""Rows that do not fit into memory, measured one range of scores at a time.
 
-Counts in bins say where to cut the scores into ranges whose rows fit into the memory, and what
-weighs above and below each range. With these weights the task that measures rows in memory gives
-what the rows of one range add to the sums of all. Ranges are measured one after another, or by the
-workers of a cluster.
+A first pass counts the rows in bins of the score. The bins are then grouped into ranges whose rows
+fit into memory. Each range is read and passed to the same task that measures all rows in memory,
+together with the weights of both classes above and below it, which are known from the bins; the
+results of all ranges add up to the sums of all rows. Ranges are measured one after another, or by
+the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -39,13 +40,19 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True)
 class Part:
-    """One of the tables that hold the data: its columns to read, and its checked rows to count."""
+    """One of the tables that hold the data.
+
+    ``columns`` read its rows, ``planned`` are the same rows after checks, to be counted.
+    """
 
     columns: Columns
     planned: PlannedRows
 
-    def with_values(self, names: Sequence[str]) -> Part:
-        """Return the rows with a value of some groups, by the caller's names."""
+    def without_missing(self, names: Sequence[str]) -> Part:
+        """Leave out the rows where any of these grouping columns is null.
+
+        Columns have the names that the caller uses; others are ignored.
+        """
         keys = [key for key, name in self.columns.names.items() if name in names]
         if not keys:
             return self
@@ -54,11 +61,14 @@ class Part:
         return Part(columns, replace(self.planned, frame=self.planned.frame.filter(known)))
 
     def with_types(self, score_types: Sequence[FloatType]) -> Part:
-        """Return the rows with the types in which their scores are compared with thresholds."""
+        """Set the type of each score, in which it is compared with thresholds."""
         return replace(self, columns=replace(self.columns, score_types=score_types))
 
     def count_in_bins(self, fineness: int) -> pl.DataFrame:
-        """Count the rows of each group and model in bins, and those that miss different values."""
+        """Count the rows of each group and score in bins of the score.
+
+        Rows with a missing value are counted apart, by which of their values are missing.
+        """
         rows = self.planned
         if MISSING_MARKS in rows.frame.collect_schema():
             rows = rows.regrouped([*rows.group_keys, MISSING_MARKS])
@@ -67,7 +77,7 @@ class Part:
     def read(self, each: ScoreRange) -> Rows:
         """Return the rows in a range of scores."""
         if each.crowded:
-            return self._count_by_score(each)
+            return self._pool_equal_scores(each)
         columns = self.columns.take_model(each.model)
         name, counted_type = score_column(0), self.planned.frame.collect_schema()[SCORE]
         score = pl.col(name)
@@ -78,18 +88,18 @@ class Part:
         complete = rows.complete(each.model)
         return rows if complete.all() else rows.at(complete)
 
-    def _count_by_score(self, each: ScoreRange) -> Rows:
-        """Return a row for all rows of a class and group that have the same score."""
+    def _pool_equal_scores(self, each: ScoreRange) -> Rows:
+        """Return one weighted row for all rows with the same class, group and score."""
         keys = self.planned.group_keys
         inside = pl.col(SCORE).is_between(each.low, each.high)
         if self.planned.model_keys:
             inside &= pl.col(MODEL).cast(pl.String) == each.model
         rows = replace(self.planned, frame=self.planned.frame.filter(inside), keys=keys)
-        return _rows_by_score(add_up(row_sums(rows), keys, pl.col(LOW)), keys, each.model)
+        return _read_counts_as_rows(add_up(row_sums(rows), keys, pl.col(LOW)), keys, each.model)
 
 
-def _rows_by_score(counts: pl.LazyFrame, keys: list[str], model: str) -> Rows:
-    """Turn counts by score into rows that stand for several."""
+def _read_counts_as_rows(counts: pl.LazyFrame, keys: list[str], model: str) -> Rows:
+    """Turn the counts of each score into rows, each of which stands for all that it counts."""
     named = counts.with_columns(pl.col(LOW).alias(SCORE))
     columns = read_counted(rows_from_counts(named, keys, [], binned=False))
     return replace(columns, models=[model]).rows(collect(columns.plan))
@@ -97,10 +107,10 @@ def _rows_by_score(counts: pl.LazyFrame, keys: list[str], model: str) -> Rows:
 
 @dataclass(frozen=True)
 class CountedParts:
-    """The parts of the data, and all of their rows counted in bins.
+    """The parts of the data, and the counts of their rows in bins of the score.
 
-    ``spans`` are the lowest and the highest score of each model in each part. ``fineness`` is the
-    number of bins that a range between powers of two is cut into.
+    ``spans`` has a mapping for each part, from the name of a score to its lowest and highest value
+    there. ``fineness`` is the number of bins between two powers of two.
     """
 
     parts: Sequence[Part]
@@ -127,14 +137,14 @@ class CountedParts:
         """Return the counts of one score."""
         return _take_model(self.counts, model)
 
-    def seen(self) -> float:
-        """Return how many complete rows there are; with several scores, for the score with most."""
+    def most_complete_rows(self) -> float:
+        """Return the number of rows without a missing value, for the score that has the most."""
         complete = pl.sum_horizontal("n_pos", "n_neg").sum()
-        seen = [self.counts_of(model).select(complete).item() for model in self.models]
-        return float(max([1.0, *seen]))
+        numbers = [self.counts_of(model).select(complete).item() for model in self.models]
+        return float(max([1.0, *numbers]))
 
     def cut(self, bytes_of_row: int) -> list[ScoreRange]:
-        """Cut the scores of each model into ranges whose rows fit into the memory."""
+        """Cut each score into ranges whose rows fit into memory."""
         rows = self.division.rows_within(bytes_of_row)
         ranges = []
         for model in self.models:
@@ -144,27 +154,23 @@ class CountedParts:
     def measure(
         self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
     ) -> list[ResultT]:
-        """Return what a task makes of the rows of each range, which must be those counted."""
+        """Read the rows of each range, pass them to the task, and list its results.
+
+        Raises ValueError if a range has other rows than were counted, before its task runs.
+        """
         items = [(each, self._find_parts(each)) for each in ranges]
         passes = 1 + sum(each.counts is None for each in ranges)
         results = []
         with Progress(passes, "passes over the rows") as line:
             line.advance()
             run = partial(_measure, task, self.keys, self._score_types)
-            measured = self.division.map(run, items)
-            for each, (found, result) in zip(ranges, measured, strict=True):
-                if found != each.rows:
-                    msg = (
-                        "`frame` must have the same rows whenever it is read; found "
-                        f"{each.rows:,} rows in a range of scores, and then {found:,}"
-                    )
-                    raise ValueError(msg)
+            for each, result in zip(ranges, self.division.map(run, items), strict=True):
                 line.advance(each.counts is None)
                 results.append(result)
         return results
 
     def _find_parts(self, each: ScoreRange) -> list[Part]:
-        """Return the parts that have scores in a range, if it is to be read."""
+        """Return the parts that may have scores in a range; none if its counts are enough."""
         if each.counts is not None:
             return []
         spans = zip(self.parts, self.spans, strict=True)
@@ -176,24 +182,34 @@ def _measure(
     keys: list[str],
     score_types: Mapping[str, FloatType],
     item: tuple[ScoreRange, Sequence[Part]],
-) -> tuple[int, ResultT]:
-    """Return the number of rows of a range, and what the task makes of them."""
+) -> ResultT:
+    """Read the rows of a range, check their number, and return the result of the task."""
     each, parts = item
     if each.counts is None:
         rows = join_rows([part.read(each) for part in parts])
     else:
-        rows = _rows_by_score(each.counts.lazy(), keys, each.model)
+        rows = _read_counts_as_rows(each.counts.lazy(), keys, each.model)
     # Counts of several scores are in a common type.
     rows = replace(rows, score_types={each.model: score_types[each.model]})
-    return round(rows.n.sum()), task(each, rows)
+    number = round(rows.n.sum())
+    if number != each.rows:
+        msg = (
+            "`frame` must have the same rows whenever it is read; found "
+            f"{each.rows:,} rows in a range of scores, and then {number:,}"
+        )
+        raise ValueError(msg)
+    return task(each, rows)
 
 
 def count_parts(parts: Sequence[Part], division: Division) -> CountedParts:
-    """Count the rows of each part in a task; with many groups in fewer bins."""
+    """Count the rows of all parts in bins of the score; the more groups, the fewer bins.
+
+    Each part is a task of its own, so that a cluster can share the work.
+    """
     columns, planned = parts[0].columns, parts[0].planned
     groups = 1
     if planned.keys:
-        groups = pl.concat(division.map(_find_groups, parts), how="vertical_relaxed").n_unique()
+        groups = pl.concat(division.map(_list_keys, parts), how="vertical_relaxed").n_unique()
     fineness = find_fineness(groups)
     counts, spans = None, []
     for counted in division.map(partial(Part.count_in_bins, fineness=fineness), parts):
@@ -208,7 +224,8 @@ def count_parts(parts: Sequence[Part], division: Division) -> CountedParts:
     return CountedParts(parts, spans, counts, division, fineness)
 
 
-def _find_groups(part: Part) -> pl.DataFrame:
+def _list_keys(part: Part) -> pl.DataFrame:
+    """List the distinct values of the columns that group the rows, the score's name among them."""
     return collect(part.planned.key_values())
 
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.keywords import hint_arguments
 from polars_wroc.ranking.curve import Curve, list_curve
 from polars_wroc.ranking.curve_points import hull_list
 from polars_wroc.ranking.sorting import FP, TP
@@ -17,21 +18,21 @@ from polars_wroc.structs import as_struct
 Density: TypeAlias = Literal["beta22", "hmeasure"]
 
 
+@hint_arguments
 @dataclass(frozen=True, kw_only=True)
 class HMeasure:
     """H-measure as a metric for `curve_metrics` and `bootstrap`.
 
-    The H-measure is the proportion of the expected loss that the score saves, between 0 and 1. The
-    loss is averaged over the relative cost of a false positive, using the best threshold for each
-    cost, and compared with the loss without a score [1]_.
+    A false positive costs c and a false negative 1 - c. For each c, the best threshold has a loss,
+    and so has the better of selecting everybody and nobody. Both losses are averaged over a density
+    of c; the H-measure is 1 minus their ratio, between 0 (no loss is saved) and 1 (all of it) [1]_.
 
     Parameters
     ----------
     density
-        Density of the cost of a false positive as a proportion of both costs. ``"beta22"`` is
-        Beta(2, 2), the same for all groups, so that groups can be compared; the name
-        ``"h_measure"`` means this one. ``"hmeasure"`` is the default of the R package hmeasure,
-        Beta(2, 1 / prevalence), which differs between groups.
+        Density of c. ``"beta22"`` is Beta(2, 2), the same for all groups, so that groups can be
+        compared; the metric named ``"h_measure"`` uses it. ``"hmeasure"`` is the default of the R
+        package hmeasure, Beta(2, 1 / prevalence), which differs between groups.
 
     Raises
     ------
@@ -46,10 +47,17 @@ class HMeasure:
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> loss_saved = {"loss_saved": wroc.HMeasure(density="hmeasure")}
-    >>> df.select(wroc.curve_metrics("y", "s", metrics=loss_saved)).item()
-    {'loss_saved': 0.5}
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0, 0], "s": [0.9, 0.8, 0.7, 0.1, 0.05]})
+    >>> densities = {"beta22": wroc.HMeasure(), "hmeasure": wroc.HMeasure(density="hmeasure")}
+    >>> df.select(wroc.curve_metrics("y", "s", metrics=densities)).unnest("curve_metrics")
+    shape: (1, 2)
+    ┌──────────┬──────────┐
+    │ beta22   ┆ hmeasure │
+    │ ---      ┆ ---      │
+    │ f64      ┆ f64      │
+    ╞══════════╪══════════╡
+    │ 0.579973 ┆ 0.59159  │
+    └──────────┴──────────┘
     """
 
     density: Density = "beta22"
@@ -60,13 +68,14 @@ class HMeasure:
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the H-measure as an expression of the curve."""
-        return _reduce_hull(curve, self._measure_hull)
+        return _reduce_hull(curve, self._compute_h_measure)
 
-    def _measure_hull(self, hull: Curve) -> pl.Expr:
-        """Return 1 minus the ratio of the losses with and without the score.
+    def _compute_h_measure(self, hull: Curve) -> pl.Expr:
+        """Return 1 minus the ratio of the average losses with and without the score.
 
-        The best threshold moves along an edge of the hull at the cost that equals the proportion
-        of positives among the edge's rows; the loss starts from predicting nothing positive.
+        The points of the hull are the best thresholds. For large c nobody is selected. As c falls
+        below the share of positives among the rows of an edge, it pays to select these rows too:
+        that saves the cost of their positives and adds the cost of their negatives.
         """
         second = pl.lit(2.0) if self.density == "beta22" else 1 / hull.prevalence
         share = hull.dp / (hull.dp + hull.dn)
@@ -85,25 +94,28 @@ class HMeasure:
 
 def roc_hull_auc(curve: Curve) -> pl.Expr:
     """Area under the upper convex hull of the ROC curve."""
-    return _reduce_hull(curve, _area_of_hull)
+    return _reduce_hull(curve, _compute_area)
 
 
-def _area_of_hull(hull: Curve) -> pl.Expr:
+def _compute_area(hull: Curve) -> pl.Expr:
     ranked = (hull.dn * hull.tpr_middle).sum()
     return hull.if_both_classes((ranked / hull.negatives).clip(upper_bound=1.0))
 
 
 def _reduce_hull(curve: Curve, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:
-    """Return a formula of the hull of a curve, whose weights are proportions of the total."""
+    """Apply a formula to the convex hull of a curve.
+
+    The formula gets the hull as a curve in which the weights of all rows add up to 1.
+    """
     points = as_struct({TP: curve.tp, FP: curve.fp}).implode()
     return hull_list(points).list.agg(formula(list_curve())).first()
 
 
 def _integrate_cost(until: pl.Expr, second: pl.Expr, *, of_positives: bool) -> pl.Expr:
-    """Integrate the cost of an error from 0 ``until`` a cost, by the density Beta(2, second).
+    """Integrate the cost of an error over c from 0 to ``until``, with density Beta(2, ``second``).
 
-    A false positive costs c, a false negative 1 - c. Beta(2, b) is c (1 - c)^(b - 1) b (b + 1);
-    its incomplete integrals are those of a polynomial times a power.
+    The error costs 1 - c ``of_positives`` (a false negative) and c otherwise (a false positive).
+    The density is b (b + 1) c (1 - c)^(b - 1), so both integrals have a closed form.
     """
     power = (second * (-until).log1p()).exp()
     if of_positives:

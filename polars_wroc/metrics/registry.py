@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.inputs.metric import Metric, SampleSize, check_metric
 from polars_wroc.metrics.hull_metrics import HMeasure, roc_hull_auc
 from polars_wroc.metrics.partial_auc import CostPartialAUC, PartialAUC
 from polars_wroc.ranking.curve import Curve, if_both_classes, is_divisor, pieces, total
@@ -178,16 +178,15 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="roc_auc",
             label="AUC",
-            definition="Weighted proportion of positive-negative pairs ranked correctly; "
-            "ties count half.",
+            definition="Weighted AUC: the share of positive-negative pairs that are ranked "
+            "correctly.",
             formula=roc_auc,
             summary_column="auc",
-            has_gap=True,
             least=0.5,
             has_ratio=False,
             in_short=True,
-            comparison="Of one {positive} and one {negative}, the score ranks the former higher "
-            "in {value} of 100 pairs in {segment}, {other} in {rest}",
+            comparison="The score ranks {value} of 100 pairs of one {positive} and one {negative} "
+            "in the right order in {segment}, {other} in {rest}",
             brief="AUC {value} against {other}{of_rest}",
         ),
         CurveMetric(
@@ -238,7 +237,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="brier_score",
             label="Brier score",
-            definition="Mean squared difference between the score, a probability, and the outcome.",
+            definition="Mean squared difference between a predicted probability and the outcome.",
             better="low",
             formula=brier_score,
             of_score=True,
@@ -299,6 +298,5 @@ def _formula(name: object, metric: object) -> Formula:
     if not isinstance(metric, str):
         rule = "hold names of metrics, PartialAUC(...), CostPartialAUC(...) or HMeasure(...)"
         checks.reject_type("metrics", rule, metric)
-    columns = {each.column: each.name for each in CURVE_METRICS.values()}
-    checks.option("metrics", metric, get_args(MetricName), synonyms=columns)
+    check_metric("metrics", metric, get_args(MetricName))
     return CURVE_METRICS[metric]

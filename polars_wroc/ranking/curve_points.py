@@ -48,7 +48,7 @@ def _corners(points: pl.DataFrame) -> Ints:
 
 
 AUC_CHANGE = "auc_change"
-_AREA, _PART, _STARTS, _ENDS = "__area", "__part", "__starts", "__ends"
+_AREA, _PART_NUMBER, _STARTS, _ENDS = "__area", "__part_number", "__starts", "__ends"
 
 
 def thin(
@@ -84,13 +84,13 @@ def _ends_of_parts(
     curve: pl.LazyFrame, keys: Sequence[str], position: pl.Expr, max_points: int
 ) -> pl.LazyFrame:
     """Cut each curve into equal parts of its length; keep the first and last point of each."""
-    numbered = curve.with_columns(_part(position, max_points).alias(_PART))
+    numbered = curve.with_columns(_part(position, max_points).alias(_PART_NUMBER))
     # Curves are contiguous, and each rises along its rows.
-    columns = [pl.col(name) for name in (*keys, _PART)]
+    columns = [pl.col(name) for name in (*keys, _PART_NUMBER)]
     starts = pl.any_horizontal(column.ne_missing(column.shift(1)) for column in columns)
     marked = numbered.with_columns(starts.alias(_STARTS))
     ends = pl.col(_STARTS).shift(-1, fill_value=True)
-    return marked.filter(pl.col(_STARTS) | ends).drop(_PART, _STARTS)
+    return marked.filter(pl.col(_STARTS) | ends).drop(_PART_NUMBER, _STARTS)
 
 
 def parts_of_curve(max_points: int) -> int:

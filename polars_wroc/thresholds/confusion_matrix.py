@@ -15,13 +15,14 @@ from polars_wroc.checks import target_prevalence
 from polars_wroc.inputs import expressions
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
+from polars_wroc.inputs.metric import check_metric
 from polars_wroc.inputs.rows import class_weights
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.ranking.curve import CELLS, MOVED, cell, cells_of, ratio
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
 from polars_wroc.structs import add_fields, as_struct, element_field, first_fields
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
-from polars_wroc.thresholds.rules import Point, Rule
+from polars_wroc.thresholds.rules import Point, Rule, refuse_functions
 
 _IN_POPULATION, _MEASURE, _BEST = "__in_population_", "__measure", "__best"
 
@@ -36,10 +37,7 @@ def read_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
     if not isinstance(names, Sequence) or not names:
         checks.reject_type("metrics", "be 'all' or names of metrics", metrics)
     for name in names:
-        if name not in THRESHOLD_METRICS:
-            hint = checks.did_you_mean(str(name), THRESHOLD_METRICS)
-            msg = f"`metrics` must be out of {', '.join(THRESHOLD_METRICS)}; found {name!r}{hint}"
-            raise ValueError(msg)
+        check_metric("metrics", name, THRESHOLD_METRICS)
     # Each once, in the order that is asked for.
     return tuple(dict.fromkeys(names))
 
@@ -55,7 +53,7 @@ def confusion_matrix(
     pos_label: object = None,
     prevalence: float | None = None,
 ) -> pl.Expr:
-    """Weighted confusion matrix and its metrics at one threshold.
+    """Return the weighted confusion matrix and its metrics at one threshold.
 
     A row is predicted positive if ``score >= threshold``. Use it inside ``select``,
     ``group_by().agg()`` and ``over``; `threshold_metrics` gives the same metrics with confidence
@@ -132,7 +130,8 @@ def confusion_matrix(
         carried["__threshold"] = expressions.one_per_group("threshold", threshold)
         sum_cells = partial(_sum_cells, threshold=element_field("__threshold"))
     elif isinstance(threshold, bool) or not isinstance(threshold, Real):
-        rule = "be a number, a Polars expression or a rule, such as wroc.rules.youden()"
+        refuse_functions(threshold)
+        rule = "be a number, a Polars expression or a rule, for example wroc.rules.youden()"
         checks.reject_type("threshold", rule, threshold)
     else:
         value = pl.lit(checks.number("threshold", threshold) + 0.0)

@@ -135,13 +135,15 @@ _SAMPLES: dict[frozenset[str], SampleSize] = {
 class RateMetric(ThresholdMetric):
     """A proportion, which has a confidence interval.
 
-    It is the weight of the cells ``counted`` divided by that of ``counted`` and ``others``.
-    ``fairness`` is the name of the fairness criterion that compares it between groups, or None.
+    It is the weight of the cells ``counted`` divided by the weight of ``counted`` and ``others``.
+    ``fairness`` is the name of the fairness criterion that compares it between groups, or None;
+    ``has_gap`` says whether `group_gaps` compares it by default, and audits do.
     """
 
     counted: tuple[str, ...]
     others: tuple[str, ...]
     fairness: str | None = None
+    has_gap: bool = False
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -243,6 +245,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         counted=("tp", "fp"),
         others=("fn", "tn"),
         fairness="demographic_parity",
+        needs_label=False,
         has_gap=True,
         in_short=True,
         worse_if_selection_is_good="lower",

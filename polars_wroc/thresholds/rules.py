@@ -5,11 +5,12 @@ good thresholds the highest is chosen; with a limit on the tpr or fpr, the one t
 other rate comes first. The threshold is +inf if selecting nobody is best, and null if a class that
 the rule needs has no weight.
 
-Metrics at the chosen threshold are optimistic on the rows that it was chosen on. With normal scores
-of AUC 0.85 and three negatives for each positive, the tpr of ``youden()`` is about 0.08 lower on
-other rows with 20 positives, 0.05 with 50 and 0.02 with 200; that of ``max_fpr(0.1)`` is 0.05, 0.02
-and 0.005 lower. A limit holds for the rows at hand: on other rows the fpr exceeds it in 41 to 45 %
-of such samples. `threshold_metrics` estimates the rates on other rows with ``honest="bootstrap"``.
+Metrics at the chosen threshold are optimistic if they are measured on the same rows. With normal
+scores, an AUC of 0.85 and three negatives for each positive, the tpr of ``youden()`` is about 0.08
+lower on other rows if the threshold was chosen with 20 positives, 0.05 lower with 50 and 0.02 lower
+with 200; the tpr of ``max_fpr(0.1)`` is 0.05, 0.02 and 0.005 lower. A limit holds for the rows at
+hand: on other rows the fpr exceeds it in 41 to 45 % of such samples. `threshold_metrics` estimates
+the rates on other rows with ``honest="bootstrap"``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from polars_wroc.arrays import TOLERANCE
 from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.decisions import RECORDED
+from polars_wroc.keywords import hint_keywords
 from polars_wroc.ranking.curve import ColumnT, are_both_classes, is_divisor
 
 __all__ = [
@@ -113,7 +115,7 @@ class Rule:
 
 
 # What messages show as the options of a rule.
-_SHOWN_OPTIONS = {
+SHOWN_OPTIONS = {
     "least_cost": "fn=5, fp=1",
     "max_fpr": "fpr=0.1",
     "max_selection_rate": "rate=0.1",
@@ -122,25 +124,29 @@ _SHOWN_OPTIONS = {
 Threshold: TypeAlias = float | Literal["median"] | Rule
 
 
+@hint_keywords
 def youden() -> Rule:
-    """Choose the largest tpr - fpr."""
+    """Return the rule that maximizes tpr - fpr."""
     return Rule("youden")
 
 
+@hint_keywords
 def closest_topleft() -> Rule:
-    """Choose the point closest to (0, 1), which has no basis in decision theory."""
+    """Return the rule for the point closest to (0, 1), which no decision theory supports."""
     return Rule("closest_topleft")
 
 
+@hint_keywords
 def max_accuracy() -> Rule:
-    """Choose the least weight of errors. One class is enough."""
+    """Return the rule that minimizes the weight of errors. One class is enough."""
     return Rule("max_accuracy")
 
 
+@hint_keywords
 def least_cost(
     *, fn: float | None = None, fp: float | None = None, prevalence: float | None = None
 ) -> Rule:
-    """Choose the lowest expected cost.
+    """Return the rule that minimizes the expected cost.
 
     Parameters
     ----------
@@ -148,8 +154,8 @@ def least_cost(
         Costs of a false negative and a false positive; only their ratio matters. If one is given,
         it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Prevalence in the population that the decision is for, which metrics at the threshold then
-        describe too. None takes the prevalence of the data; then one class is enough.
+        Prevalence in the population that the decision is for; metrics at the threshold then
+        describe this population too. None: the prevalence in the data; one class is then enough.
 
     Raises
     ------
@@ -168,18 +174,24 @@ def least_cost(
     return Rule("least_cost", tuple(numbers))
 
 
+@hint_keywords
 def max_fpr(fpr: float) -> Rule:
-    """Choose the largest tpr with at most this fpr."""
+    """Return the rule for the largest tpr with at most this fpr."""
     return _limit("max_fpr", fpr=fpr)
 
 
+@hint_keywords
 def min_tpr(tpr: float) -> Rule:
-    """Choose the smallest fpr with at least this tpr."""
+    """Return the rule for the smallest fpr with at least this tpr."""
     return _limit("min_tpr", tpr=tpr)
 
 
+@hint_keywords
 def max_selection_rate(rate: float) -> Rule:
-    """Choose the lowest threshold with at most this selection rate. One class is enough."""
+    """Return the rule for the lowest threshold with at most this selection rate.
+
+    One class is enough.
+    """
     return _limit("max_selection_rate", rate=rate)
 
 
@@ -189,7 +201,7 @@ def _limit(name: str, **limit: float) -> Rule:
 
 
 def expected_optimism(rule: str | None, positives: int) -> float | None:
-    """Return how much lower tpr is expected to be on other rows than on those of the choice.
+    """Return how much lower tpr is expected to be on rows other than the ones of the choice.
 
     ``rule`` is the name of a rule, or None if it is not known. The formulas fit simulations with
     normal scores and 20 to 200 positives; below 10 positives the result is None. With AUC 0.85 and
@@ -210,8 +222,8 @@ def read_threshold(
 ) -> float | Rule | None:
     """Read a threshold that is given or chosen by a rule; None without either.
 
-    The median is that of all rows. Decisions that were ``selected`` must be given alone; the
-    threshold is then `RECORDED`.
+    ``"median"`` is the median of all rows. Recorded decisions (``selected``) must be given alone;
+    the threshold is then `RECORDED`.
     """
     if selected is not None:
         if threshold is not None:
@@ -226,22 +238,61 @@ def read_threshold(
     if isinstance(threshold, str):
         _require_median(threshold)
         return max_selection_rate(0.5)
-    if callable(threshold):
-        msg = f"`threshold` must be a rule, such as wroc.rules.youden(); found {threshold!r}"
-        raise TypeError(msg)
+    refuse_functions(threshold)
     return checks.number("threshold", threshold) + 0.0
+
+
+def read_decision_threshold(
+    score: object, selected: object, threshold: object
+) -> float | Literal["median"] | None:
+    """Read the threshold of decisions without labels; None for decisions that were recorded."""
+    given = checks.given(score=score, selected=selected, threshold=threshold)
+    if given not in (["selected"], ["score", "threshold"]):
+        rule = "decisions must come from `selected`, or from `score` and `threshold`"
+        msg = f"{rule}; found {checks.named(given)}"
+        raise ValueError(msg)
+    if threshold is None:
+        return None
+    if threshold == "median" and isinstance(threshold, str):
+        return "median"
+    return read_number(threshold, "a number or 'median'")
+
+
+def read_number(threshold: object, kinds: str = "a number") -> float:
+    """Read a threshold that no rule chooses; messages name the ``kinds`` that there are."""
+    if isinstance(threshold, str | Rule):
+        msg = (
+            f"`threshold` must be {kinds} here; found {threshold!r}: take the number that a rule "
+            "chooses from `threshold_metrics`, or pass decisions as `selected`; `audit` and "
+            "`group_gaps` take rules"
+        )
+        raise ValueError(msg)  # noqa: TRY004  (for words too)
+    refuse_functions(threshold)
+    return checks.number("threshold", threshold) + 0.0
+
+
+def refuse_functions(threshold: object) -> None:
+    """Raise for a rule that was not called."""
+    if callable(threshold):
+        name = getattr(threshold, "__name__", "")
+        called = _shown_call(name if name in __all__ else "youden")
+        msg = f"`threshold` must be a rule that is called, as in {called}; found a function"
+        raise TypeError(msg)
+
+
+def _shown_call(name: str) -> str:
+    return f"wroc.rules.{name}({SHOWN_OPTIONS.get(name, '')})"
 
 
 def _require_median(word: str) -> None:
     """Raise for another word than ``"median"``, and say which rules there are."""
     if word == "median":
         return
-    calls = {name: f"wroc.rules.{name}({_SHOWN_OPTIONS.get(name, '')})" for name in __all__}
     name = word.lower().replace("-", "_")
     hint = checks.did_you_mean(word, ["median"])
-    if name in calls:
-        hint = f"; did you mean {calls[name]}?"
-    rule = f"be a number, 'median' or a rule: {', '.join(calls.values())}"
+    if name in __all__:
+        hint = f"; did you mean {_shown_call(name)}?"
+    rule = f"be a number, 'median' or a rule: {', '.join(map(_shown_call, __all__))}"
     checks.reject("threshold", rule, f"{word!r}{hint}")
 
 

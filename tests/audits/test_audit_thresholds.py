@@ -318,10 +318,14 @@ def test_command_prints_decisions(
         (["--threshold", "high"], "argument --threshold: must be a number, median or a rule"),
         (["--threshold", "yuden"], "found 'yuden'; did you mean 'youden'?"),
         (["--threshold", "max-fpr=1.5"], "found 'max-fpr=1.5': fpr must lie between 0 and 1"),
-        (["--threshold", "max-fpr"], "must be such as max-fpr=0.1 or least-cost:fn=5,fp=1; found"),
+        (["--threshold", "max-fpr"], "must be such as max-fpr=0.1; found"),
         (["--threshold", "least-cost:fn=-1,fp=1"], "found 'least-cost:fn=-1,fp=1': fn must be "),
         (["--threshold", "least-cost:fp=1,prevalence=1"], ": prevalence must lie"),
-        (["--threshold", "least-cost:fp=1,cost=2"], "unexpected keyword argument 'cost'"),
+        (["--threshold", "least-cost:fp=1,cost=2"], "has no argument cost; it has fn, fp, preval"),
+        (["--threshold", "least-cost=5:1"], "must be such as least-cost:fn=5,fp=1; found 'least-c"),
+        (["--threshold", "least-cost:5,1"], "must be such as least-cost:fn=5,fp=1; found 'least-c"),
+        (["--threshold", "youden()"], "found 'youden()'; did you mean 'youden'?"),
+        (["--threshold", "min_tpr(0.9)"], "found 'min_tpr(0.9)'; did you mean 'min-tpr=0.9'?"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(

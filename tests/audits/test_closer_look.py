@@ -162,7 +162,7 @@ def test_scores_are_told_apart(people: pl.DataFrame) -> None:
     assert found.calibration["model"].unique(maintain_order=True).to_list() == ["s", "square"]
     assert found.exploration.is_empty()
     assert list(found.left_out) == [
-        "Segments that were not named before were not searched: there are several scores."
+        "Other subgroups were not searched for differences, because there are several scores."
     ]
     equal = [text for text in sentences_on(result, "sex") if "At equal scores" in text]
     assert [text.split(":")[0] for text in equal] == ["Model s", "Model square"]
@@ -185,7 +185,7 @@ def test_what_is_left_out_is_a_limit(
     assert found.equal_scores.is_empty()
     result.save(tmp_path / "audit.md")
     text = (tmp_path / "audit.md").read_text(encoding="utf-8")
-    assert f"- Segments that were not named before were not searched: {why}." in text
+    assert f"- Other subgroups were not searched for differences, because {why}." in text
     assert EXPLORATION not in text
 
 

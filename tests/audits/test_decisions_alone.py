@@ -261,23 +261,20 @@ def test_impact_ratios_are_compared_with_those_before(tmp_path: Path) -> None:
     before, after = (wroc.audit(hires(900, seed), selected=RECORDED, **GIVEN) for seed in (1, 2))
     before.save(tmp_path / "before.json")
     changes = wroc.audit_changes(tmp_path / "before.json", after)
-    ratios = changes.filter(metric="impact_ratio").drop_nulls("change")
-    assert set(ratios["measure"]) == {"ratio"}
+    ratios = changes.filter(metric="impact_ratio").drop_nulls("gap")
     tables = [
         audit.table.filter(metric="impact_ratio", segment="Black") for audit in (before, after)
     ]
     old, new = (table.row(0, named=True) for table in tables)
     black = ratios.row(by_predicate=pl.col("segment") == "Black", named=True)
-    assert black["change"] == pytest.approx(new["ratio"] - old["ratio"])
+    assert black["gap"] == pytest.approx(new["ratio"] - old["ratio"])
     # MOVER of both intervals.
-    low = black["change"] - np.hypot(
-        new["ratio"] - new["ratio_low"], old["ratio_high"] - old["ratio"]
-    )
-    assert black["change_low"] == pytest.approx(low)
-    distance = black["change"] - low
-    if black["change"] < 0:
+    low = black["gap"] - np.hypot(new["ratio"] - new["ratio_low"], old["ratio_high"] - old["ratio"])
+    assert black["gap_low"] == pytest.approx(low)
+    distance = black["gap"] - low
+    if black["gap"] < 0:
         distance = np.hypot(new["ratio_high"] - new["ratio"], old["ratio"] - old["ratio_low"])
-    score = stats.norm.ppf(0.975) * abs(black["change"]) / distance
+    score = stats.norm.ppf(0.975) * abs(black["gap"]) / distance
     assert black["p_value"] == pytest.approx(2 * stats.norm.sf(score))
     with pytest.raises(ValueError, match="must be audits of different rows"):
         wroc.audit_changes(after, after)
@@ -309,7 +306,7 @@ def test_the_command_line_audits_decisions_alone(
     capsys.readouterr()
     assert main(["diff", *both]) == 0
     assert "impact ratios" in capsys.readouterr().out
-    shown = ["--metric", "impact_ratio", "--show", "ratio", "-o", str(tmp_path / "changes.svg")]
+    shown = ["--metric", "impact_ratio", "--show", "value", "-o", str(tmp_path / "changes.svg")]
     assert main(["diff", *both, *shown]) == 0
 
 
@@ -328,3 +325,23 @@ def test_the_page_draws_rates_with_four_fifths(tmp_path: Path, chromium: Chromiu
     chromium.open(tmp_path / "page.html", width=390, until=DRAWN)
     assert chromium.evaluate("document.querySelectorAll('#chart-selection_rate svg').length") == 1
     assert not chromium.evaluate("document.documentElement.scrollWidth > 390")
+
+
+@pytest.mark.parametrize(
+    ("favorable", "heading"), [("selected", "Selected"), ("rejected", "Not selected")]
+)
+def test_markdown_shows_the_rates_that_impact_ratios_divide(
+    favorable: Any, heading: str, tmp_path: Path
+) -> None:
+    selected = [True] * 60 + [False] * 40 + [True] * 30 + [False] * 70
+    frame = pl.DataFrame({"g": ["a"] * 100 + ["b"] * 100, "turned": selected})
+    audit = wroc.audit(frame, attributes="g", selected="turned", favorable=favorable)
+    audit.save(tmp_path / "audit.md")
+    text = (tmp_path / "audit.md").read_text(encoding="utf-8")
+    header, _, *rows = text.split("## Impact ratios\n\n")[1].split("\n\n")[0].splitlines()
+    place = header.split("|").index(f" {heading} ")
+    own, best = (float(row.split("|")[place].split("%")[0].split()[0]) for row in rows)
+    expected = {"selected": (60, 30), "rejected": (40, 70)}[favorable]
+    assert (own, best) == expected
+    ratio = min(expected) / max(expected)
+    assert any(f"| {ratio:.3f} (" in row for row in rows)

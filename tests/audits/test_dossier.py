@@ -164,10 +164,8 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
     # Nothing is taken for markup.
     assert "\\<b\\>" in text
     assert "<b>" not in text
-    assert "- 5 rows have no s, and were left out." in text
-    assert re.search(
-        "\n- [0-9]+ more comparisons?: not shown here, ask whoever made this report\\.\n", text
-    )
+    assert "- 5 rows have no value in s and were left out." in text
+    assert re.search("\n- [0-9]+ more comparisons?: not included in this report\\.\n", text)
     assert text.endswith("____________________\n")
 
 

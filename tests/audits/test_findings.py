@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from polars.testing import assert_frame_equal, assert_series_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.sentences import sentence_of, share, size
+from polars_wroc.audits.sentences import sentence_of
 from polars_wroc.audits.words import Words
 
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
@@ -78,7 +79,7 @@ def test_rows_behind_are_those_of_the_metric(rows: pl.DataFrame, audit: wroc.Aud
         inside = pl.col(row["attribute"]).eq_missing(pl.lit(row["segment"]))
         for column, side in (("n", inside), ("n_reference", ~inside)):
             counts = [rows.filter(side, kind).height for kind in behind[row["metric"]]]
-            assert row[column] == min(counts)
+            assert row[column] == sum(counts)
 
 
 @pytest.mark.parametrize("reference", sweep(["overall", {"g": "c"}], fast=1))
@@ -311,7 +312,17 @@ def test_reasons_for_inconclusive_verdicts(rows: pl.DataFrame) -> None:
     )
     found = audit.table.filter(GAPS, segment="few")
     assert found["verdict"].unique().to_list() == ["inconclusive"]
-    assert found["reason"].unique().to_list() == ["fewer than 30 rows"]
+    kinds = {
+        "auc": "positives",
+        "selection_rate": "rows",
+        "tpr": "positives",
+        "fpr": "negatives",
+        "ppv": "selected rows",
+        "npv": "rejected rows",
+    }
+    expected = {metric: f"fewer than 30 {kind}" for metric, kind in kinds.items()}
+    reasons = dict(found.select("metric", "reason").rows())
+    assert {metric: reasons.get(metric) for metric in expected} == expected
     others = audit.table.filter(GAPS, pl.col("segment") != "few", attribute="g")
     assert others["reason"].null_count() == 18
     ratio = audit.table.filter(metric="impact_ratio", segment="few")
@@ -379,9 +390,9 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             finding("auc", value=0.7, reference_value=0.74, gap=-0.04, gap_low=-0.14)
             | {"gap_high": 0.04, "verdict": "inconclusive", "reason": "fewer than 30 rows"},
             (
-                "Of one approved and one not approved, the score ranks the former higher in 70 of "
-                "100 pairs in race = black, 74 in the rest. Inconclusive, with "
-                "fewer than 30 rows: from 14 pairs fewer to 4 more."
+                "The score ranks 70 of 100 pairs of one approved and one not approved in the right "
+                "order in race = black, 74 in the rest. Inconclusive, with fewer than 30 rows: "
+                "from 14 pairs fewer to 4 more."
             ),
         ),
         (
@@ -418,12 +429,20 @@ def test_sentences(row: dict[str, Any], expected: str) -> None:
 @pytest.mark.parametrize(
     ("label", "options", "classes"),
     [
-        (pl.col("y").alias("approved"), {}, "one approved and one not approved, the score ranks"),
-        (pl.col("y").cast(pl.Int8).alias("approved"), {}, "one approved and one not approved, "),
+        (
+            pl.col("y").alias("approved"),
+            {},
+            "one approved and one not approved in the right order in g = ",
+        ),
+        (
+            pl.col("y").cast(pl.Int8).alias("approved"),
+            {},
+            "one approved and one not approved in the right order",
+        ),
         (
             pl.col("y").cast(pl.String).alias("outcome"),
             {"pos_label": "true"},
-            "one with outcome = true and one with another outcome, the score ranks the former",
+            "one with outcome = true and one with another outcome in the right order",
         ),
     ],
 )
@@ -431,7 +450,7 @@ def test_classes_are_called_by_the_label(
     rows: pl.DataFrame, label: pl.Expr, options: dict[str, Any], classes: str
 ) -> None:
     sentence = wroc.audit(rows, label, "s", attributes="g", **options).findings["sentence"][0]
-    assert f"Of {classes}" in sentence
+    assert f" of 100 pairs of {classes}" in sentence
 
 
 def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audit) -> None:
@@ -453,31 +472,74 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
 @pytest.mark.parametrize(
     ("value", "other", "shown"),
     [
-        (0.22, 0.38, "22%, 38%: 16 fewer"),
-        (0.217, 0.383, "21.7%, 38.3%: 17 fewer"),
-        (0.346, 0.403, "34.6%, 40.3%: 6 fewer"),
-        (0.504, 0.509, "50.4%, 50.9%: 0.5 fewer"),
+        (0.22, 0.38, "22%, 38%: 16 points"),
+        # 38 less 22 is not 17.
+        (0.217, 0.383, "21.7%, 38.3%: 17 points"),
+        (0.346, 0.403, "34.6%, 40.3%: 6 points"),
+        (0.504, 0.509, "50.4%, 50.9%: 0.5 points"),
+        # Below the margin of 5 points, which 4.7 would be rounded to.
+        (0.300, 0.347, "30.0%, 34.7%: 4.7 points"),
+        (0.300, 0.3497, "30.00%, 34.97%: 4.97 points"),
     ],
 )
 def test_rounded_rates_add_up(value: float, other: float, shown: str) -> None:
-    gap = value - other
-    finding = {"metric": "tpr", "value": value, "reference_value": other, "gap": gap}
-    rates = ", ".join(share(finding, name) for name in ("value", "reference_value"))
-    assert f"{rates}: {size(gap)} fewer" == shown
+    row = finding("selection_rate", value=value, reference_value=other, gap=value - other)
+    rates, gap = shown.split(": ")
+    own, rest = rates.split(", ")
+    sentence = sentence_of(row | {"gap_low": -0.2, "gap_high": -0.12}, WORDS)
+    expected = f"{own} are selected in race = black, {rest} in the rest: {gap} fewer ("
+    assert sentence is not None
+    assert sentence.startswith(expected)
+
+
+@pytest.mark.parametrize(("n", "seed"), sweep([(400, 1), (4000, 2), (40_000, 3)], fast=2))
+def test_numbers_of_a_sentence_agree(n: int, seed: int) -> None:
+    """The gap and its limits have as many digits; rates add up, with at most one digit more."""
+    random = np.random.default_rng(seed)
+    parts = []
+    for group in "abcdefgh":
+        rate = random.uniform(0.3, 0.6)
+        hired = random.random(n) < rate
+        parts.append(pl.DataFrame({"g": [group] * n, "hired": hired}))
+    options: dict[str, Any] = {"attributes": "g", "selected": "hired", "favorable": "selected"}
+    gaps = wroc.audit(pl.concat(parts), **options).table["gap"].drop_nulls().abs()
+    # A gap a little below it would be rounded to the margin.
+    margin = next(round(gap, 2) for gap in gaps.sort() if 0.02 < gap < round(gap, 2))
+    audit = wroc.audit(pl.concat(parts), **options, margin=margin)
+    different = audit.findings.filter(metric="selection_rate", verdict="different")
+    assert different.height > 1
+    number = r"(\d+(?:\.\d+)?)"
+    pattern = f"{number}%.*? {number}% .*?{number} points? \\w+ \\({number} to {number}\\)"
+    for row in different.rows(named=True):
+        found = re.search(pattern, row["sentence"])
+        assert found is not None, row["sentence"]
+        own, other, gap, low, high = map(float, found.groups())
+        digits = [len(text.partition(".")[2]) for text in found.groups()]
+        assert digits[2] == digits[3] == digits[4]
+        assert digits[0] == digits[1] <= digits[2] + 1
+        rounding = 0.6 * 10.0 ** -digits[2] if digits[0] > digits[2] else 1e-9
+        assert gap == pytest.approx(abs(own - other), abs=rounding)
+        assert 0 < low <= gap <= high
+        assert (gap >= round(100 * margin)) == (abs(row["gap"]) >= margin)
 
 
 def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wroc.Audit) -> None:
-    little = audit.findings.filter(verdict="inconclusive").height
-    assert audit.verdict.endswith(
-        f"2 impact ratios are at least four fifths and {little} comparisons are inconclusive."
-    )
+    groups = audit.findings.filter(pl.col("attribute") != "overall")
+    gaps = groups.filter(pl.col("metric") != "impact_ratio")
+    little = gaps.filter(verdict="inconclusive").height
+    assert f"{gaps.height} comparisons of segments: " in audit.verdict
+    assert f" and {little} are inconclusive. " in audit.verdict
+    ratios = groups.filter(metric="impact_ratio")
+    fair = ratios.filter(verdict="at least four fifths").height
+    assert f"{ratios.height} impact ratios: " in audit.verdict
+    assert f"{fair} are at least four fifths" in audit.verdict
     same = rows.with_columns(g=pl.int_range(pl.len()) % 2)
     wide = wroc.audit(
         same, "y", "s", attributes="g", threshold=0.5, favorable="selected", margin=0.2
     )
     assert wide.verdict.startswith(
-        "No segment is shown to be worse off: 6 comparisons are equivalent within 20 points and "
-        "1 impact ratio is at least four fifths."
+        "No segment is shown to be worse off. All 6 comparisons of segments are equivalent within "
+        "20 points. The only impact ratio is at least four fifths."
     )
 
 
@@ -539,7 +601,7 @@ def test_rows_that_would_tell() -> None:
     table = wroc.audit(loans, "approved", "score", **options).table
     tested = table.filter(pl.col("p_adjusted").is_not_null(), pl.col("metric") != "impact_ratio")
     needed = wroc.rows_needed(table, equivalent_within=0.05, tests=tested.height)
-    for metric, unit in (("auc", "rows of the smaller class"), ("tpr", "positives")):
+    for metric, unit in (("auc", "rows"), ("tpr", "positives")):
         row = needed.filter(segment="hispanic", metric=metric).row(0, named=True)
         times, rows = (float(f"{row[name]:.2g}") for name in ("factor", "needed"))
         sentence = table.filter(segment="hispanic", metric=metric)["sentence"].item()

@@ -105,6 +105,17 @@ def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
             }.get(cell.outcome)
 
 
+def test_calibration_is_its_own_value(audit: wroc.Audit, matrix: Matrix) -> None:
+    place = [column.metric for column in matrix.columns].index("mean_calibration_error")
+    values = audit.table.filter(attribute="g", metric="mean_calibration_error")
+    for segment, value in values.drop_nulls("verdict").select("segment", "value").rows():
+        (row,) = (row for row in matrix.single if (row.attribute, row.segment) == ("g", segment))
+        cell = row.cells[place]
+        assert cell is not None
+        if cell.outcome != "little":
+            assert cell.number == f"{100 * value:+.1f}".replace("-", "\N{MINUS SIGN}")
+
+
 def test_numbers_have_signs_and_symbols(matrix: Matrix) -> None:
     worst = matrix.single[0]
     assert (worst.attribute, worst.segment, worst.n) == ("g", "a", 400)
@@ -214,9 +225,9 @@ def test_what_was_not_audited_is_said() -> None:
     share = rows().select((pl.col("s") >= 0.5).mean()).item()
     assert decisions == f"No threshold was given. At 0.5 the score selects about {share:.0%}."
     assert left_out[:3] == [
-        "1 row has no s, and was left out.",
-        "3 rows have no g: the segment (missing).",
-        "1 row has no h: the segment (missing).",
+        "1 row has no value in s and was left out.",
+        "3 rows have no value in g and are the segment (missing).",
+        "1 row has no value in h and is the segment (missing).",
     ]
     assert compared == "Only g, h are compared: groups by anything else may differ too."
     assert outcomes == "Outcomes are taken as recorded in y: a bias in them cannot be seen here."

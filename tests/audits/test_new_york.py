@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
 from polars_wroc.groups.categories import CROSSED
+from polars_wroc.typing import NewYorkSummary
 
 BOTH = f"sex{CROSSED}race"
 GIVEN: dict[str, Any] = {"source": "All applications of 2025.", "distribution_date": "2026-01-15"}
@@ -58,7 +59,7 @@ def people() -> pl.DataFrame:
     )
 
 
-def summarized(frame: Any, *given: Any, **options: Any) -> wroc.NewYorkSummary:
+def summarized(frame: Any, *given: Any, **options: Any) -> NewYorkSummary:
     asked = {"attributes": ["sex", "race"], "unknown": ["not stated"]}
     return wroc.new_york_summary(frame, *given, **GIVEN | asked | options)
 

@@ -47,7 +47,8 @@ def segments_of(counts: dict[str, list[int]]) -> pl.DataFrame:
     listed = [("overall", "overall", *whole), *(("g", g, *row) for g, row in counts.items())]
     names = ["attribute", "segment", "n_pos", "n_neg", "n_selected", "__rejected"]
     frame = pl.DataFrame(listed, names, orient="row")
-    return frame.with_columns(n=pl.col("n_selected") + pl.col("__rejected"))
+    decided = pl.col("n_selected") + pl.col("__rejected")
+    return frame.with_columns(n=decided, n_decided=decided)
 
 
 @given(
@@ -75,7 +76,7 @@ def test_no_more_is_left_out_than_protects_the_others() -> None:
 
 
 def test_crossed_segments_are_refused(rows: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match="`intersections` must be False with `min_cell`"):
+    with pytest.raises(ValueError, match=r"^`min_cell` cannot come with .*: drop one of the two$"):
         wroc.audit(rows, "y", "s", **CALL, min_cell=5, intersections=True)
 
 
@@ -131,7 +132,7 @@ def test_missing_values_are_counted_but_for_segments_that_are_left_out(rows: pl.
     # Rows without a score are in no class, no decision, and no number of rows without a value.
     assert audit.missing.rows() == [("y", 0), ("s", 3), ("g", None), ("h", 97)]
     assert audit.segments["n_missing"].to_list() == [3] + [None] * (audit.segments.height - 1)
-    assert "8 rows have no g" not in " ".join(not_audited(audit))
+    assert "8 rows have no value in g" not in " ".join(not_audited(audit))
 
 
 def few_without(seed: int) -> pl.DataFrame:

@@ -126,8 +126,8 @@ def test_only_comparisons_of_groups_are_counted() -> None:
     ratios = groups.filter(metric="impact_ratio").height
     assert {*groups["verdict"]} == {"equivalent", "at least four fifths"}
     assert audit.verdict == (
-        f"No segment is shown to be worse off: {groups.height - ratios} comparisons are "
-        "equivalent within 5 points and 1 impact ratio is at least four fifths."
+        f"No segment is shown to be worse off. All {groups.height - ratios} comparisons of "
+        "segments are equivalent within 5 points. The only impact ratio is at least four fifths."
     )
 
 
@@ -142,3 +142,67 @@ def test_a_score_that_ranks_backwards_is_said_first() -> None:
     said = verdict(frame, "selected")
     assert said.startswith("The score ranks backwards: AUC 0.2")
     assert "overconfident" not in said
+
+
+@pytest.mark.parametrize("reference", ["rest", "overall"])
+def test_a_reference_group_may_have_the_name_of_a_kind_of_reference(reference: str) -> None:
+    frame = people({"A": -2, reference: -1, "C": 1})
+    share = frame.filter(g=reference)["y"].mean()
+    said = verdict(frame, "selected", reference={"g": reference})
+    assert isinstance(share, float)
+    assert f"in g = A, {share:.0%} in g = {reference}." in said
+
+
+def test_every_comparison_of_groups_is_counted_once() -> None:
+    frame = people({"A": -2, "B": -1.1, "C": -0.9, "D": 0.5})
+    options: dict[str, Any] = {"attributes": "g", "threshold": 0.3}
+    for favorable in FAVORABLE:
+        audit = wroc.audit(frame, "y", "p", favorable=favorable, **options)
+        gaps = audit.findings.filter(pl.col("attribute") == "g", pl.col("metric") != "impact_ratio")
+        numbers = dict(gaps["verdict"].value_counts().rows())
+        assert f"{gaps.height} comparisons of segments: {numbers['different']} differ" in (
+            audit.verdict
+        )
+        little = numbers["inconclusive"]
+        assert f" and {little} {'is' if little == 1 else 'are'} inconclusive." in audit.verdict
+
+
+def test_differences_below_the_margin_are_counted_apart() -> None:
+    frame = decisions({"A": (5000, 10_000), "B": (5300, 10_000), "C": (6600, 10_000)})
+    audit = wroc.audit(frame, attributes="g", selected="hired", favorable="selected", margin=0.1)
+    gaps = audit.findings.filter(metric="selection_rate", verdict="different")
+    small = gaps.filter(pl.col("gap").abs() < 0.1).height
+    assert small == 1
+    assert gaps.height > small
+    assert f"{gaps.height} differ ({small} of them by less than 10 points)" in audit.verdict
+    assert "without making anyone" not in audit.verdict
+
+
+def test_the_rule_of_four_fifths_is_said_of_each_group_named_by_it() -> None:
+    groups = dict.fromkeys("ABC", (8_000, 20_000)) | {"D": (14_000, 20_000)}
+    audit = wroc.audit(decisions(groups), attributes="g", selected="hired", favorable="selected")
+    ratios = audit.verdict.count(" times as often as ")
+    assert ratios > 1
+    assert audit.verdict.count("with its whole interval below four fifths") == ratios
+
+
+def test_a_margin_keeps_its_digits() -> None:
+    frame = decisions({"A": (30_000, 60_000), "B": (30_000, 60_000)})
+    audit = wroc.audit(frame, attributes="g", selected="hired", favorable="selected", margin=0.075)
+    assert "equivalent within 7.5 points" in audit.verdict
+    assert "equivalent within 7.5 points." in audit.findings["sentence"][0]
+
+
+@pytest.mark.parametrize(("threshold", "selected"), [(2, "no row"), (-1, "every row")])
+def test_a_threshold_without_decisions_is_said_first(threshold: float, selected: str) -> None:
+    audit = wroc.audit(
+        people({"A": 0, "B": 0}),
+        "y",
+        "p",
+        attributes="g",
+        threshold=threshold,
+        favorable="selected",
+        margin=0.2,
+    )
+    assert audit.verdict.startswith(f"The threshold selects {selected}")
+    assert "All 3 comparisons of segments are equivalent" in audit.verdict

@@ -91,6 +91,17 @@ def assert_refused(
             "--fail-if must be a metric, a column, one of > >= < <= and a nu",
         ),
         ({"--fail-if": "auc.gap>high"}, "found 'auc.gap>high'"),
+        (
+            {"--fail-if": "any.verdict=different"},
+            "found 'any': write a condition for each metric, such as tpr.verdict=different",
+        ),
+        ({"--fail-if": "recall.gap>0.1"}, "found 'recall'"),
+        (
+            {"--fail-if": "auc.verdict=worse"},
+            "a verdict of the audit: different, equivalent, inconclusive, below four fifths, at ",
+        ),
+        ({"--fail-if": "verdict=different"}, "such as tpr.gap>0.05 or tpr.verdict=different; fou"),
+        ({"--favorable": "selected"}, "about decisions: pass a --threshold or --selected too; fo"),
         ({"--weigh": "w"}, "did you mean '--weight'? See polars-wroc audit --help"),
     ],
 )
@@ -339,12 +350,39 @@ def test_segments_of_one_class_are_no_mistake(
             "; --memory comes before the command; did you mean '--attribute'? See ",
         ),
         ("auc rows.parquet --attribute=two", "--attribute=two; did you mean '--by'? See "),
+        (
+            "new-york rows.parquet --sex two --race two --source x --distribution-date 2026-01-01",
+            "--sex two --race two; see polars-wroc new-york",
+        ),
+        ("auc rows.parquet --group two", "--group two; did you mean '--by'? See "),
+        ("gaps rows.parquet --segments two", "--segments two; did you mean '--attribute'? See "),
+        (
+            "auc rows.parquet --target y --prob s",
+            "--target y --prob s; did you mean '--label', '--score'? See ",
+        ),
+        ("auc rows.parquet --label y --sample-weight w", "; did you mean '--weight'? See "),
+        (
+            "auc rows.csv --label y --score s --sep x",
+            "--sep x; the fields of CSV files are separated by commas; see ",
+        ),
+        (
+            "impact rows.parquet --label y",
+            "--label y; impact is about how often people are selected, and needs no label; see ",
+        ),
+        (
+            "audit rows.parquet --attribute two --within sex",
+            "--within sex; --within is an option of gaps; see ",
+        ),
+        (
+            "release rows.parquet --label y --score s --score t",
+            "required: --old, --new; the scores of release are --old and --new, since their ",
+        ),
         ("gaps rows.parquet --x --threshhold 1", "; did you mean '--threshold'? See "),
         ("curve rows.parquet -o x.csv --kind rok", "; did you mean 'roc'? See polars-wroc curve"),
         ("auc rows.parquet --label y --score s --columns aucc", "; did you mean 'auc'?"),
         (
             "diff a.json b.json --fail-if auc.drop<0",
-            "found 'drop'; there are before, after, change, change_low, change_high, growth",
+            "found 'drop'; there are value, value_low, value_high, gap, gap_low, gap_high, n, ",
         ),
     ],
 )

@@ -347,7 +347,7 @@ def test_audits_have_the_gates_of_impact_ratios(
             ),
             (
                 "--selected decision",
-                "--selected must name a Boolean column, or a column and the value",
+                "--selected must name a column of true and false or 0 and 1, or a column and the",
             ),
             ("--selected decision=gone", "a value that column 'decision' holds; no row has 'gone'"),
             (
@@ -506,7 +506,7 @@ def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         ("--score s --threshold nan --attribute sex", "--threshold must be a number; found nan"),
         (
             "--selected decision --attribute sex",
-            "--selected must name a Boolean column, or a column and",
+            "--selected must name a column of true and false or 0 and 1, or a column and",
         ),
         (
             "--selected decision=gone --attribute sex",

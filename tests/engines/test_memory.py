@@ -30,7 +30,7 @@ from polars_wroc import config
 from polars_wroc.cli.main import main
 from polars_wroc.cli.process import Progress
 from polars_wroc.config import MEMORY, Division, division, in_words, usable_memory
-from polars_wroc.metrics.score_ranges import cut_ranges
+from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges
 
 TWO = pl.LazyFrame({"y": [1, 0], "s": [0.5, 0.1], "g": ["a", "b"]})
 
@@ -75,7 +75,7 @@ def test_amounts(given: str, bytes_of: float) -> None:
 
 @pytest.mark.parametrize("given", ["4", "GB", "0GB", "4 GiB", "-1GB", "all", ""])
 def test_other_texts_are_no_amounts(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = f"must be such as '4GB', '500MB' or '60%', or 'none'; found {given!r}"
+    rule = f"must be an amount like '4GB', '500MB' or '60%', or 'none'; found {given!r}"
     with pytest.raises(ValueError, match=f"`memory` {rule}"):
         wroc.Config(memory=given)
     if given:
@@ -85,7 +85,7 @@ def test_other_texts_are_no_amounts(given: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_numbers_are_no_amounts() -> None:
-    with pytest.raises(TypeError, match=r"`memory` must be such as '4GB'.*; found 4000000000"):
+    with pytest.raises(TypeError, match=r"`memory` must be an amount like .*; found 4000000000"):
         wroc.Config(memory=4_000_000_000)  # type: ignore[arg-type]
 
 
@@ -257,7 +257,7 @@ def test_rows_that_change_between_passes_raise(what: str, people: pl.DataFrame) 
 
     lazy = people.with_columns(s=3 + pl.int_range(600) / 6000).lazy()
     changing = lazy.map_batches(read, streamable=False)
-    message = r"^`frame` must have the same rows whenever it is read; found \d+ rows in a range"
+    message = r"^`frame` must not change while it is read; found \d+ rows in a range"
     with wroc.Config(memory=memory_of(100)):
         if what == "audit":
             with pytest.raises(ValueError, match=message):
@@ -266,6 +266,32 @@ def test_rows_that_change_between_passes_raise(what: str, people: pl.DataFrame) 
             with pytest.raises(Exception, match=message[1:]):
                 wroc.summary(changing, "y", "s").collect()
     assert len(reads) >= 5
+
+
+def test_rows_that_vanish_between_passes_are_not_measured(
+    people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, reads_before_formulas = list[int](), list[int]()
+
+    def read(frame: pl.DataFrame) -> pl.DataFrame:
+        reads.append(frame.height)
+        return frame if len(reads) < 5 else frame.clear()
+
+    def weigh(each: ScoreRange, segments: Any) -> Any:
+        reads_before_formulas.append(len(reads))
+        return outside(each, segments)
+
+    outside = ScoreRange.outside
+    monkeypatch.setattr(ScoreRange, "outside", weigh)
+    lazy = people.with_columns(s=3 + pl.int_range(600) / 6000).lazy()
+    vanishing = lazy.map_batches(read, streamable=False)
+    with (
+        wroc.Config(memory=memory_of(100)),
+        pytest.raises(ValueError, match="must have the same rows whenever it is read"),
+    ):
+        wroc.audit(vanishing, "y", "s", attributes="g")
+    assert len(reads) >= 5
+    assert all(number < 5 for number in reads_before_formulas)
 
 
 def test_progress_says_how_many_passes(
@@ -351,7 +377,7 @@ def test_the_command_says_once_what_cannot_be_divided(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--memory", "much", "auc"], "--memory must be such as '4GB'"),
+        (["--memory", "much", "auc"], "--memory must be an amount like '4GB'"),
         (["auc", "--memory=4GB"], "--memory=4GB; --memory comes before the command"),
     ],
 )

@@ -593,17 +593,17 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "threshold of another kind": (
         {"score": "w", "threshold": "mean"},
         ValueError,
-        "^`threshold` must be a number or 'median'; found 'mean'$",
+        "^`threshold` must be a number or 'median' here; found 'mean': take the number that a rule",
     ),
     "Boolean threshold": (
         {"score": "w", "threshold": True},
         TypeError,
         "^`threshold` must be a number",
     ),
-    "numbers as decisions": (
-        {"selected": "w"},
+    "groups as decisions": (
+        {"selected": "g"},
         TypeError,
-        "^`selected` must be Boolean; found column 'w' of type Int64$",
+        "^`selected` must be Boolean or hold 0 and 1; found column 'g' of type String",
     ),
     "decisions of no column": (
         {"selected": "x"},

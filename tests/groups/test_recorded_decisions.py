@@ -159,15 +159,35 @@ def test_against_fairlearn(people: pl.DataFrame) -> None:
         assert found[name] == pytest.approx(expected), name
 
 
-@pytest.mark.parametrize("name", ["fairness", "group_gaps", "threshold_metrics"])
-def test_a_row_without_a_decision_is_missing(people: pl.DataFrame, name: str) -> None:
-    table = getattr(wroc, name)
+def test_a_row_without_a_decision_is_in_no_matrix(people: pl.DataFrame) -> None:
     frame = with_gaps(people)
-    given: dict[str, Any] = {"by" if name == "threshold_metrics" else "attributes": "g"}
-    given |= {"weight": "w", "selected": "d"}
-    found = table(frame, "y", "s", **given)
-    expected = table(frame.drop_nulls(["d", "y", "s"]), "y", "s", **given)
+    given: dict[str, Any] = {"by": "g", "weight": "w", "selected": "d"}
+    found = wroc.threshold_metrics(frame, "y", "s", **given)
+    complete = frame.drop_nulls(["d", "y", "s"])
+    expected = wroc.threshold_metrics(complete, "y", "s", **given)
     assert_frame_equal(found, expected, rel_tol=1e-12)
+
+
+# Metrics that rest on rows without a label too.
+DECISIONS_ALONE = [
+    "selection_rate",
+    *(f"demographic_parity_{kind}" for kind in ("difference", "ratio")),
+]
+NUMBERS = ["segment", "metric", "n", "value", "n_reference", "reference_value", "gap", "ratio"]
+
+
+@pytest.mark.parametrize("table", [wroc.fairness, wroc.group_gaps])
+def test_a_row_without_a_label_is_in_selection_rates_alone(
+    people: pl.DataFrame, table: Callable[..., pl.DataFrame]
+) -> None:
+    frame = with_gaps(people)
+    given: dict[str, Any] = {"attributes": "g", "weight": "w", "selected": "d"}
+    found = table(frame, "y", "s", **given).select(NUMBERS)
+    is_alone = pl.col("metric").is_in(DECISIONS_ALONE)
+    for rows, chosen in ((["d", "y", "s"], ~is_alone), (["d", "s"], is_alone)):
+        label = "y" if "y" in rows else None
+        expected = table(frame.drop_nulls(rows), label, "s", **given).select(NUMBERS)
+        assert_frame_equal(found.filter(chosen), expected.filter(chosen), rel_tol=1e-12)
 
 
 def test_decisions_may_be_an_expression_for_several_scores(people: pl.DataFrame) -> None:
@@ -255,7 +275,12 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("fairness", {}, ValueError, "exactly one of `threshold` and `selected`.*found none"),
     ("fairness", {"threshold": 1, "selected": "d"}, ValueError, "`selected`.*found 1"),
     ("group_gaps", {"threshold": 1, "selected": "d"}, ValueError, "found 1"),
-    ("group_gaps", {"selected": "w"}, TypeError, "`selected` must be Boolean; found column 'w'"),
+    (
+        "group_gaps",
+        {"selected": "k"},
+        TypeError,
+        r"^`selected` must be .* 0 and 1; found .* String: .*selected=pl.col\('k'\) == 'yes'$",
+    ),
     ("group_gaps", {"selected": "z"}, pl.exceptions.ColumnNotFoundError, "`selected`.*'z'"),
     ("audit", {"threshold": 1, "selected": "d"}, ValueError, "found 1"),
     ("audit", {"threshold": wroc.rules.youden(), "selected": "d"}, ValueError, "found youden"),
@@ -310,3 +335,36 @@ def test_the_ratios_of_an_audit_count_rows_without_a_decision(way: str) -> None:
     used = impact_of(audit).sort("segment", nulls_last=True)["n"]
     assert used.to_list() == segments["n"].to_list()
     assert expected["s"].min() > 10  # type: ignore[operator]
+
+
+# Decisions without a label or a score, and with both.
+OF_NUMBERS: list[tuple[str, dict[str, Any]]] = [
+    ("impact_ratios", {"attributes": "g", "favorable": "selected"}),
+    ("group_gaps", {"label": "y", "attributes": "g"}),
+    ("fairness", {"label": "y", "score": "s", "attributes": "g"}),
+    ("threshold_metrics", {"label": "y", "score": "s", "by": "g"}),
+    ("worst_segments", {"label": "y", "attributes": "g", "favorable": "selected"}),
+]
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt8, pl.Float64])
+@pytest.mark.parametrize(("name", "call"), OF_NUMBERS)
+def test_decisions_of_0_and_1_give_what_boolean_ones_give(
+    people: pl.DataFrame, name: str, call: dict[str, Any], dtype: type[pl.DataType]
+) -> None:
+    rows = with_gaps(people)
+    numbers = rows.with_columns(pl.col("d").cast(dtype))
+    table = getattr(wroc, name)
+    expected = table(rows, selected="d", **call)
+    assert_frame_equal(table(numbers, selected="d", **call), expected)
+    assert_frame_equal(table(numbers.lazy(), selected="d", **call).collect(), expected)
+
+
+@pytest.mark.parametrize(("name", "call"), OF_NUMBERS)
+def test_other_numbers_are_no_decisions(
+    people: pl.DataFrame, name: str, call: dict[str, Any]
+) -> None:
+    rows = people.with_columns(d=pl.lit(2))
+    expected = "^`selected` must be Boolean or hold 0 and 1; column 'd' holds 2.0$"
+    with pytest.raises(ValueError, match=expected):
+        getattr(wroc, name)(rows, selected="d", **call)

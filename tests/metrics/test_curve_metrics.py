@@ -246,7 +246,7 @@ def test_one_area_has_the_name_of_its_function(seven: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("metrics", "error", "message"),
     [
-        ("nope", ValueError, r"^`metrics` must be one of 'roc_auc', .*; found 'nope'$"),
+        ("nope", ValueError, r"^`metrics` must be one of roc_auc, .*; found 'nope'$"),
         (["ks", "nope"], ValueError, r"^`metrics` must be one of .*; found 'nope'$"),
         ({"a": "nope"}, ValueError, r"^`metrics` must be one of .*; found 'nope'$"),
         ({"a": None}, TypeError, r"^`metrics` must hold names of metrics, .*; found None of"),
@@ -276,7 +276,7 @@ def test_metrics_are_checked(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"^`fpr` or `tpr` must be a range .*; found neither$"),
+        ({}, r"^`fpr` or `tpr` must be a range, .*; found neither$"),
         ({"fpr": (0.5, 0.2)}, r"^`fpr` must rise .*; found \(0.5, 0.2\)$"),
         ({"tpr": (0, 2)}, r"^`tpr` must lie between 0 and 1; found 2$"),
         ({"tpr": 1}, r"^`tpr` must be a range .*; found 1 of type int$"),

@@ -162,7 +162,7 @@ def facts(audit: AuditTables) -> list[Fact]:
     if audit.run.left_out_of_totals:
         counted += f" with a value of {' and '.join(audit.run.left_out_of_totals)}"
     left_out = (
-        f"of {read:,} {counted}; {up_to}{missing:,} left out, as a value is missing"
+        f"of {read:,} {counted}; {up_to}{missing:,} lack a value"
         if missing
         else f"all {'' if settings.weight else 'that were '}{counted}"
     )

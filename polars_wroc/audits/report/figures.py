@@ -25,6 +25,7 @@ from polars_wroc.charts.options import Show
 from polars_wroc.charts.roc_charts import roc_chart
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
+    CHANGED_METRICS,
     FAVORABLE_RATE,
     GAP_METRICS,
     IMPACT_RATIO,
@@ -262,17 +263,18 @@ def curves_figure(
     )
 
 
-def change_figure(changes: pl.DataFrame, metric: str, show: Show, level: float) -> Figure:
-    """Draw the changes of a metric, or of its gaps, between two audits."""
-    chart = gap_chart(changes, metric=metric, show=show, level=level)
-    what = f"{'gap in ' if show == 'gap' else ''}{METRICS[metric].label}"
-    of_gap = f"Change of the {what} in points, after minus before; the line marks no change."
+def change_figure(changes: pl.DataFrame, metric: str, show: Show) -> Figure:
+    """Draw the values of a metric after another audit, or their changes."""
+    chart = gap_chart(changes, metric=metric, show=show)
+    what = CHANGED_METRICS[metric].label
+    of_gap = f"Change of the {what}, after minus before; the line marks no change."
     of_value = f"The {what} in the second audit; an upright mark is at that of the first."
     return figure_of(
         f"change-{show}-{metric}",
         chart,
         f"Change of the {what} of each segment. The tables have the numbers.",
-        f"{of_value if show == 'value' else of_gap} A filled point on a thick line is significant.",
+        f"{of_value if show == 'value' else of_gap} A filled point on a thick line differs by more "
+        "than chance.",
     )
 
 

@@ -24,7 +24,6 @@ from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, many, p
 from polars_wroc.documents.blocks import TONE_SIGNS
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
-    FEW,
     FINDINGS,
     GAP_METRICS,
     IMPACT_RATIO,
@@ -32,6 +31,7 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.inputs.reasons import FEW
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 
 SYMBOLS: dict[str, str] = {
@@ -249,8 +249,14 @@ def _cell(finding: Mapping[str, Any] | None) -> MatrixCell | None:
         text = "reference" if reason == THE_REFERENCE else DASH
         return MatrixCell(text, "none", 0, number, reason=reason)
     if reason.startswith(FEW):
-        return MatrixCell(f"n={finding['n']:,}", "little", 0, number, reason=reason)
+        return MatrixCell(_few_in_short(reason, finding["n"]), "little", 0, number, reason=reason)
     return _with_number(finding)
+
+
+def _few_in_short(reason: str, n: int) -> str:
+    """Write how many rows there are if these are the ones that are too few: see `few_rows`."""
+    least = int(reason.removeprefix(FEW).split()[0])
+    return f"n={n:,}" if n < least else "few"
 
 
 def _with_number(finding: Mapping[str, Any]) -> MatrixCell:
@@ -260,7 +266,7 @@ def _with_number(finding: Mapping[str, Any]) -> MatrixCell:
     number = number_of(finding)
     if finding["metric"] == CALIBRATION_ERROR:
         # The column is named for the value, which is no gap.
-        number = f"{points(finding['value'])} (gap {number})"
+        number = points(finding["value"])
     return MatrixCell(number, outcome_of(finding), colour, finding["number"])
 
 

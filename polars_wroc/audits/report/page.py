@@ -15,7 +15,13 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from polars_wroc.audits.audit_changes import HEADINGS, Changes, not_significant, sentences_of
+from polars_wroc.audits.audit_changes import (
+    KINDS,
+    Changes,
+    not_significant,
+    sentences_of,
+    what_to_show,
+)
 from polars_wroc.audits.closer_look import ALONG_SCORES, EXPLORATION, exploration_sentences
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.findings import rounded as rounded_table
@@ -26,7 +32,7 @@ from polars_wroc.audits.report.figures import Figure, change_figure, figure_of
 from polars_wroc.audits.report.matrix import SYMBOLS, blocks_of, matrix_of, shown_in
 from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.tables import Table, change_table, findings_on_page
-from polars_wroc.audits.sentences import size
+from polars_wroc.audits.sentences import margin_in_points
 from polars_wroc.audits.table_pages import Page, in_markdown, pages
 from polars_wroc.audits.tables import AuditTables, Further, restricted, rows_with, with_tables
 from polars_wroc.audits.verdicts import verdict_of
@@ -89,7 +95,7 @@ def render(audit: AuditTables) -> str:
         blocks=blocks,
         symbols=SYMBOLS,
         references=sorted({reference_of(settings, attribute) for attribute in settings.attributes}),
-        margin=size(settings.margin),
+        margin=margin_in_points(settings.margin),
         good=Words.of(settings).good,
         lacking=lacking(audit),
         not_audited=not_audited(audit)[len(lacking(audit)) :],
@@ -245,9 +251,9 @@ def _title(names: tuple[str, str]) -> str:
 
 def _tables(changes: Changes, notable: pl.DataFrame) -> list[Table]:
     return [
-        change_table(rows, heading, changes)
-        for kind, heading in HEADINGS.items()
-        if not (rows := notable.filter(measure=kind)).is_empty()
+        change_table(rows, kind.heading, changes)
+        for kind in KINDS
+        if not (rows := kind.rows(notable)).is_empty()
     ]
 
 
@@ -262,7 +268,7 @@ def _section(table: Table) -> blocks.Table:
 
 
 def render_changes(
-    changes: Changes, names: tuple[str, str], metric: str | None = None, measure: Show | None = None
+    changes: Changes, names: tuple[str, str], metric: str | None = None, show: Show | None = None
 ) -> str:
     """Render the changes between the audits of these names, and the charts that are asked for.
 
@@ -274,8 +280,8 @@ def render_changes(
     notable, others = changes.divided()
     level = as_number(changes.level)
     figures = [
-        change_figure(changes.table, *drawn, level)
-        for drawn in changes.most_changed(metric, measure)[:_CHARTS]
+        change_figure(changes.table, each, show or what_to_show(each))
+        for each in changes.most_changed(metric)[:_CHARTS]
     ]
     listed = others.head(_OTHERS)
     return page_of(

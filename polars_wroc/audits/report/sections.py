@@ -20,7 +20,7 @@ from polars_wroc.audits.report.figures import (
     values_figure,
 )
 from polars_wroc.audits.report.tables import Found, Table, found_on, tables_of
-from polars_wroc.audits.sentences import size
+from polars_wroc.audits.sentences import margin_in_points
 from polars_wroc.audits.tables import (
     AuditSettings,
     AuditTables,
@@ -252,7 +252,8 @@ def _outcomes(audit: AuditTables, findings: pl.DataFrame, attribute: str) -> str
     parts = [f"{different:,} {verb(different, 'is', 'are')} different"]
     parts = parts if different else ["none is different"]
     if alike:
-        parts.append(f"{alike:,} equivalent within {size(audit.settings.margin)} points")
+        margin = margin_in_points(audit.settings.margin)
+        parts.append(f"{alike:,} equivalent within {margin} points")
     if little:
         parts.append(f"{little:,} {verb(little, 'is', 'are')} inconclusive")
     return f"Of {many(sum(counts), 'comparison')} {listed(parts)}."

@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.audit_changes import GAP, RATIO, Changes
+from polars_wroc.audits.audit_changes import Changes
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.findings import by_severity, is_material
 from polars_wroc.audits.formats import below_four_fifths, impact_ratios_of, left_out
-from polars_wroc.audits.sentences import is_target, size
+from polars_wroc.audits.sentences import is_target, margin_in_points
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditSettings,
@@ -36,12 +36,13 @@ from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
+    CHANGED_METRICS,
     CLEARED,
     FAIRNESS,
     FINDINGS,
+    GAP_CHANGES,
     GAP_METRICS,
     IMPACT_RATIO,
-    METRICS,
     SMD,
     is_finding,
 )
@@ -224,12 +225,14 @@ def _impact(shown: AuditTables, attribute: str) -> list[Row]:
     """Lay out the impact ratios."""
     counts = shown.segments.select(*ALL_KEYS, "n_selected")
     table = with_columns_of(impact_ratios_of(shown).filter(attribute=attribute), counts)
+    words = Words.of(shown.settings)
+    rate = "Selection rate" if words.good == words.selected else f"Rate of those {words.good}"
     return [
         [
             *_keys(row, shown.settings),
             ("Rows", _count(row["n"])),
             ("Selected", _count(row["n_selected"])),
-            ("Selection rate", estimate(row, "rate")),
+            (rate, estimate(row, "rate")),
             ("Impact ratio", estimate(row, "ratio")),
             ("Below four fifths", text_cell(below_four_fifths(row))),
             ("Left out", text_cell(left_out(row))),
@@ -244,7 +247,9 @@ def _fairness(audit: AuditTables, attribute: str) -> list[Row]:
     rows = []
     for metric in FAIRNESS.values():
         for row in of_attribute.filter(metric=metric.column).iter_rows(named=True):
-            extremes = [text_cell(name_of(row["segment"])), text_cell(row["reference"])]
+            extremes = [text_cell(DASH)] * 2
+            if row["reference"] is not None:
+                extremes = [text_cell(name_of(row["segment"])), text_cell(row["reference"])]
             highest, lowest = extremes if row["ratio"] is None else reversed(extremes)
             size = estimate(row, "ratio" if row["gap"] is None else "gap")
             rows.append(
@@ -304,7 +309,7 @@ def p_value_text(value: float | None) -> str:
 
 def change_table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
     """Lay out changes as a table."""
-    judged = rows["verdict"].count()
+    has_findings = rows["finding"].count()
     marked = rows.select(changes.significant).to_series()
     return Table(
         title,
@@ -312,30 +317,25 @@ def change_table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
             [
                 ("Segment", text_cell(segment_in_words(row["attribute"], row["segment"]))),
                 *([("Score", text_cell(row[MODEL]))] if changes.several else []),
-                ("Metric", text_cell(_metric(row))),
+                ("Metric", text_cell(CHANGED_METRICS[row["metric"]].label)),
                 *_numbers(row, marked=significant),
-                *([("Verdict", text_cell(row["verdict"] or ""))] if judged else []),
+                *([("Finding", text_cell(row["finding"] or ""))] if has_findings else []),
             ]
             for row, significant in zip(rows.iter_rows(named=True), marked, strict=True)
         ],
     )
 
 
-def _metric(row: dict[str, Any]) -> str:
-    return f"{'gap in ' if row['measure'] == GAP else ''}{METRICS[row['metric']].label}"
-
-
 def _numbers(row: dict[str, Any], *, marked: bool) -> Row:
     """Write the values before and after, and the change with its limits and its p-value."""
-    write = points if row["measure"] == GAP else "{:.3f}".format
-    of_ratio = row["measure"] == RATIO
-    change = partial(_decimals, sign="+") if of_ratio else points
+    write = points if row["metric"] in GAP_CHANGES else "{:.3f}".format
+    change = partial(_decimals, sign="+") if row["metric"] == IMPACT_RATIO else points
     p_value = row["p_adjusted"]
     tested = "not tested" if p_value is None else f"p {p_value_text(p_value)}"
     return [
-        ("Before", Cell(write(row["before"]))),
-        ("After", Cell(write(row["after"]))),
-        ("Change", estimate(row, "change", change, tested)._replace(marked=marked)),
+        ("Before", Cell(write(row["reference_value"]))),
+        ("After", Cell(write(row["value"]))),
+        ("Change", estimate(row, "gap", change, tested)._replace(marked=marked)),
     ]
 
 
@@ -373,19 +373,19 @@ def findings_on_page(audit: AuditTables, shown: pl.DataFrame) -> Findings:
     on_page = rows_with(told, shown)
     first = _first(on_page.filter(is_finding() | (pl.col("verdict") == INCONCLUSIVE)))
     others = on_page.filter(~pl.col("number").is_in(first["number"].implode()))
-    margin = f"{size(settings.margin)} points"
+    margin = f"{margin_in_points(settings.margin)} points"
     headings = {
-        DIFFERENT: "{} with a difference",
-        BELOW_FOUR_FIFTHS: "{} of impact ratios below four fifths",
-        INCONCLUSIVE: "{} that are inconclusive",
-        EQUIVALENT: f"{{}} equivalent within {margin}",
-        AT_LEAST_FOUR_FIFTHS: "{} of impact ratios of at least four fifths",
-        None: "{} that could not be made: undefined, or the reference itself",
+        DIFFERENT: ("comparison", "with a difference"),
+        BELOW_FOUR_FIFTHS: ("impact ratio", "below four fifths"),
+        INCONCLUSIVE: ("inconclusive comparison", ""),
+        EQUIVALENT: ("comparison", f"equivalent within {margin}"),
+        AT_LEAST_FOUR_FIFTHS: ("impact ratio", "of at least four fifths"),
+        None: ("comparison", "that could not be made: undefined, or the reference itself"),
     }
     more = "more " if first.height else ""
     folded = {
-        heading.format(many(part.height, f"{more}comparison")): _found(part, settings)
-        for verdict, heading in headings.items()
+        f"{many(part.height, f'{more}{thing}')} {ending}".rstrip(): _found(part, settings)
+        for verdict, (thing, ending) in headings.items()
         if not (part := others.filter(pl.col("verdict").eq_missing(pl.lit(verdict)))).is_empty()
     }
     left_out = told["rank"].count() - on_page["rank"].count()
@@ -452,4 +452,4 @@ def _margin(finding: Mapping[str, Any], settings: AuditSettings) -> str:
         least, most = right_slopes(settings.margin)
         other = "" if is_target(finding) else " times the other slope"
         return f"the margin of {least:.2f} to {most:.2f}{other}"
-    return f"the margin of {size(settings.margin)} points"
+    return f"the margin of {margin_in_points(settings.margin)} points"

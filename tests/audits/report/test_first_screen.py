@@ -152,8 +152,8 @@ def test_the_legend_has_only_what_occurs(tmp_path: Path, chromium: Chromium) -> 
     assert [key.split() for key in keys] == [expected.split()]
     verdict = chromium.evaluate("document.querySelector('.verdict').textContent")
     assert re.fullmatch(
-        r"No segment is shown to be worse off: \d+ comparisons are equivalent within "
-        r"10\xa0points and 2 impact ratios are at least four fifths\.",
+        r"No segment is shown to be worse off\. All \d+ comparisons of segments are equivalent "
+        r"within 10\xa0points\. Both impact ratios are at least four fifths\.",
         verdict,
     )
     assert "most serious" not in chromium.evaluate("document.querySelector('.matrix').innerText")
