@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import polars as pl
@@ -190,7 +190,7 @@ def _steady(audit: Audit) -> AuditTables:
 
     def look_further() -> Further:
         further = audit.further()
-        tables = {
+        tables: dict[str, Any] = {
             name: rounded(table, _DIGITS)
             for name, table in further._asdict().items()
             if isinstance(table, pl.DataFrame)
