@@ -182,7 +182,7 @@ class Audit(AuditTables):
         Null is undefined; a threshold that selects no row is ``"inf"``. The schema is
         `polars_wroc/audits/audit-2.0.schema.json`; later versions 2.x may add fields.
         """
-        return outputs.as_json(json_of(self))
+        return outputs.as_json(json_of(self, reading=self.reading, verdict=self.verdict))
 
 
 def _steady(audit: Audit) -> AuditTables:

@@ -228,8 +228,8 @@ def _write_step(row: Row, report: Report) -> str:
 def _say_rest(found: dict[tuple[str, str | None], list[Row]], report: Report) -> str:
     """Count what differs and is not told above."""
     words = report.words
-    different = report.table.filter(pl.col("rank").is_not_null(), verdict=DIFFERENT)
-    small = different.filter(~pl.col("tone").is_in(SHOWN)).height
+    ranked = report.table.filter(pl.col("rank").is_not_null(), verdict=DIFFERENT)
+    small = ranked.filter(~pl.col("matters")).height
     others = [row for rows in found.values() for row in rows if row["metric"] not in _TOLD]
     parts = []
     if others:
