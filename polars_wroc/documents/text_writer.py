@@ -44,7 +44,7 @@ _TONE_STYLES: dict[LineTone, str] = {
 _PARTS = {"dot": "○", "other": "│", "fifths": "┊"}
 _BULLET, _BAR, _BETWEEN, _INDENT = "•", "▌", "  ", "  "
 # Letters of a dot plot, of a heading and of a paragraph, if there is room.
-_DOTS, _HEADING, _PARAGRAPH = 26, 12, 100
+_DOTS, _HEADING, _PARAGRAPH = 26, 11, 100
 # Fewest letters that a name is cut to, and which part of them is from its end.
 _LEAST, _PART_AT_END = 4, 3
 
