@@ -45,7 +45,7 @@ class ReadPage(HTMLParser):
         if not self._open:
             return
         tag = self._open[-1]
-        if "th" in self._open or "td" in self._open:
+        if {"th", "td"} & {*self._open}:
             self.tables[-1][-1][-1] += data
         elif tag in self.texts:
             self.texts[tag][-1] += data

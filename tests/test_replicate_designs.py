@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
+from audit_words import page_words
 from plain_roc import wilson
 from polars.testing import assert_frame_equal
 from scipy import stats
@@ -22,7 +23,6 @@ from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc import ReplicateWeights
-from polars_wroc.audits.report import render
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
@@ -126,7 +126,7 @@ def test_audits_are_those_of_the_units(survey: pl.DataFrame) -> None:
     for name in ("segments", "table", "curves"):
         assert_frame_equal(getattr(found, name), getattr(linear, name), **close)
     assert found.settings.as_dict()["design"]["replicates"] == "jk1"
-    assert "jackknife replicate weights; Student&#39;s t with 23 degrees" in render(found)
+    assert "the design (replicate weights: jk1), with 23 degrees of freedom." in page_words(found)
 
 
 # Effective number of rows.

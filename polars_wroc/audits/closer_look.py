@@ -12,26 +12,23 @@ import numpy as np
 import polars as pl
 from polars import selectors
 
+from polars_wroc.arrays import Array
 from polars_wroc.audits.audit_rows import AuditRows
-from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditPlan,
     AuditTables,
     Further,
-    segment_in_words,
 )
-from polars_wroc.audits.words import Words, many, verb
 from polars_wroc.curves.calibration_curve import BIN_TYPES, BinOptions, measure_bins
 from polars_wroc.curves.score_distribution import DISTRIBUTION_TYPES, distribute_scores
 from polars_wroc.groups.calibration_test import CalibrationTest, measure_divisions
 from polars_wroc.groups.categories import Grouping
-from polars_wroc.groups.comparisons import CALIBRATION, is_finding
 from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
 from polars_wroc.groups.group_gaps import find_decisions
 from polars_wroc.groups.segment_search import SearchRules, SegmentSearch, TooManySegmentsError
 from polars_wroc.groups.worst_segments import SEARCHED
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.looks import Looks
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.compare import compare
@@ -41,25 +38,15 @@ from polars_wroc.queries import collect
 from polars_wroc.rows import Rows, Sampling, SegmentColumns
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows
-from polars_wroc.thresholds.registry import RateMetric
 
-ALONG_SCORES = "Calibration along the scores"
-EXPLORATION = "Exploration: segments not named before"
 # Most conditions of a segment that is searched for, and most that are found.
 _DEPTH, _TOP = 3, 10
-# Of a calibration curve.
-_BINS = 8
+# Bins of a calibration curve, and of a distribution of scores.
+_BINS, _FINE_BINS = 5, 20
 # Segments of an attribute with more are not compared at equal scores.
 _MOST = 50
 # Of more rows only segments are searched.
 _MOST_ROWS = 2_000_000
-# Most segments that a search tells.
-_TOLD = 5
-_NO_PROOF = (
-    "A score means different things there. That is no proof of discrimination: features that the "
-    "score leaves out, and that differ between the groups, do that too."
-)
-_NUMBERS = ("one", "two", "three")
 _collect = partial(collect, reproducible=True)
 
 
@@ -109,7 +96,10 @@ class CloserLook:
         further = further._replace(exploration=found, left_out=left_out)
         if max(len(rows.weight) for rows in arrays.values()) > _MOST_ROWS:
             # These would take several times the time and the memory of the audit.
-            left_out.append(f"{ALONG_SCORES} is left out: there are more than {_MOST_ROWS:,} rows.")
+            left_out.append(
+                "Calibration along the scores is left out: there are more than "
+                f"{_MOST_ROWS:,} rows."
+            )
             return further
         if settings.min_cell is not None:
             # Ranges of scores end at those of persons.
@@ -144,26 +134,28 @@ class CloserLook:
             yield self._shown(cast, name, [*test.types])
 
     def _curves(self, arrays: Mapping[str, Rows]) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return calibration curves and distributions where a finding is about calibration."""
-        known = pl.col("metric").is_in([*CALIBRATION])
-        differ = self.audit.table.filter(known, is_finding())
+        """Return what the charts of attributes show: calibration, or else how scores spread."""
         curves, distributions = list[pl.DataFrame](), list[pl.DataFrame]()
-        level = Level.of(self.audit.settings.level)
-        for name in self._calibrated:
+        level, bins = Level.of(self.audit.settings.level), BinOptions(_BINS, "uniform")
+        for name in self.audit.settings.score if self.audit.settings.labeled else []:
             rows = arrays[name]
-            # Quantiles move with a sample, which a design would have to know.
-            bins = BinOptions(_BINS, "quantile" if rows.sample is None else "uniform")
-            attributes = set(differ.filter(model=name)["attribute"])
-            for grouping in self.plan.groupings:
-                if grouping.attribute in attributes:
-                    segments = rows.segments(grouping.keys, name)
+            for grouping in self._drawn:
+                segments = rows.segments(grouping.keys, name)
+                if name in self._calibrated:
                     curve = measure_bins(rows, segments, bins, level)
                     curves.append(self._name_segments(grouping, segments, curve, BIN_TYPES, name))
-                    histogram = distribute_scores(segments, _BINS * 2, (0.0, 1.0))
+                else:
+                    ends = _find_ends(rows.scores[name])
+                    histogram = distribute_scores(segments, _FINE_BINS, ends)
                     distributions.append(
                         self._name_segments(grouping, segments, histogram, DISTRIBUTION_TYPES, name)
                     )
         return _stacked(iter(curves)), _stacked(iter(distributions))
+
+    @property
+    def _drawn(self) -> list[Grouping]:
+        """The divisions by one attribute, which have charts."""
+        return [each for each in self.plan.groupings if len(each.keys) == 1]
 
     def _name_segments(
         self,
@@ -274,112 +266,19 @@ class CloserLook:
         )
 
 
+def _find_ends(score: Array) -> tuple[float, float]:
+    """Return the least and the greatest finite score, or ends around the only one."""
+    finite = score[np.isfinite(score)]
+    low, high = float(finite.min(initial=np.inf)), float(finite.max(initial=-np.inf))
+    if low < high:
+        return low, high
+    middle = low if np.isfinite(low) else 0.5
+    return middle - 0.5, middle + 0.5
+
+
 def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(), *tables], how="diagonal")
 
 
-def _not_explored(reason: str) -> str:
+def _not_explored(reason: str | None) -> str:
     return f"Other subgroups were not searched for differences, because {reason}."
-
-
-def sentences_on(audit: AuditTables, attribute: str) -> list[str]:
-    """Say of an attribute where along the scores segments are off."""
-    words, alpha, found = (
-        Words.of(audit.settings),
-        1 - audit.settings.confidence,
-        audit.further(),
-    )
-    ranges, equal = (
-        table.filter(attribute=attribute).to_dicts() if table.height else []
-        for table in (found.calibration, found.equal_scores)
-    )
-    known = [row for row in ranges if row["p_adjusted"] is not None]
-    off = [row for row in known if row["p_adjusted"] <= alpha]
-    sentences = [f"{words.model(row)}{_of_range(row)}" for row in off]
-    if rest := len(known) - len(off):
-        counted = many(rest, "other segment" if off else "segment")
-        where = "all rows" if attribute == OVERALL else f"{counted} by {attribute}"
-        sentences.append(f"No range of the scores of {where} is shown to be too high or too low.")
-    differ = [row for row in equal if row["p_adjusted"] is not None and row["p_adjusted"] <= alpha]
-    # Two segments that are each the other's rest are one comparison.
-    if len({row["segment"] for row in equal}) == 2:  # noqa: PLR2004
-        differ = [row for row in differ if row["segment"] == equal[0]["segment"]]
-    sentences += [f"{words.model(row)}{_of_equal_scores(row, words)}" for row in differ]
-    return sentences + [_NO_PROOF] * bool(differ)
-
-
-def _of_range(row: Mapping[str, Any]) -> str:
-    """Say where the scores of a segment are too high or too low, and by how much at least."""
-    segment = segment_in_words(row["attribute"], row["segment"])
-    of = "" if row["attribute"] == OVERALL else f" of {segment}"
-    low, high = row["mean_calibration_error_low"], row["mean_calibration_error_high"]
-    least = "by how much is uncertain"
-    if low * high > 0:
-        least = f"at least {size(min(abs(low), abs(high)))}"
-    wrong = ""
-    if row["n_impossible"]:
-        wrong = f" {many(row['n_impossible'], 'row')} with a score of 0 or 1 did not come true."
-    return (
-        f"Between scores {row['from_score']:.2f} and {row['to_score']:.2f} the score{of} is "
-        f"{size(row['mean_calibration_error'])} points {row['direction']} ({least}).{wrong}"
-    )
-
-
-def _of_equal_scores(row: Mapping[str, Any], words: Words) -> str:
-    """Say how the outcomes of a segment differ from those of others with equal scores."""
-    segment = segment_in_words(row["attribute"], row["segment"])
-    name = "mean_gap" if row["mean_gap_low"] * row["mean_gap_high"] > 0 else "gap"
-    gap, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
-    where = "At equal scores"
-    if name == "gap":
-        where += f" between {row['from_score']:.2f} and {row['to_score']:.2f}"
-    limits = "by how much is uncertain"
-    if low * high > 0:
-        limits = " to ".join(size(end) for end in sorted((abs(low), abs(high))))
-    return (
-        f"{where}, {segment} came out {words.positive} {size(gap)} points "
-        f"{'more' if gap > 0 else 'less'} often than the others ({limits})."
-    )
-
-
-def exploration_sentences(audit: AuditTables) -> list[str]:
-    """Say what a search found; nothing if there was none."""
-    table = audit.further().exploration
-    if table.is_empty():
-        return []
-    examined, several = table["n_examined"][0], len(audit.settings.attributes)
-    most = _NUMBERS[min(several, table["most_conditions"][0]) - 1]
-    if not examined:
-        return ["No segment has enough rows to be compared."]
-    first = f"{many(examined, 'combination')} of up to {most} of the {several} attributes "
-    first += f"{verb(examined, 'was', 'were')} compared."
-    shown = table.filter(pl.col("depth") > 0, pl.col("explained_by").is_null()).to_dicts()
-    if not shown:
-        return [first, f"Of {many(examined, 'segment')} none is significantly worse."]
-    explained = dict(table["explained_by"].value_counts().rows())
-    told = [_of_segment(row, explained, examined) for row in shown[:_TOLD]]
-    if more := len(shown) - len(told):
-        told.append(f"{many(more, 'more segment')} {verb(more, 'is', 'are')} in the chart.")
-    return [first, *told]
-
-
-def _of_segment(row: Mapping[str, Any], explained: Mapping[str | None, int], examined: int) -> str:
-    metric = SEARCHED[row["metric"]]
-    own, other = row["value"], row["reference_value"]
-    values = f"{100 * own:.0f}%, of the rest {100 * other:.0f}%"
-    least, unit = min(abs(row["gap_low"]), abs(row["gap_high"])), " points"
-    worse = "lower" if row["gap"] < 0 else "higher"
-    least_text = f"{size(least)}{unit}"
-    if not isinstance(metric, RateMetric):
-        values, least_text = f"{own:.3f}, of the rest {other:.3f}", f"{least:.3f}"
-    label, segment = metric.label, segment_in_words(row["attribute"], row["segment"])
-    text = (
-        f"{label[0].upper()}{label[1:]} of {segment} is {values}: surely at least {least_text} "
-        f"{worse}, after counting all {examined:,}."
-    )
-    if row["named"]:
-        text += " The audit names this segment above."
-    others = explained.get(f"{row['attribute']} = {row['segment'] or MISSING}", 0)
-    if others:
-        text += f" {many(others, 'other')} {verb(others, 'is', 'are')} explained by it."
-    return text

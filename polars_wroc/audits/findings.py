@@ -10,11 +10,7 @@ from polars import selectors
 
 from polars_wroc.audits.calibration_tests import slope_in_points
 from polars_wroc.audits.measure import LABELED_SELECTED, Measured
-from polars_wroc.audits.sentences import (
-    NEEDED,
-    OBSERVED,
-    sentence_of,
-)
+from polars_wroc.audits.say import NEEDED, write_sentence
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     COMPARED,
@@ -22,7 +18,7 @@ from polars_wroc.audits.tables import (
     AuditTables,
     with_columns_of,
 )
-from polars_wroc.audits.words import Words, many
+from polars_wroc.audits.words import Words
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
@@ -39,12 +35,11 @@ from polars_wroc.groups.comparisons import (
     UNLABELED,
     is_cleared,
     is_finding,
-    join_rates,
 )
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import Metric, SampleSize
-from polars_wroc.metrics.calibration import SLOPE
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.metrics.summary import AUC_BOUNDS
 from polars_wroc.queries import FrameT, collect
@@ -209,14 +204,14 @@ def with_findings(
 ) -> pl.DataFrame:
     """Add ``direction``, ``rank`` and ``sentence`` to comparisons, and which repeat another."""
     rows = rounded(_by_metric(table.with_row_index("__place")))
-    rows = _add_rates(with_columns_of(rows, _counted(segments, settings)), settings)
+    rows = with_columns_of(rows, _pair_segments(segments, settings))
     compared = pl.col("verdict").is_not_null()
     rows = rows.with_columns(_direction(settings).alias("direction"))
     rows = rows.with_columns(_is_repeat().alias(_IS_REPEAT))
     rows, words = _with_needed(rows, settings), Words.of(settings)
     ranked = _ordered(rows.filter(compared, ~pl.col(_IS_REPEAT)), settings)
     ranks = ranked.with_row_index("rank", offset=1).select("__place", pl.col("rank").cast(pl.Int64))
-    sentences = [sentence_of(row, words) for row in rows.iter_rows(named=True)]
+    sentences = [write_sentence(row, words) for row in rows.iter_rows(named=True)]
     known = pl.col("reason").is_not_null() & (pl.col("reason") != FEW_EVENTS)
     is_told = pl.when(compared & pl.col(_IS_REPEAT) & ~known)
     repeats = is_told.then(pl.lit(REPEATS) + pl.col(_OTHER))
@@ -228,14 +223,6 @@ def with_findings(
     ).join(ranks, on="__place", how="left", maintain_order="left")
     added = added.sort("__place").select("reason", "direction", "rank", "sentence")
     return table.with_columns(added)
-
-
-def _add_rates(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Add the rates of the favorable decision to impact ratios: see `join_rates`."""
-    rated = join_rates(rows.filter(metric=IMPACT_RATIO), favorable_rates(rows, settings))
-    return pl.concat([rows.filter(pl.col("metric") != IMPACT_RATIO), rated], how="diagonal").sort(
-        "__place"
-    )
 
 
 def favorable_rates(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
@@ -293,22 +280,8 @@ def _by_metric(table: pl.DataFrame) -> pl.DataFrame:
     return table.sort(pl.col("metric").cast(pl.Enum(list(METRICS))), maintain_order=True)
 
 
-def first_sentences(
-    findings: pl.DataFrame, most: int, how: str = "see `findings`, or the JSON"
-) -> list[str]:
-    """Return the sentences of the most serious findings, how many more there are, and where."""
-    shown = findings.filter(~is_cleared())["sentence"].head(most).to_list()
-    more = findings.height - len(shown)
-    if more and shown:
-        return [*shown, f"{many(more, 'more comparison')}: {how}."]
-    if more:
-        all_are = "The only comparison is" if more == 1 else f"All {more:,} comparisons are"
-        return [f"{all_are} equivalent: {how}."]
-    return shown
-
-
-def _counted(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Say what of a segment its sentences need, and which other segment is its complement."""
+def _pair_segments(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
+    """Return of each segment which other one is its complement, if there is one."""
     rows, attribute = pl.col("n"), pl.col("attribute")
     within = ["attribute", MODEL]
     whole = rows.filter(attribute == OVERALL).first().over(MODEL)
@@ -320,7 +293,6 @@ def _counted(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     first, last = (getattr(name.filter(some), end)().over(within) for end in ("first", "last"))
     return segments.select(
         *ALL_KEYS,
-        (pl.col("w_pos") / (pl.col("w_pos") + pl.col("w_neg"))).alias(OBSERVED),
         # First or second of two segments that are compared with each other, else null.
         pl.when(paired).then(some.cum_sum().over(within)).alias(_ORDER),
         pl.when(paired).then(pl.when(name == first).then(last).otherwise(first)).alias(_OTHER),
@@ -388,6 +360,26 @@ def is_material(settings: AuditSettings) -> pl.Expr:
         is_rare = pl.lit(value=False)
     of_ratio = pl.when(metric=IMPACT_RATIO).then(pl.col("ratio") < FOUR_FIFTHS)
     return of_ratio.when(metric=_SELECTION_RATE).then(of_gap | is_rare).otherwise(of_gap)
+
+
+def add_tones(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
+    """Add how comparisons are shown, their ``tone``.
+
+    It is ``worse``, ``better`` or ``either`` where one differs and matters, ``alike`` where no
+    difference that matters is shown, and else empty. Only without decisions a score that ranks a
+    group differently is worse or better.
+    """
+    value, reference = pl.col("value"), pl.col("reference_value")
+    side = pl.col("direction")
+    if settings.favorable is None:
+        lower = pl.when(pl.col("gap") < 0).then(pl.lit("worse")).otherwise(pl.lit("better"))
+        side = pl.when(metric=ROC_AUC.column).then(lower).otherwise(side)
+    # Where the others are farther off, it is they that differ.
+    is_error = (pl.col("metric") == CALIBRATION_ERROR) & (pl.col("attribute") != OVERALL)
+    others_are_off = (is_error & (value.abs() < reference.abs())).fill_null(value=False)
+    matters = is_material(settings).fill_null(value=False) & ~others_are_off
+    shown = pl.when(is_finding() & matters).then(side).when(is_cleared()).then(pl.lit("alike"))
+    return table.with_columns(tone=shown.otherwise(pl.lit("")))
 
 
 def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:

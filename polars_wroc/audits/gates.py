@@ -13,7 +13,7 @@ import polars as pl
 
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.audit_changes import CHANGES_SCHEMA
-from polars_wroc.audits.tables import JudgedGate, name_of, segment_in_words
+from polars_wroc.audits.tables import GateCondition, JudgedGate, name_of, segment_in_words
 from polars_wroc.audits.words import first_few, many
 from polars_wroc.checks import did_you_mean
 from polars_wroc.groups.comparisons import (
@@ -197,10 +197,12 @@ class Gate:
         ]
         lacking = dict[str, list[str]]()
         others = rows.filter(~self._is_judged(rows), pl.col("attribute") != OVERALL)
+        unjudged = list[dict[str, Any]]()
         for row in (*others.iter_rows(named=True), *undecided.iter_rows(named=True)):
             reason = row.get("reason") or "no such number"
             if reason not in (THE_REFERENCE, UNKNOWN_REASON) and not reason.startswith(REPEATS):
                 lacking.setdefault(reason, []).append(_place(row, several=several))
+                unjudged.append(row | {"reason": reason})
         lines = [
             f"NOT JUDGED {self.text}: {_reason_in_places(reason, first_few(places, '; '))}"
             for reason, places in lacking.items()
@@ -216,7 +218,17 @@ class Gate:
         elif not lines:
             lines.append(f"NOT JUDGED {self.text}: no such number in any {noun}")
         not_judged = [place for places in lacking.values() for place in places]
-        return JudgedGate(str(self), bool(where), n, where, not_judged, lines)
+        return JudgedGate(
+            str(self),
+            bool(where),
+            n,
+            where,
+            not_judged,
+            lines,
+            GateCondition(self.place, self.metric, self.column, self.sign, self.limit),
+            found.to_dicts(),
+            unjudged,
+        )
 
     def _rows(self, table: pl.DataFrame) -> pl.DataFrame:
         """Select the rows that the condition is about."""

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import html
 import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 import polars as pl
-from polars import selectors
 
-from polars_wroc.audits.findings import findings_of, first_sentences
-from polars_wroc.audits.formats import SEGMENTS, in_markdown, in_text, json_of
-from polars_wroc.audits.remarks import lacking, remarks_of
-from polars_wroc.audits.table_pages import Screen
-from polars_wroc.audits.tables import (
-    AuditTables,
-    keys_of,
-    name_of,
-    restricted,
-    wide_table,
-    without_model,
+from polars_wroc.audits.answer import (
+    count_comparisons,
+    find_leading_row,
+    say_all_rows,
+    write_answer,
 )
-from polars_wroc.audits.verdicts import verdict_of
-from polars_wroc.audits.words import reading_of
+from polars_wroc.audits.cautions import say_unknown_slopes
+from polars_wroc.audits.context import compare_outcomes, write_decisions, write_title
+from polars_wroc.audits.findings import findings_of, rounded
+from polars_wroc.audits.formats import json_of
+from polars_wroc.audits.page import write_page
+from polars_wroc.audits.sections import write_report, write_summary
+from polars_wroc.audits.tables import AuditTables, Further, name_of, restricted, with_tables
+from polars_wroc.audits.words import Words
 from polars_wroc.checks import did_you_mean, reject
+from polars_wroc.documents.blocks import Text
+from polars_wroc.documents.markdown_writer import write_markdown
+from polars_wroc.documents.notebook import write_for_notebook
+from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import NAMED_FOR
 from polars_wroc.inputs.columns import OVERALL
@@ -39,12 +41,12 @@ if TYPE_CHECKING:
 
 
 SUFFIXES = (".html", ".md", ".json", ".xlsx", ".parquet", ".csv")
+# Digits of limits that are computed in steps, of which further ones differ.
+_DIGITS = 7
 # Most panels of a chart.
 _PANELS = 50
-# Most findings that a notebook shows.
-_SENTENCES = 8
-# What a notebook shows of the segments.
-_SHOWN = ("auc", "auc_low", "auc_high", "threshold", "selection_rate", "tpr", "fpr")
+# What a notebook says below the table.
+_HINT = 'audit.save("report.html") adds charts, all numbers and the method.'
 # What in a name may not be part of the name of a number for a logger.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 # MLflow takes 250 characters of a name, which has at most four parts and the number of equal ones.
@@ -85,33 +87,28 @@ class Audit(AuditTables):
 
     @property
     def verdict(self) -> str:
-        """The findings in a few sentences."""
-        return verdict_of(self).text
+        """Who is worse off, on what, by how much and how sure that is, in a few sentences."""
+        words = Words.of(self.settings)
+        sentences = write_answer(self, words)
+        leading = find_leading_row(self)
+        if leading is not None and leading["tone"] == "worse" and self.settings.labeled:
+            sentences += compare_outcomes(self, leading, words)
+        counted = []
+        if leading is not None:
+            sentences += say_all_rows(self, words)
+            counted.append(count_comparisons(self, words))
+        return " ".join(filter(None, [*sentences, *counted, *say_unknown_slopes(self)]))
 
     @property
     def reading(self) -> str:
         """Who is selected, and whether that counts as good; empty without decisions."""
-        return reading_of(self)
+        return write_decisions(self, Words.of(self.settings))
 
     def __repr__(self) -> str:
-        width = shutil.get_terminal_size().columns
-        return in_text(self, Screen(width, SEGMENTS, more_rows="see `segments`"))
+        return write_text(write_summary(self), Terminal(shutil.get_terminal_size().columns))
 
     def _repr_html_(self) -> str:
-        shown = [
-            *([self.reading] if self.reading else []),
-            self.verdict,
-            *first_sentences(self.findings, _SENTENCES),
-            *lacking(self),
-            *remarks_of(self).untested,
-        ]
-        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in shown)
-        table = without_model(wide_table(self), self.settings)
-        columns = [name for name in ("n", "n_pos", *_SHOWN) if name in table.columns]
-        columns = [name for name in columns if self.settings.labeled or table[name].count()]
-        keys = keys_of(table)
-        rounded = table.select(*keys, *columns).with_columns(selectors.float().round(3))
-        return f"<ul>{items}</ul>{rounded._repr_html_()}"
+        return write_for_notebook([*write_summary(self), Text(_HINT, style="tally")])
 
     def metrics(self) -> dict[str, float]:
         """Return values and gaps as a flat dictionary, for example for MLflow.
@@ -144,7 +141,7 @@ class Audit(AuditTables):
         in ``segments``. At most 50 segments are drawn, those with the most rows.
         """
         # Only a chart should cost the import of Altair.
-        from polars_wroc.audits.report import figures  # noqa: PLC0415
+        from polars_wroc.audits import figures  # noqa: PLC0415
 
         known = self.segments["attribute"].unique(maintain_order=True).to_list()
         if attribute is not None and attribute not in known:
@@ -167,12 +164,11 @@ class Audit(AuditTables):
             sheets = {name: getattr(self, name) for name in tables}
             outputs.save_workbook({n: t for n, t in sheets.items() if t.height}, path)
             return
+        shown = _steady(self)
         if suffix == ".html":
-            from polars_wroc.audits.report import render  # noqa: PLC0415
-
-            text = render(self)
+            text = write_page(write_report(shown, with_charts=True), write_title(self.settings))
         elif suffix == ".md":
-            text = in_markdown(self)
+            text = write_markdown(write_report(shown, with_charts=False))
         elif suffix == ".json":
             text = self.to_json()
         else:
@@ -187,6 +183,21 @@ class Audit(AuditTables):
         `polars_wroc/audits/audit-2.0.schema.json`; later versions 2.x may add fields.
         """
         return outputs.as_json(json_of(self))
+
+
+def _steady(audit: Audit) -> AuditTables:
+    """Round the numbers of an audit, so that a page is the same for any order of its rows."""
+
+    def look_further() -> Further:
+        further = audit.further()
+        tables = {
+            name: rounded(table, _DIGITS)
+            for name, table in further._asdict().items()
+            if isinstance(table, pl.DataFrame)
+        }
+        return further._replace(**tables)
+
+    return replace(with_tables(audit, rounded), further=look_further)
 
 
 def _named(places: Iterable[tuple[str | None, ...]]) -> dict[tuple[str | None, ...], str]:

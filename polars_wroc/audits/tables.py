@@ -50,6 +50,12 @@ class Text:
     selected, rejected
         What a decision makes of people: ``"hired"``, ``"denied"``. By default ``"selected"`` and
         ``"not selected"``.
+    people
+        What the rows are, in the plural: ``"applicants"``. By default ``"rows"``, in groups such as
+        ``"the group black (race)"``.
+    groups
+        What the groups of an attribute are called: ``{"region": "applicants in {}"}``, where ``{}``
+        stands for the value. By default ``"black applicants (race)"``.
 
     Raises
     ------
@@ -65,7 +71,7 @@ class Text:
     >>> options = {"threshold": 0.5, "favorable": "rejected", "text": text}
     >>> audit = wroc.audit(df, "y", "s", attributes="sex", **options)
     >>> audit.reading
-    'Being denied (a score of 0.5 or more) counts as bad; impact ratios are of those not denied.'
+    'A score of 0.5 or more means denied (75%), which is bad for them.'
     """
 
     title: str | None = None
@@ -74,21 +80,38 @@ class Text:
     negative: str | None = None
     selected: str | None = None
     rejected: str | None = None
+    people: str | None = None
+    groups: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         """Check that each is text."""
         for name, value in self.as_dict().items():
-            if value is None:
+            if value is None or name == "groups":
                 continue
             if not isinstance(value, str):
                 checks.reject_type(name, "be a text", value)
             if not value.strip():
                 checks.reject(name, "be a text that is not empty", repr(value))
             checks.check_text(name, value)
+        if self.groups is not None:
+            _check_groups(self.groups)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the texts by their names."""
         return asdict(self)
+
+
+def _check_groups(groups: object) -> None:
+    """Check the names of groups, each with a place for the value."""
+    if not isinstance(groups, Mapping):
+        checks.reject_type("groups", "map attributes to names of their groups", groups)
+    for attribute, name in groups.items():
+        if not isinstance(attribute, str) or not isinstance(name, str):
+            checks.reject_type("groups", "map attributes to names of their groups", groups)
+        if name.count("{}") != 1:
+            rule = f"have one {{}} for the value in the name of groups of {attribute!r}"
+            checks.reject("groups", rule, repr(name))
+        checks.check_text("groups", name)
 
 
 _PACKAGES = ("polars-wroc", "polars")
@@ -329,10 +352,22 @@ def segment_in_words(attribute: str, segment: str | None) -> str:
 
 
 @dataclass(frozen=True)
+class GateCondition:
+    """A condition on a column of a metric, in one place or in all."""
+
+    place: str | None
+    metric: str
+    column: str
+    sign: str
+    limit: float | str
+
+
+@dataclass(frozen=True)
 class JudgedGate:
     """A condition, whether it is met, and where it is or could not be judged.
 
-    ``lines`` say so: where it could not be judged, and whether it failed, if it was judged.
+    ``lines`` say so: where it could not be judged, and whether it failed, if it was judged. The
+    ``condition`` and the rows of the table are what a report says it from, in its own words.
     """
 
     gate: str
@@ -341,6 +376,9 @@ class JudgedGate:
     where: Sequence[str]
     not_judged: Sequence[str]
     lines: Sequence[str]
+    condition: GateCondition
+    met_rows: Sequence[Mapping[str, Any]]
+    unjudged_rows: Sequence[Mapping[str, Any]]
 
     @property
     def sentence(self) -> str:
@@ -349,8 +387,8 @@ class JudgedGate:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the gate as values for JSON."""
-        found = asdict(self) | {"sentence": self.sentence}
-        return {name: value for name, value in found.items() if name != "lines"}
+        names = ("gate", "met", "n_judged", "where", "not_judged", "sentence")
+        return {name: getattr(self, name) for name in names}
 
 
 class Further(NamedTuple):
@@ -359,7 +397,7 @@ class Further(NamedTuple):
     # Segments as `calibration_test` has them, by themselves and against the rest.
     calibration: pl.DataFrame = pl.DataFrame()
     equal_scores: pl.DataFrame = pl.DataFrame()
-    # As `calibration_curve` and `score_distribution` have them, where a finding is on calibration.
+    # As `calibration_curve` and `score_distribution` have them, of the attributes that are drawn.
     calibration_curves: pl.DataFrame = pl.DataFrame()
     distributions: pl.DataFrame = pl.DataFrame()
     # Pairs of scores, as `compare` has them.
@@ -386,6 +424,8 @@ class AuditTables:
     distributions: pl.DataFrame = field(default_factory=DISTRIBUTION_SCHEMA.to_frame)
     # Looks further when it is first called, as a report does.
     further: Callable[[], Further] = Further
+    # Attributes whose groups have an order, such as ranges.
+    ordered: Sequence[str] = ()
 
     @cached_property
     def wide_table(self) -> pl.DataFrame:

@@ -1,51 +1,23 @@
-"""What an audit calls classes, decisions, segments and references, and phrases of its sentences."""
+"""What an audit calls people, groups, classes and decisions, and how words are put together."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
-from polars_wroc.groups.comparisons import CALIBRATION
-from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.audits.tables import AuditSettings
+from polars_wroc.groups.categories import CROSSED
+from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
+from polars_wroc.inputs.columns import MISSING, OVERALL
 from polars_wroc.inputs.metric import MINUS
-from polars_wroc.looks import Looks
 from polars_wroc.names import escape_controls
 
 _NAMES = 5
 DASH = "\N{EN DASH}"
 # A threshold that selects no row.
 ABOVE = "above every score"
-ADJUSTED = {
-    "holm": "p-values are adjusted for their number by Holm's method",
-    "bh": "p-values are adjusted for their number by Benjamini and Hochberg's method",
-    "none": "p-values are not adjusted for their number",
-}
-
-
-def is_calibrated(audit: AuditTables) -> bool:
-    """Whether the calibration of a score was audited."""
-    return bool(audit.table["metric"].is_in([*CALIBRATION]).any())
-
-
-def adjustment_of(audit: AuditTables) -> str:
-    """Say how the p-values of an audit are adjusted, and which are not counted."""
-    settings = audit.settings
-    text = ADJUSTED[settings.adjust]
-    if isinstance(settings.level, Looks):
-        text = f"all holds at all looks, tightest at {settings.level.planned:,.0f} rows; {text}"
-    if settings.adjust == "none":
-        return text
-    apart = settings.favorable in ("selected", "rejected")
-    together = "of gaps and of calibration" if is_calibrated(audit) else "of gaps"
-    text = f"{text}, those {together} together"
-    return f"{text} (impact ratios are not counted)" if apart else text
-
-
-# Where to find what a report leaves out.
-NOT_HERE = "not included in this report"
 
 
 def threshold_text(value: float | None) -> str:
@@ -82,119 +54,225 @@ def points(difference: float) -> str:
 
 def capitalised(text: str) -> str:
     """Begin a sentence with the text."""
-    return f"{text[0].upper()}{text[1:]}"
+    return f"{text[:1].upper()}{text[1:]}"
 
 
-def first_few(names: list[str], separator: str = ", ", most: int = _NAMES) -> str:
+def first_few(names: Sequence[str], separator: str = ", ", most: int = _NAMES) -> str:
     """Write the first few names and the number of the others."""
     more = len(names) - most
     return f"{separator.join(names[:most])}{f' and {more:,} more' if more > 0 else ''}"
 
 
-def listed(parts: list[str]) -> str:
+def listed(parts: Sequence[str]) -> str:
     """Write parts of a sentence one after the other."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
+def quote(name: str) -> str:
+    """Write a name of a column or of a score in quotation marks."""
+    left, right = "\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"
+    return f"{left}{escape_controls(name)}{right}"
+
+
+# What all rows are compared with, in tables for readers.
 REFERENCES = {"rest": "the rest", "overall": "all rows"}
 # Names of labels that say what people are, as far as an ending tells.
 _PARTICIPLE = re.compile(r"(?:^|_|\b)([a-z]+(?:[^\W_e]ed|paid|sold|won|lost|taken|given))$")
 _YES = ("1", "true", "yes", "y", "t")
+# Values that stand after the people: "borrowers under 25", not "under 25 borrowers".
+_AFTER_PEOPLE = re.compile(
+    r"(under|over|below|above|from|up to|at least|less|more|between|aged|in|without|with|not) ",
+    re.IGNORECASE,
+)
+# Names that `ranges` gives.
+_NUMBER = r"(-?[\d.,]+)"
+_RANGES = (
+    (re.compile(rf"<{_NUMBER}"), r"under \1"),
+    (re.compile(rf"{_NUMBER}\+"), r"\1 or over"),
+    (re.compile(rf"{_NUMBER}-{_NUMBER}"), r"\1 to \2"),
+    (re.compile(rf"{_NUMBER} to <{_NUMBER}"), r"\1 to under \2"),
+)
+Class = Literal["positive", "negative", "selected", "rejected"]
 
 
 @dataclass(frozen=True)
 class Words:
-    """What a sentence calls the classes, the decisions and the references."""
+    """What sentences call the classes, the decisions, the rows and their groups."""
 
     positive: str
     negative: str
     selected: str
     rejected: str
+    favorable: str | None
     margin: float
-    # What those are who have the favorable decision; None if neither is.
-    good: str | None
-    # Attributes whose segments are compared with one of them.
-    kind: str
-    named: Mapping[str, str]
+    confidence: float
+    # What rows are, such as "applicants", and what the groups of an attribute are called.
+    people: str | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
+    # What groups are compared with: "rest" or "overall", or a group of an attribute.
+    kind: str = "rest"
+    named: Mapping[str, str] = field(default_factory=dict)
     # Whether there are several scores, which sentences name.
     several: bool = False
-    # Whether rows stand for others, so that rates are not those of the rows.
-    weighted: bool = False
 
     @classmethod
     def of(cls, settings: AuditSettings) -> Words:
         """Take the words that are given, and otherwise those of the label and of decisions."""
         text, reference = settings.text, settings.reference
-        positive, negative = _classes(settings.label, settings.pos_label)
+        positive, negative = _name_classes(settings.label, settings.pos_label)
         if text.positive is not None:
             positive, negative = text.positive, f"not {text.positive}"
-        selected = escape_controls(text.selected or "selected")
-        rejected = escape_controls(text.rejected or f"not {selected}")
-        good = {"selected": selected, "rejected": rejected}.get(settings.favorable or "")
-        words = (
+        selected = text.selected or "selected"
+        return cls(
             escape_controls(positive),
             escape_controls(text.negative or negative),
-            selected,
-            rejected,
+            escape_controls(selected),
+            escape_controls(text.rejected or f"not {selected}"),
+            settings.favorable,
+            settings.margin,
+            settings.confidence,
+            None if text.people is None else escape_controls(text.people),
+            text.groups or {},
+            reference.kind,
+            dict(reference.named),
+            settings.several,
         )
-        kind, named = reference.kind, dict(reference.named)
-        weighted = settings.weight is not None and not settings.frequency
-        return cls(*words, settings.margin, good, kind, named, settings.several, weighted)
 
-    def model(self, finding: Mapping[str, Any]) -> str:
-        """Name the score that a sentence is about, if there are several."""
-        return f"Model {finding[MODEL]}: " if self.several else ""
+    @property
+    def rows(self) -> str:
+        """What rows are called."""
+        return self.people or "rows"
 
-    def reference(self, finding: Mapping[str, Any]) -> str:
-        """Name what a segment is compared with."""
-        attribute, reference = finding["attribute"], finding["reference"]
-        if attribute in self.named:
-            return segment_in_words(attribute, reference)
-        return REFERENCES[reference]
+    @property
+    def everyone(self) -> str:
+        """All rows, within a sentence."""
+        return f"all {self.people}" if self.people else "everyone"
+
+    @property
+    def others(self) -> str:
+        """What groups are compared with, unless it is one that is named."""
+        return self.everyone if self.kind == "overall" else "everyone else"
+
+    @property
+    def good(self) -> str:
+        """What people are who have the decision that is good for them."""
+        return self.rejected if self.favorable == "rejected" else self.selected
+
+    @property
+    def knows_good(self) -> bool:
+        """Whether one of the decisions is good for people."""
+        return self.favorable in ("selected", "rejected")
+
+    def is_plural(self, attribute: str) -> bool:
+        """Whether the name of a group of an attribute takes a plural verb."""
+        if attribute == OVERALL:
+            return self.people is not None
+        return self.people is not None or attribute in self.groups
+
+    def group(self, attribute: str, segment: str | None) -> str:
+        """Name a group in a sentence: ``black applicants (race)``, ``the group black (race)``."""
+        if attribute == OVERALL:
+            return self.everyone
+        shown = escape_controls(attribute)
+        if CROSSED in attribute and segment is not None:
+            return self._name_crossed(shown, escape_controls(segment))
+        if segment is None:
+            return f"{self.rows} with no recorded {listed(shown.split(CROSSED))}"
+        name = escape_controls(segment) if segment.strip() else quote(segment)
+        if attribute in self.groups:
+            return escape_controls(self.groups[attribute]).replace("{}", name)
+        after = "" if _repeats(shown, name) else f" ({shown})"
+        if self.people is None:
+            return f"the group {name}{after}"
+        return self._name_people(shown, spell_range(name), after)
+
+    def _name_people(self, attribute: str, name: str, after: str) -> str:
+        """Name people by a value: ``black applicants``, ``applicants aged 55 or over``."""
+        if _AFTER_PEOPLE.match(name):
+            return f"{self.people} {name}{after}"
+        if not name[:1].isdigit():
+            return f"{name} {self.people}{after}"
+        is_age = attribute.casefold().startswith("age")
+        return f"{self.people} {'aged' if is_age else f'with {attribute}'} {name}"
+
+    def _name_crossed(self, attribute: str, segment: str) -> str:
+        names = [spell_range(name) for name in segment.split(", ")]
+        attributes = attribute.split(CROSSED)
+        after = f" ({listed(attributes)})"
+        if all(_repeats(name, names[0]) for name in attributes[:1]):
+            after = ""
+        if self.people is None:
+            return f"the group {', '.join(names)}{after}"
+        before = [
+            name for name in names if not name[:1].isdigit() and not _AFTER_PEOPLE.match(name)
+        ]
+        behind = [
+            f"aged {name}" if name[:1].isdigit() else name for name in names if name not in before
+        ]
+        return " ".join([*reversed(before), self.people, *behind]) + after
+
+    def name_reference(self, row: Mapping[str, Any]) -> str:
+        """Name what the group of a comparison is compared with."""
+        attribute, reference = row["attribute"], row["reference"]
+        picked = row["metric"] == IMPACT_RATIO or row["metric"] in FAIRNESS
+        # A group may have the name of a kind, such as "rest".
+        if picked or attribute in self.named:
+            return self.group(attribute, None if reference == MISSING else reference)
+        if reference == TARGET and attribute == OVERALL:
+            return "the target"
+        return self.everyone if reference == "overall" else "everyone else"
+
+    def among(self, kind: Class) -> str:
+        """Name the people of a class or a decision: ``those approved``, ``the positives``."""
+        word = getattr(self, kind)
+        return f"the {word}s" if word in ("positive", "negative") else f"those {word}"
+
+    def heading(self, metric: str) -> str:
+        """Say in plain words what a metric is, in the middle of a sentence."""
+        headings = {
+            "selection_rate": self.selected,
+            "tpr": f"{self.selected} among {self.among('positive')}",
+            "fpr": f"{self.selected} among {self.among('negative')}",
+            "ppv": f"{self.positive} among {self.among('selected')}",
+            "npv": f"{self.negative} among {self.among('rejected')}",
+            IMPACT_RATIO: "impact ratio",
+            "auc": "ranking (AUC)",
+            "mean_calibration_error": "score too high by",
+            "calibration_slope": "spread of scores (slope)",
+            "accuracy": "right decisions",
+            "standardized_mean_difference": "mean score (standardized)",
+        }
+        return headings.get(metric) or METRICS[metric].label
 
 
-def reference_of(settings: AuditSettings, attribute: str) -> str:
-    """Say what the segments of an attribute are compared with."""
-    reference = settings.reference
-    if attribute in reference.named:
-        return segment_in_words(attribute, reference.named[attribute])
-    return REFERENCES[reference.kind]
+def spell_range(segment: str) -> str:
+    """Spell the name of a range: ``55+`` is ``55 or over``."""
+    for pattern, words in _RANGES:
+        if pattern.fullmatch(segment):
+            return pattern.sub(words, segment)
+    return segment
 
 
-def reading_of(audit: AuditTables) -> str:
-    """Say who is selected, and whether that counts as good; empty without decisions."""
-    settings = audit.settings
-    if settings.favorable is None:
-        return ""
-    words = Words.of(settings)
-    counts = {
-        "selected": "counts as good.",
-        "rejected": f"counts as bad; impact ratios are of those {words.rejected}.",
-        "neither": "counts as neither good nor bad, so there are no impact ratios.",
-    }
-    return f"Being {words.selected} ({_selection(audit)}) {counts[settings.favorable]}"
+def _repeats(attribute: str, name: str) -> bool:
+    """Whether a name begins with that of its attribute: ``Region 12`` of the attribute region."""
+    rest = name.casefold().removeprefix(attribute.casefold())
+    return len(rest) < len(name) and not rest[:1].isalnum()
 
 
-def _selection(audit: AuditTables) -> str:
-    """Say whom the threshold, or which column, selects."""
-    settings = audit.settings
-    if settings.selected is not None:
-        return f"as recorded in {settings.selected}"
-    overall = audit.segments.filter(attribute=OVERALL)
-    if overall["threshold"].n_unique() == 1:
-        return _of_threshold(overall["threshold"][0])
-    each = overall.select(MODEL, "threshold").rows()
-    return "; ".join(f"{_of_threshold(threshold)} by {model}" for model, threshold in each)
+def label_group(segment: str | None) -> str:
+    """Name a group in a table, below the name of its attribute."""
+    return MISSING if segment is None else segment
 
 
-def _of_threshold(threshold: float | None) -> str:
-    text = threshold_text(threshold)
-    if text == DASH:
-        return "nobody: all rows are of one class"
-    return f"nobody: the threshold is {text}" if text == ABOVE else f"a score of {text} or more"
+def name_briefly(attribute: str, segment: str | None) -> str:
+    """Name a group in a list: ``black (race)``, ``no recorded sex``."""
+    shown = escape_controls(" and ".join(attribute.split(CROSSED)))
+    if segment is None:
+        return f"no recorded {shown}"
+    return f"{escape_controls(segment)} ({shown})"
 
 
-def _classes(label: str | None, value: object) -> tuple[str, str]:
+def _name_classes(label: str | None, value: object) -> tuple[str, str]:
     """Name both classes by the label, if it says what people are, or by its value."""
     read = _PARTICIPLE.search(label.casefold()) if label is not None else None
     if read and (value is None or str(value).casefold() in _YES):
@@ -203,4 +281,4 @@ def _classes(label: str | None, value: object) -> tuple[str, str]:
         return "positive", "negative"
     if _PARTICIPLE.search(str(value).casefold()):
         return str(value), f"not {value}"
-    return f"with {label} = {value}", f"with another {label}"
+    return f"with {label} = {value}", f"with {label} other than {value}"

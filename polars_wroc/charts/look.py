@@ -119,8 +119,6 @@ def make_panel_title(name: str) -> alt.TitleParams:
 
 def make_title(title: str, subtitle: str, width: float) -> Any:
     """Return the title and the line below it, at the left and wrapped to the width of the chart."""
-    if not title and not subtitle:
-        return alt.Undefined
     style: dict[str, Any] = {"anchor": "start", "frame": "group", "offset": 14}
     if is_default_theme():
         style |= {

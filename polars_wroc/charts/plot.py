@@ -431,6 +431,8 @@ class Plot:
             subtitle = join_sentences(y_title, subtitle, grey)
         else:
             subtitle = self.options.subtitle
+        if not title and not subtitle:
+            return {}
         title, subtitle = escape_controls(title), escape_controls(subtitle)
         return {
             "title": make_title(title, subtitle, max(width, _NARROWEST)),

@@ -241,8 +241,18 @@ def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, s
 def text_of(options: argparse.Namespace) -> Text:
     """Return the title, the note and the words of sentences."""
     words = {"selected": options.selected_word, "rejected": options.rejected_word}
-    words |= {name: getattr(options, name) for name in ("title", "note", "positive", "negative")}
-    return Text(**words)
+    names = ("title", "note", "positive", "negative", "people")
+    words |= {name: getattr(options, name) for name in names}
+    return Text(**words, groups=_read_group_words(options.group_words))
+
+
+def _read_group_words(given: Sequence[str]) -> dict[str, str] | None:
+    """Read what the groups of attributes are called, such as ``region=applicants in {}``."""
+    for text in given:
+        name, _, pattern = text.partition("=")
+        if not name or pattern.count("{}") != 1:
+            refuse(f"--group-words must be such as 'region=applicants in {{}}'; found {text!r}")
+    return dict(text.split("=", 1) for text in given) or None
 
 
 def design_of(options: argparse.Namespace) -> dict[str, Design]:

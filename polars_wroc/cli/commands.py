@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -21,7 +20,6 @@ from polars_wroc.audits.audit_changes import (
     read_audit,
     what_to_show,
 )
-from polars_wroc.audits.formats import SEGMENTS, in_text
 from polars_wroc.audits.gates import (
     OF_CHANGES,
     OF_IMPACT,
@@ -34,16 +32,17 @@ from polars_wroc.audits.gates import (
     of_audit,
     read_gate,
 )
-from polars_wroc.audits.new_york import new_york_summary
-from polars_wroc.audits.remarks import (
+from polars_wroc.audits.hints import (
     all_unknown,
-    missing_remarks,
-    of_median,
-    of_missing,
+    count_missing,
+    explain_median,
+    list_missing,
     unknown_flags,
     unknown_hint,
 )
+from polars_wroc.audits.new_york import new_york_summary
 from polars_wroc.audits.result import Audit
+from polars_wroc.audits.sections import write_summary
 from polars_wroc.audits.tables import audited_files
 from polars_wroc.audits.words import REFERENCES
 from polars_wroc.cli import arguments, process, release, results, sources, tables
@@ -52,6 +51,7 @@ from polars_wroc.cli.options import CURVES
 from polars_wroc.cli.process import refuse, screen_of
 from polars_wroc.cli.sources import Source
 from polars_wroc.config import Config
+from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import scan
 from polars_wroc.groups.categories import CROSSED
@@ -92,7 +92,7 @@ def _say_missing(missing: pl.DataFrame, options: argparse.Namespace) -> None:
     left_out = "Rows that lack one are left out."
     if options.command == "gaps" and not options.counts:
         left_out = "Rows without a label count in selection rates alone, the others not at all."
-    for sentence in missing_remarks(missing):
+    for sentence in list_missing(missing):
         process.complain(f"{sentence} {left_out}")
 
 
@@ -221,8 +221,8 @@ def _show_audit(result: Audit, options: argparse.Namespace) -> None:
     for each in written:
         results.save(each, result.save)
     if "-" not in [each.output for each in written]:
-        on_terminal = sys.stdout is not None and sys.stdout.isatty()
-        text = in_text(result, screen_of(options, SEGMENTS if on_terminal else None))
+        screen = screen_of(options)
+        text = write_text(write_summary(result), Terminal(screen.width, screen.colored))
         results.say(f"{text}\n", options)
     for each in written:
         results.say_written(each)
@@ -262,12 +262,12 @@ def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
 
 
 def _page_of_changes(changes: Changes, options: argparse.Namespace) -> str:
-    from polars_wroc.audits.report.page import changes_in_markdown, render_changes  # noqa: PLC0415
+    from polars_wroc.audits.change_pages import write_changes_markdown, write_changes_page  # noqa: PLC0415
 
     before, after = (Path(name).name for name in options.files)
     if options.suffix == ".md":
-        return changes_in_markdown(changes, (before, after))
-    return render_changes(changes, (before, after), options.metric, options.show)
+        return write_changes_markdown(changes, (before, after))
+    return write_changes_page(changes, (before, after), options.metric, options.show)
 
 
 def run_impact(options: argparse.Namespace) -> None:
@@ -316,9 +316,9 @@ def _notes(table: pl.DataFrame, counts: pl.DataFrame, options: argparse.Namespac
     what = "label, score or weight" if options.counts else "decision"
     if options.weight:
         what += " or weight"
-    notes = [of_missing(counts, what)]
+    notes = [count_missing(counts, what)]
     if options.threshold == "median":
-        notes.append(of_median(counts))
+        notes.append(explain_median(counts))
     if options.unknown != ["keep"]:
         given = [] if options.unknown == ["exclude"] else options.unknown
         notes += unknown_hint(table, f"give {unknown_flags(all_unknown(table, given))}")

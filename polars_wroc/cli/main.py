@@ -194,6 +194,7 @@ def _known() -> dict[str, dict[str, Any]]:
         "thresholds": {"flag": "--threshold", "type": process.threshold_of, "action": "append"},
         "intersections": {"nargs": "?", "const": True, "default": False, "choices": ["only"]},
         "reference": repeated,
+        "group_words": repeated,
         "unknown": repeated,
         "within": {"action": "append"},
         "fail_if": repeated,

@@ -78,7 +78,7 @@ COMMANDS = {
         audit,
         f"{_ROWS} counts attribute selected threshold intersections reference unknown"
         " min_rows margin favorable title note positive negative selected_word"
-        f" rejected_word min_cell adjust fail_if level {_DESIGN} {_OUTPUT}",
+        f" rejected_word people group_words min_cell adjust fail_if level {_DESIGN} output format",
         "AUCs, decisions and gaps of segments, or decisions without a label, as a report",
         f"FILE... ({_COLUMNS} | --selected D) --attribute A",
         "write a report on sex and on ranges of age",
@@ -312,8 +312,8 @@ GROUPS = {
     TESTS: "",
     "Survey": "cluster strata fpc lonely replicate_weights",
     "Output": "kind curve_bins strategy smooth clip max_points band cost_fn cost_fp diagnostics"
-    " metrics title note positive negative selected_word rejected_word source distribution_date"
-    " audit_date justification show columns rows output format progress",
+    " metrics title note positive negative selected_word rejected_word people group_words source"
+    " distribution_date audit_date justification show columns rows output format progress",
 }
 # The name of the value, and what is said of an option.
 TEXTS = {
@@ -375,6 +375,9 @@ TEXTS = {
     "negative": "TEXT: what people of the negative class are, such as 'in default'",
     "selected_word": "TEXT: what people are who are selected, such as hired",
     "rejected_word": "TEXT: what people are who are not selected, such as turned down",
+    "people": "TEXT: what the rows are, in the plural, such as applicants",
+    "group_words": "A=TEXT: what the groups of an attribute are called, with {} for the value, "
+    "such as 'region=applicants in {}'; repeatable",
     "min_cell": "N: leave out numbers of fewer rows, and what would give them away",
     "adjust": ": how p-values are adjusted for the number of tests",
     "level": "P: confidence level",

@@ -266,8 +266,8 @@ def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.
         results.show_table("gap_chart", table, options, lambda: shown, metric=metrics[0], **drawn)
         return
     # Only a chart should cost the import of Altair.
-    from polars_wroc.audits.report.page import render_tables  # noqa: PLC0415
+    from polars_wroc.audits.page import write_tables_page  # noqa: PLC0415
     from polars_wroc.charts.gap_chart import gap_chart  # noqa: PLC0415
 
     charts: list[Any] = [gap_chart(table, metric=metric, **drawn) for metric in metrics]
-    results.save_text(render_tables(page_of(shown, options), *charts), options)
+    results.save_text(write_tables_page(page_of(shown, options), *charts), options)

@@ -132,9 +132,9 @@ def _save_chart(
 ) -> None:
     """Write a chart; as HTML below its table."""
     if options.suffix == ".html":
-        from polars_wroc.audits.report.page import render_tables  # noqa: PLC0415
+        from polars_wroc.audits.page import write_tables_page  # noqa: PLC0415
 
-        save_text(render_tables(page_of(shown(), options), *charts), options)
+        save_text(write_tables_page(page_of(shown(), options), *charts), options)
     elif not charts:
         refuse(f"{shown()[0].verdict} There is nothing to draw; -o with .html writes the sentence")
     else:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from audit_words import cautions
 from divided import audit_in_ranges
 from polars.testing import assert_frame_equal
 from scipy.stats import norm
@@ -15,7 +16,6 @@ from sweeps import sweep
 from wide_tables import calibration_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.remarks import not_audited, score_remarks
 
 LARGE, SLOPE = "mean_calibration_error", "calibration_slope"
 
@@ -136,8 +136,7 @@ def test_nothing_is_said_overall_where_nothing_is_known() -> None:
     frame = pl.DataFrame(rows).with_columns(w=pl.when(g="a").then(1.0).otherwise(1.7e308))
     result = wroc.audit(frame, "y", "p", attributes="g", weight="w")
     assert calibration_of(result)[LARGE].null_count() == 2
-    (text,) = score_remarks(result)
-    assert text == ("The score has no AUC: the sums of weights overflow or underflow.")
+    assert "The score has no AUC: the sums of weights overflow or underflow." in cautions(result)
 
 
 def test_segments_without_rows_are_null() -> None:
@@ -158,7 +157,7 @@ def test_json_says_it(data: pl.DataFrame) -> None:
     assert not {LARGE, SLOPE} & metrics
 
 
-NOT_PROBABILITIES = "was not audited: scores from 300 to 850 are not probabilities."
+NOT_PROBABILITIES = "are not probabilities (300 to 850), so calibration was not audited."
 
 
 @pytest.fixture(scope="module")
@@ -173,10 +172,10 @@ def points(data: pl.DataFrame) -> pl.DataFrame:
 def test_scores_that_are_not_probabilities_are_named(points: pl.DataFrame) -> None:
     alone = wroc.audit(points, "y", "s", attributes="g")
     both = wroc.audit(points, "y", ["p", "s"], attributes="g")
-    assert f"Calibration {NOT_PROBABILITIES}" in not_audited(alone)
+    assert f"The scores {NOT_PROBABILITIES}" in cautions(alone)
     of_score = "\N{LEFT DOUBLE QUOTATION MARK}s\N{RIGHT DOUBLE QUOTATION MARK}"
-    said = [text for text in not_audited(both) if text.startswith("Calibration")]
-    assert said == [f"Calibration of {of_score} {NOT_PROBABILITIES}"]
+    said = [text for text in cautions(both) if "calibration" in text]
+    assert said == [f"The scores of {of_score} {NOT_PROBABILITIES}"]
 
 
 @pytest.mark.slow
@@ -187,13 +186,13 @@ def test_they_are_named_wherever_the_rows_are(points: pl.DataFrame) -> None:
         audit_in_ranges([points.lazy()], "y", "s", attributes="g", rows_per_range=500),
     ]
     for result in audits:
-        assert f"Calibration {NOT_PROBABILITIES}" in not_audited(result)
+        assert f"The scores {NOT_PROBABILITIES}" in cautions(result)
     binned = wroc.score_counts(points, "y", "s", by="g", bins=50)
-    said = not_audited(wroc.from_counts(binned).audit(attributes="g"))
+    said = cautions(wroc.from_counts(binned).audit(attributes="g"))
     assert "Calibration was not audited: scores were counted in bins." in said
     # The least and the greatest score may be those of one person.
-    said = not_audited(wroc.audit(points, "y", "s", attributes="g", min_cell=5))
-    assert "Calibration was not audited: scores outside 0 to 1 are not probabilities." in said
-    assert not any(
-        "Calibration" in text for text in not_audited(wroc.audit(points, "y", "p", attributes="g"))
-    )
+    said = cautions(wroc.audit(points, "y", "s", attributes="g", min_cell=5))
+    outside = "are not probabilities (outside 0 to 1), so calibration was not audited."
+    assert f"The scores {outside}" in said
+    said = cautions(wroc.audit(points, "y", "p", attributes="g"))
+    assert not any("alibration" in text for text in said)

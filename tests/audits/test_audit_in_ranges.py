@@ -302,7 +302,7 @@ def test_parts_are_read_once_to_count_and_where_they_have_scores() -> None:
 def test_what_is_made_of_an_audit(distinct: pl.DataFrame) -> None:
     audit = audit_in_ranges(distinct.lazy(), "y", "s", attributes="g", rows_per_range=200)
     assert json.loads(audit.to_json())["settings"]["score"] == ["s"]
-    assert "<ul>" in audit._repr_html_()
+    assert "All groups at a glance" in audit._repr_html_()
     assert audit.chart("g").to_dict()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from wide_tables import calibration_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.calibration_tests import right_slopes
-from polars_wroc.audits.sentences import sentence_of
+from polars_wroc.audits.say import write_sentence
 from polars_wroc.audits.words import Words
 
 LARGE, SLOPE = "mean_calibration_error", "calibration_slope"
@@ -86,20 +85,21 @@ def test_loans_that_are_predicted_too_well(audit: wroc.Audit) -> None:
     black = found.filter(segment="black", metric=LARGE).row(0, named=True)
     assert black["verdict"] == "different"
     assert black["sentence"] == (
-        "race = black: the score predicts 78.3% on average, and 67.5% were approved: 11 points "
-        "too high, against 1 point too low in the rest, a difference of 6 to 18 points."
+        "The scores of the group black (race) are 11 points too high (5 to 17); those of everyone "
+        "else are 1.1 points too low."
     )
     verdicts = {row["segment"]: row["verdict"] for row in found.filter(metric=LARGE).to_dicts()}
     assert (verdicts["overall"], verdicts["male"]) == ("equivalent", "inconclusive")
     missing = found.filter(pl.col("segment").is_null()).sort("metric").to_dicts()
     assert [row["reason"] for row in missing] == ["undefined", "fewer than 30 rows"]
-    assert audit.verdict.startswith("race = black is worse off: ")
+    assert audit.verdict.startswith("The group black (race) is selected less often: ")
     groups = audit.findings.filter(
         pl.col("attribute") != "overall", pl.col("metric") != "impact_ratio"
     )
     little = groups.filter(verdict="inconclusive").height
-    assert f"{groups.height} comparisons of segments: " in audit.verdict
-    assert f" and {little} are inconclusive." in audit.verdict
+    counted = f"{groups.height} comparisons of groups: "
+    assert counted in audit.verdict
+    assert f"{little} are inconclusive." in audit.verdict
 
 
 @pytest.fixture(scope="module")
@@ -292,10 +292,9 @@ def test_right_slopes_move_no_probability_by_more_than_the_margin(margin: float)
 
 def test_the_verdict_without_other_differences(people: pl.DataFrame) -> None:
     audit = wroc.audit(people, "y", "s", attributes="g")
-    assert audit.verdict.startswith("Decisions were not audited. g = ")
-    assert " differs in calibration: " in audit.verdict
-    assert " So do g = " in audit.verdict
-    assert audit.verdict.count("Overall, the score") == 2
+    assert audit.verdict.startswith("High scores are too high and low ones too low for ")
+    assert "No decisions were audited, as no threshold was given." in audit.verdict
+    assert " for everyone (slope " in audit.verdict
     counts = audit.findings["verdict"].value_counts()
     # Of three segments each metric, and of all rows two.
     assert counts["count"].sum() == 3 * 3 + 2
@@ -316,11 +315,13 @@ def test_a_fault_of_the_whole_score_is_no_segment_s(slopes: list[float], named: 
     found = audit.findings.filter(metric=SLOPE, verdict="different")
     assert found["segment"].to_list()[:2] == ["overall", *named]
     whole = found.row(0, named=True)
-    assert whole["sentence"].startswith("Overall, the score is overconfident: its slope is 0.")
-    assert audit.verdict.count(whole["sentence"]) == 1
+    start = "High scores are too high and low ones too low for everyone (slope 0."
+    assert whole["sentence"].startswith(start)
+    # A slope of 0.84 moves no probability by 5 points.
+    assert audit.verdict.count(whole["sentence"]) == (0 if named else 1)
     if not named:
         assert audit.findings.filter(verdict="different").height == 1
-        assert "No segment is shown to differ" in audit.verdict
+        assert "No group is shown to differ" in audit.verdict
 
 
 def test_slopes_are_ordered_by_what_they_are_worth(people: pl.DataFrame) -> None:
@@ -438,31 +439,23 @@ def test_separated_segments_have_no_slope(people: pl.DataFrame) -> None:
     assert table[SLOPE].null_count() == 4
 
 
-WORDS = Words(
-    positive="approved",
-    negative="denied",
-    selected="selected",
-    rejected="rejected",
-    margin=0.05,
-    good=None,
-    kind="rest",
-    named={},
-)
+WORDS = Words("approved", "denied", "selected", "rejected", None, 0.05, 0.95)
 
 
 def finding(metric: str, **parts: Any) -> dict[str, Any]:
     """A finding on race black."""
     known = {"attribute": "race", "segment": "black", "metric": metric, "reason": None}
-    tested = {"verdict": "different", "p_value": 0.001, "p_adjusted": 0.01}
-    of_segment = {"reference": "rest", "mean_score": 0.783, "observed_rate": 0.675}
-    return known | tested | of_segment | parts
+    tested = {"verdict": "different", "p_value": 0.001, "p_adjusted": 0.01, "reference": "rest"}
+    unknown = dict.fromkeys(("value_low", "value_high", "gap_low", "gap_high", "n"))
+    return unknown | known | tested | parts
 
 
 OFF = {"value": 0.108, "reference_value": -0.012, "gap": 0.12, "gap_low": 0.06, "gap_high": 0.18}
+OFF |= {"value_low": 0.05, "value_high": 0.17}
 FLAT = {"value": 0.65, "reference_value": 0.9, "gap": -0.25, "gap_low": -0.45, "gap_high": -0.05}
 LITTLE = {"verdict": "inconclusive"}
 WHOLE = {"attribute": "overall", "segment": "overall", "reference": "target"}
-PREDICTS = "race = black: the score predicts 78.3% on average, and 67.5% were approved: "
+BLACK = "The scores of the group black (race) are 11 points too high"
 
 
 @pytest.mark.parametrize(
@@ -470,128 +463,81 @@ PREDICTS = "race = black: the score predicts 78.3% on average, and 67.5% were ap
     [
         (
             finding(LARGE, **OFF),
-            (
-                f"{PREDICTS}11 points too high, against 1 point too low in the rest, a "
-                "difference of 6 to 18 points."
-            ),
+            f"{BLACK} (5 to 17); those of everyone else are 1.2 points too low.",
         ),
         (
-            finding(LARGE, **OFF | LITTLE | {"gap_low": -0.01}, model="s"),
+            finding(LARGE, **OFF | LITTLE | {"gap_low": -0.01}),
             (
-                f"Model s: {PREDICTS}11 points too high, against 1 point too low in the rest. "
-                "Inconclusive: from 1 point lower to 18 higher."
-            ),
-        ),
-        (
-            finding(LARGE, **OFF | LITTLE),
-            (
-                f"{PREDICTS}11 points too high, against 1 point too low in the rest. "
-                "Inconclusive, as it is one of many comparisons: 6 to 18 points higher."
+                f"{BLACK}; those of everyone else are 1.2 points too low: inconclusive (1 lower "
+                "to 18 higher)."
             ),
         ),
         (
             finding(LARGE, **OFF | {"reference_value": 1e-4, "verdict": "equivalent"}),
             (
-                f"{PREDICTS}11 points too high, against about right in the rest, equivalent "
-                "within 5 points."
+                f"{BLACK}; those of everyone else are right on average: no difference that matters "
+                "(within 5 points)."
             ),
         ),
         (
             finding(SLOPE, **FLAT),
             (
-                "race = black: the slope of the score is 0.65, 0.90 in the rest, so that it is "
-                "more "
-                "overconfident here (0.05 to 0.45 lower)."
+                "High scores are too high and low ones too low for the group black (race) (slope "
+                "0.65; 1 is right), against 0.90 for everyone else."
             ),
         ),
         (
-            finding(SLOPE, **FLAT | {"value": 1.5, "reference_value": 1.75}),
+            finding(SLOPE, **FLAT | LITTLE | {"reason": "no variance"}),
             (
-                "race = black: the slope of the score is 1.50, 1.75 in the rest, so that it is "
-                "less "
-                "underconfident here (0.05 to 0.45 lower)."
-            ),
-        ),
-        (
-            finding(SLOPE, **FLAT | LITTLE | {"gap_low": None, "gap_high": None})
-            | {"reason": "no variance"},
-            (
-                "race = black: the slope of the score is 0.65, 0.90 in the rest. "
-                "Inconclusive, with no variance."
+                "The group black (race), slope of the scores: 0.65, against 0.90 for everyone "
+                "else: inconclusive, no variance."
             ),
         ),
         (
             finding(SLOPE, **FLAT | {"verdict": "equivalent"}),
             (
-                "race = black: the slope of the score is 0.65, 0.90 in the rest: equivalent within "
-                "a factor of 0.80 to 1.25."
+                "The group black (race), slope of the scores: 0.65, against 0.90 for everyone "
+                "else: no difference that matters (within a factor of 0.80 to 1.25)."
             ),
         ),
         (
             finding(SLOPE, value=None, gap=None, verdict=None, reason="undefined"),
-            "The calibration slope of race = black, or of the rest, is undefined.",
+            "The group black (race), spread of scores (slope): undefined.",
         ),
         (
-            finding(SLOPE, value=0.7, gap=-0.3, gap_low=-0.37, gap_high=-0.24) | WHOLE,
+            finding(SLOPE, value=1.4, gap=0.4, value_low=1.2, value_high=1.6) | WHOLE,
             (
-                "Overall, the score is overconfident: its slope is 0.70 (0.63 to 0.76), not 1: "
-                "high "
-                "scores are too high and low ones too low."
+                "High scores are too low and low ones too high for everyone (slope 1.40, 1.20 to "
+                "1.60; 1 is right)."
             ),
         ),
         (
-            finding(SLOPE, value=1.4, gap=0.4, gap_low=0.2, gap_high=0.6) | WHOLE,
-            (
-                "Overall, the score is underconfident: its slope is 1.40 (1.20 to 1.60), not 1: "
-                "high "
-                "scores are too low and low ones too high."
-            ),
+            finding(SLOPE, value=-0.4, gap=-1.4) | WHOLE,
+            "The score ranks backwards for everyone (slope \N{MINUS SIGN}0.40; 1 is right).",
         ),
         (
-            finding(SLOPE, value=1.02, gap=0.02, gap_low=-0.05, gap_high=0.09, verdict="equivalent")
-            | WHOLE,
+            finding(SLOPE, value=1.02, gap=0.02, verdict="equivalent") | WHOLE,
             (
-                "Overall, the slope of the score is 1.02 (0.95 to 1.09): right within a factor "
-                "of 0.80 "
-                "to 1.25."
-            ),
-        ),
-        (
-            finding(SLOPE, value=0.9, gap=-0.1, gap_low=-0.3, gap_high=0.1) | LITTLE | WHOLE,
-            (
-                "Overall, the slope of the score is 0.90 (0.70 to 1.10), where 1 is right. "
-                "Inconclusive."
+                "The slope of the scores of everyone is 1.02, where 1 is right: shown to be right "
+                "within a factor of 0.80 to 1.25."
             ),
         ),
         (
             finding(SLOPE, value=None, gap=None, verdict=None, reason="undefined") | WHOLE,
-            "The calibration slope of all rows is undefined.",
+            "Calibration slope of everyone: undefined.",
         ),
         (
-            finding(LARGE, value=0.108, gap=0.108, gap_low=0.05, gap_high=0.17) | WHOLE,
-            (
-                "Overall, the score predicts 78.3% on average, and 67.5% were approved: 11 points "
-                "too high (5 to 17)."
-            ),
+            finding(LARGE, value=0.108, gap=0.108, value_low=0.05, value_high=0.17) | WHOLE,
+            "The scores of everyone are 11 points too high (5 to 17).",
         ),
         (
-            finding(LARGE, value=0.108, gap=0.108, gap_low=-0.01, gap_high=0.17) | LITTLE | WHOLE,
-            (
-                "Overall, the score predicts 78.3% on average, and 67.5% were approved. "
-                "Inconclusive if that is right: from 1 point too low to 17 too high."
-            ),
-        ),
-        (
-            finding(LARGE, value=0.108, gap=0.108, verdict="equivalent") | WHOLE,
-            (
-                "Overall, the score predicts 78.3% on average, and 67.5% were approved: right "
-                "within 5 points."
-            ),
+            finding(LARGE, value=0.002, gap=0.002, verdict="equivalent") | WHOLE,
+            "The scores of everyone are right on average: shown to be right within 5 points.",
         ),
     ],
 )
 def test_sentences(row: dict[str, Any], expected: str) -> None:
-    assert sentence_of(row, replace(WORDS, several="model" in row)) == expected
+    assert write_sentence(row, WORDS) == expected
 
 
 @pytest.mark.slow

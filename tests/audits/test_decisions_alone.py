@@ -11,7 +11,7 @@ import numpy as np
 import openpyxl
 import polars as pl
 import pytest
-from chromium import DRAWN, Chromium
+from chromium import Chromium
 from polars.testing import assert_frame_equal
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
@@ -167,8 +167,8 @@ def test_mean_scores_and_distributions_are_compared() -> None:
         means = [np.average(known["score"], weights=known["w"] * side) for side in (own, ~own)]
         assert value == pytest.approx((means[0] - means[1]) / sd, rel=1e-9)
     black = table.row(by_predicate=pl.col("segment") == "Black", named=True)
-    assert black["sentence"].startswith("The mean score of race = Black is ")
-    assert "standard deviations below that of the rest (" in black["sentence"]
+    assert black["sentence"].startswith("The mean score of the group Black (race) is ")
+    assert "standard deviations below that of everyone else (" in black["sentence"]
     assert black["model"] == "score"
     by_race = wroc.score_distribution(rows, "score", weight="w", by="race")
     shown = audit.distributions.filter(attribute="race").drop("attribute", "model")
@@ -182,7 +182,7 @@ def test_a_threshold_decides_on_scores_without_a_label() -> None:
     for segment, value in rates.select("segment", "value").rows():
         scores = ROWS.filter(race=segment)["score"].to_numpy()
         assert value == pytest.approx((scores > median).mean())
-    assert audit.reading.startswith("Being selected (a score of ")
+    assert audit.reading.startswith("A score of ")
 
 
 @pytest.mark.slow
@@ -239,13 +239,13 @@ def test_what_needs_a_label_is_refused(given: dict[str, Any], message: str) -> N
 def test_every_output_says_what_was_not_looked_at(tmp_path: Path, chromium: Chromium) -> None:
     text = wroc.Text(title="Hiring <1>", selected="hired")
     audit = wroc.audit(ROWS, score="score", selected=RECORDED, text=text, **GIVEN)
-    unseen = "No outcome was looked at: from decisions alone nobody can say"
+    unseen = "No outcomes were given: whether the decisions were right cannot be seen."
     assert unseen in " ".join(repr(audit).split())
     assert unseen in audit._repr_html_()
     for suffix in (".html", ".md", ".json", ".xlsx", ".csv"):
         audit.save(tmp_path / f"audit{suffix}")
     assert unseen in (tmp_path / "audit.md").read_text()
-    chromium.open(tmp_path / "audit.html", until=DRAWN)
+    chromium.open(tmp_path / "audit.html")
     page = chromium.evaluate("document.querySelector('main').textContent")
     assert unseen in page
     for absent in ("AUC", "positive rate", "ROC", "undefined label"):
@@ -289,7 +289,7 @@ def test_the_command_line_audits_decisions_alone(
     command = ["audit", str(source), "--selected", "hired=yes", "--favorable", "selected"]
     command += ["--attribute", "sex", "--attribute", "race", "--unknown", "not stated"]
     assert main([*command, "-o", str(page)]) == 0
-    assert "No outcome was looked at" in capsys.readouterr().out
+    assert "No outcomes were given" in capsys.readouterr().out
     assert page.exists()
     assert main([*command, "--fail-if", "impact_ratio.ratio<0.9"]) == 1
     assert "FAILED impact_ratio < 0.9 in " in capsys.readouterr().err
@@ -316,32 +316,8 @@ def test_rows_without_decisions_lack_no_label() -> None:
         wroc.audit(undecided, selected=RECORDED, **GIVEN)
 
 
-def test_the_page_draws_rates_with_four_fifths(tmp_path: Path, chromium: Chromium) -> None:
+def test_charts_draw_rates_with_four_fifths() -> None:
     audit = wroc.audit(ROWS, selected=RECORDED, **GIVEN)
     spec = audit.chart().to_dict()
     assert "Dashed: four fifths" in json.dumps(spec)
     assert type(audit.chart("race")).__name__ == "LayerChart"
-    audit.save(tmp_path / "page.html")
-    chromium.open(tmp_path / "page.html", width=390, until=DRAWN)
-    assert chromium.evaluate("document.querySelectorAll('#chart-selection_rate svg').length") == 1
-    assert not chromium.evaluate("document.documentElement.scrollWidth > 390")
-
-
-@pytest.mark.parametrize(
-    ("favorable", "heading"), [("selected", "Selected"), ("rejected", "Not selected")]
-)
-def test_markdown_shows_the_rates_that_impact_ratios_divide(
-    favorable: Any, heading: str, tmp_path: Path
-) -> None:
-    selected = [True] * 60 + [False] * 40 + [True] * 30 + [False] * 70
-    frame = pl.DataFrame({"g": ["a"] * 100 + ["b"] * 100, "turned": selected})
-    audit = wroc.audit(frame, attributes="g", selected="turned", favorable=favorable)
-    audit.save(tmp_path / "audit.md")
-    text = (tmp_path / "audit.md").read_text(encoding="utf-8")
-    header, _, *rows = text.split("## Impact ratios\n\n")[1].split("\n\n")[0].splitlines()
-    place = header.split("|").index(f" {heading} ")
-    own, best = (float(row.split("|")[place].split("%")[0].split()[0]) for row in rows)
-    expected = {"selected": (60, 30), "rejected": (40, 70)}[favorable]
-    assert (own, best) == expected
-    ratio = min(expected) / max(expected)
-    assert any(f"| {ratio:.3f} (" in row for row in rows)

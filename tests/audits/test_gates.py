@@ -103,7 +103,7 @@ def test_gates_on_the_command_line(
 
 
 def test_finding_names_what_is_significant(audit: wroc.Audit) -> None:
-    assert audit.verdict.startswith("g = c is worse off: ")
+    assert audit.verdict.startswith("The group c (g) is selected less often: 15.3%, against 38.6%")
     first = audit.findings.row(0, named=True)
     assert (first["segment"], first["verdict"], first["direction"]) == ("c", "different", "worse")
     assert first["p_adjusted"] < 0.05
@@ -116,8 +116,8 @@ def test_finding_where_nothing_is_significant() -> None:
     )
     audit = wroc.audit(rows, "y", "s", attributes="g")
     assert audit.verdict == (
-        "Decisions were not audited. No segment is shown to differ. "
-        "The only comparison of segments is inconclusive."
+        "No group is shown to differ. No decisions were audited, as no threshold was given. But "
+        "the only comparison is inconclusive: with more data, differences may appear."
     )
 
 

@@ -65,19 +65,3 @@ def test_no_output_tells_a_folder(
     text = output.read_text()
     assert "secret" not in text
     assert "rows.csv" in text
-
-
-def test_no_number_of_rows_comes_from_a_weighted_rate() -> None:
-    random = np.random.default_rng(8)
-    group = np.where(np.arange(2000) < 197, "x", "y")
-    weight = np.where(group == "x", random.choice([0.1, 5], 2000, p=[0.4, 0.6]), 1.0)
-    selected = np.where(group == "x", weight < 1, random.random(2000) < 0.9)
-    frame = pl.DataFrame({"g": group, "w": weight, "hired": selected})
-    given: dict[str, Any] = {"attributes": "g", "selected": "hired", "favorable": "selected"}
-    sentences = [
-        wroc.audit(frame, **given, **weighted)
-        .table.filter(metric="impact_ratio", segment="x")["sentence"]
-        .item()
-        for weighted in ({"weight": "w"}, {"weight": wroc.frequency(pl.lit(2))}, {})
-    ]
-    assert ["would be selected" in each for each in sentences] == [False, True, True]

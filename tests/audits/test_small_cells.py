@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from audit_words import cautions, page_words
 from divided import audit_in_ranges
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +18,6 @@ from sweeps import sweep
 from wide_tables import fairness_of, gaps_of, impact_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.remarks import not_audited
-from polars_wroc.audits.report import render
 from polars_wroc.audits.small_cells import hidden_segments
 from polars_wroc.cli.main import main
 from polars_wroc.groups.comparisons import GAP_METRICS
@@ -112,9 +111,9 @@ def test_all_outputs_leave_out_the_same(rows: pl.DataFrame, tmp_path: Path) -> N
     assert document["settings"]["min_cell"] == 25
     audit.save(tmp_path / "x.md")
     text = (tmp_path / "x.md").read_text(encoding="utf-8")
-    note = "segments not shown, with fewer than 25 rows of a class or decision"
+    note = "groups not shown, with fewer than 25 rows of a class or decision"
     assert note in text
-    assert note in render(audit)
+    assert note in page_words(audit)
     assert "| c |" not in text
 
 
@@ -132,7 +131,7 @@ def test_missing_values_are_counted_but_for_segments_that_are_left_out(rows: pl.
     # Rows without a score are in no class, no decision, and no number of rows without a value.
     assert audit.missing.rows() == [("y", 0), ("s", 3), ("g", None), ("h", 97)]
     assert audit.segments["n_missing"].to_list() == [3] + [None] * (audit.segments.height - 1)
-    assert "8 rows have no value in g" not in " ".join(not_audited(audit))
+    assert "8 rows have no recorded g" not in " ".join(cautions(audit))
 
 
 def few_without(seed: int) -> pl.DataFrame:
@@ -223,18 +222,17 @@ def test_a_small_segment_of_missing_values_hides_no_other(hires: pl.DataFrame) -
     assert audit.segments["n"][0] == 894
     assert dict(audit.missing.rows())["sex"] == 6
     said = (
-        "6 rows without a value of sex are left out of all numbers, totals included: too few to "
+        "6 rows with no recorded sex are left out of all numbers, totals included: too few to "
         "show, with fewer than 5 of a class or decision."
     )
-    assert said in not_audited(audit)
-    assert said in render(audit)
-    assert "segments not shown" not in " ".join(not_audited(audit))
-    assert "all that were read with a value of sex" in render(audit)
+    assert said in cautions(audit)
+    assert said in page_words(audit)
+    assert "groups not shown" not in " ".join(cautions(audit))
     # Fewer than may be shown are not counted either.
     few = wroc.audit(hires, "hired", "s", min_cell=7, **call)
     assert dict(few.missing.rows())["sex"] is None
-    said = "Rows without a value of sex are left out of all"
-    assert any(one.startswith(said) for one in not_audited(few))
+    said = "Rows with no recorded sex are left out of all"
+    assert any(one.startswith(said) for one in cautions(few))
 
 
 @pytest.mark.parametrize("way", sweep(["lazy", "ranges", "counts", "binned"]))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import html
 import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from chromium import DRAWN, Chromium
+from chromium import Chromium
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 
@@ -101,7 +98,7 @@ def test_charts(suffix: str, changes: pl.DataFrame) -> None:
     if suffix == "png":
         assert content.startswith(b"\x89PNG")
     elif suffix == "html":
-        assert set(specs(content.decode())) == {"change-value-tpr"}
+        assert content.count(b"<figure>") == 1
     else:
         texts = list(ET.fromstring(content).itertext())  # noqa: S314  (our own file)
         assert "Upright mark: the first audit. Filled: differs by more than chance" in texts
@@ -231,14 +228,6 @@ def test_no_gate_passes_on_the_same_rows(folder: Path, capsys: pytest.CaptureFix
     assert main([*CALL, *gate, "--different-rows"]) == 0
 
 
-def specs(page: str) -> dict[str, Any]:
-    """The charts of a page."""
-    found = re.search(r'id="specs">([^<]*)<', page)
-    assert found is not None
-    charts: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))["charts"]
-    return charts
-
-
 def test_page(changes: pl.DataFrame) -> None:
     assert main([*CALL, "-o", "x.html"]) == 0
     page = Path("x.html").read_text(encoding="utf-8")
@@ -259,24 +248,21 @@ def test_page(changes: pl.DataFrame) -> None:
         name = f"{'gap in ' if of_gap else ''}{NAMES[row['metric'].removesuffix('_gap')]}"
         (one,) = [text for text in rows_shown if text.startswith(f"{segment} {name} ")]
         if row["metric"] == "impact_ratio":
-            assert f" {row['gap']:+.3f}".replace("-", MINUS) in one
+            change = f"{row['gap']:+.3f}" if abs(row["gap"]) > 0.0005 else "0.000"
+            assert f" {change}".replace("-", MINUS) in one
             continue
         limits = f"({points(row['gap_low'])} to {points(row['gap_high'])})"
-        assert f" {points(row['gap'])} {limits} (p" in one
+        assert f" {points(row['gap'])} {limits} " in one
         assert one.endswith(f" {row['finding'] or ''}") or row["finding"] is None
     significant = changes.filter(pl.col("p_adjusted") <= 0.05)
     surest = significant.sort("p_value")["metric"].unique(maintain_order=True)
-    drawn = [
-        f"change-{'gap' if metric.endswith('_gap') else 'value'}-{metric}"
-        for metric in surest.head(4)
-    ]
-    assert [*specs(page)] == drawn
+    assert page.count("<figure>") == min(surest.len(), 4)
 
 
 def test_page_is_drawn_without_a_network(folder: Path, chromium: Chromium) -> None:
     assert main([*CALL, "-o", "x.html"]) == 0
-    chromium.open(folder / "x.html", until=DRAWN)
-    assert chromium.evaluate("document.querySelectorAll('.chart svg').length") == 4
+    chromium.open(folder / "x.html")
+    assert chromium.evaluate("document.querySelectorAll('figure svg').length") == 4
     assert chromium.printed == []
     assert [url for url in chromium.requests if not url.startswith("file:")] == []
 

@@ -212,7 +212,7 @@ def test_files(capsys: pytest.CaptureFixture[str], name: str) -> None:
         assert "newly rejected" in text
     if name.endswith("html"):
         # A chart for each metric.
-        assert text.count('class="chart"') == 7
+        assert text.count("<figure>") == 7
     if name.endswith("csv"):
         assert pl.read_csv(name).height == 21
 

@@ -445,7 +445,6 @@ def test_what_is_refused(
         ("auc --columns n,nope", "--columns must be all, or columns out of auc, auc_low, "),
         ("auc --columns n -o x.csv", "--columns applies to what is printed; x.csv has all columns"),
         ("auc --rows 3 -o -", "--rows applies to what is printed; - has all rows"),
-        ("audit --attribute g --columns n -o -", "--columns applies to what is printed"),
         (
             "gaps --attribute g --metric auc -o x.csv",
             "--metric applies to what is printed and to charts",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from audit_words import cautions
 
 import polars_wroc as wroc
-from polars_wroc.audits.remarks import not_audited, seemingly_unknown
+from polars_wroc.audits.hints import seemingly_unknown
 from polars_wroc.inputs.decisions import seems_unknown
 
 UNKNOWN = [
@@ -42,7 +43,7 @@ def test_audits_hint_at_them_once_for_each_attribute() -> None:
     )
     audit = wroc.audit(frame, "y", "s", attributes=["g", "h"], intersections=True)
     assert seemingly_unknown(audit.segments) == [("g", "Unknown"), ("h", "")]
-    (hint,) = [text for text in not_audited(audit) if "like any other category" in text]
+    (hint,) = [text for text in cautions(audit) if "like any other category" in text]
     assert hint == (
         "'Unknown' of g and '' of h are compared like any other category. If this means that the "
         "value is not known, give unknown=['Unknown', ''] in Python, or --unknown Unknown "
@@ -51,9 +52,9 @@ def test_audits_hint_at_them_once_for_each_attribute() -> None:
     assert hint in " ".join(str(audit).split())
     # What is already unknown stays on the list.
     partly = wroc.audit(frame, "y", "s", attributes=["g", "h"], unknown=["v", "Unknown"])
-    (hint,) = [text for text in not_audited(partly) if "like any other category" in text]
+    (hint,) = [text for text in cautions(partly) if "like any other category" in text]
     assert hint.startswith("'' of h is compared like any other category.")
     assert "give unknown=['v', 'Unknown', ''] in Python, or --unknown v --unknown Unknown" in hint
     cleared = frame.with_columns(pl.col("g", "h").replace(["Unknown", ""], [None, None]))
     again = wroc.audit(cleared, "y", "s", attributes=["g", "h"], intersections=True)
-    assert "like any other category" not in " ".join([*not_audited(again), str(again)])
+    assert "like any other category" not in " ".join([*cautions(again), str(again)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from functools import partial
@@ -16,14 +15,13 @@ from conftest import INVALID_VALUES
 from wide_tables import wide_gaps
 
 import polars_wroc as wroc
-from polars_wroc.audits.report import render
 from polars_wroc.groups.comparisons import FAIRNESS as METRICS
 from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics.auc_limits import INTERVAL_TYPES
 from polars_wroc.metrics.registry import CURVE_METRICS, CurveMetric, MetricName
 from polars_wroc.namespaces import ExprNamespace
-from polars_wroc.thresholds.registry import AUDIT_RATES, RATES, THRESHOLD_METRICS, RateMetric
+from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, RateMetric
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
@@ -122,22 +120,6 @@ def test_fairness_metrics_compare_metrics_with_gaps() -> None:
     compared = {rate for metric in METRICS.values() for rate in metric.compares}
     assert compared <= GAP_METRICS.keys()
     assert {rate.name for rate in RATES.values() if rate.fairness} == compared - {"auc"}
-
-
-@pytest.mark.slow
-def test_the_report_says_what_its_metrics_are() -> None:
-    audit = wroc.audit(
-        rows(), "y", "s", weight="w", attributes="g", threshold=0.5, favorable="selected"
-    )
-    page = html.unescape(render(audit))
-    terms = re.findall(r"<dt>(.*)</dt>\n<dd>(.*)</dd>", page)
-    tables = set(re.findall(r'<th scope="col">(.*?)</th>', page))
-    known = [*SUMMARY_METRICS, *AUDIT_RATES.values()]
-    # Others are columns of `summary` and `threshold_metrics` only.
-    shown = [metric for metric in known if metric.column in audit.table["metric"]]
-    assert len(shown) == 8
-    assert {metric.heading for metric in shown} <= tables
-    assert {(metric.heading, metric.definition) for metric in shown} <= set(terms)
 
 
 # It is what its row says.

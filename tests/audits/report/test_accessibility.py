@@ -8,7 +8,7 @@ from typing import Any, Literal
 import axe_core_python
 import polars as pl
 import pytest
-from chromium import DRAWN, Chromium
+from chromium import Chromium
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -44,7 +44,7 @@ def page(loans: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_rule_is_broken(
     page: Path, chromium: Chromium, width: int, scheme: Literal["light", "dark"], *, unfolded: bool
 ) -> None:
-    chromium.open(page, width=width, scheme=scheme, until=DRAWN)
+    chromium.open(page, width=width, scheme=scheme)
     if unfolded:
         chromium.evaluate(UNFOLD)
     check(chromium)
@@ -77,5 +77,5 @@ def test_tables_break_no_rule(
     by = ["--attribute", "race", "--selected", "approved", "--favorable", "selected"]
     page = tmp_path / "impact.html"
     assert main(["impact", str(tmp_path / "loans.parquet"), *by, "-o", str(page)]) == 0
-    chromium.open(page, width=width, scheme=scheme, until=DRAWN)
+    chromium.open(page, width=width, scheme=scheme)
     check(chromium)

@@ -1,0 +1,93 @@
+"""Numbers in sentences and tables: shares, differences in points, and their limits."""
+
+from __future__ import annotations
+
+from polars_wroc.audits.words import DASH
+from polars_wroc.documents.numbers import write_number
+
+# Smaller differences, in points, are written with a decimal.
+_SMALL = 2
+_MOST_DIGITS = 3
+# Shares that round to none or all without being it.
+_HALF_PERCENT = 0.005
+
+
+def write_percent(share: float | None, digits: int = 0) -> str:
+    """Write a share: ``56%``; only nobody is 0%, and only everybody is 100%."""
+    if share is None:
+        return DASH
+    if not digits and 0 < share < _HALF_PERCENT:
+        return "<1%"
+    if not digits and 1 - _HALF_PERCENT < share < 1:
+        return ">99%"
+    return write_number(100 * share, f".{digits}f") + "%"
+
+
+def find_digits(value: float, other: float, margin: float | None = None) -> int:
+    """Return the decimals of two shares: none if their rounded difference is that of the shares.
+
+    Small differences have a decimal, and more if the rounded difference would else be on the wrong
+    side of a ``margin``.
+    """
+    size = abs(value - other)
+    for digits in range(_MOST_DIGITS):
+        rounded = subtract_rounded(value, other, digits)
+        adds_up = digits > 0 or (rounded == round(100 * size) and not 0 < 100 * size < _SMALL)
+        is_on_side = margin is None or (rounded >= round(100 * margin, 6)) == (size >= margin)
+        if adds_up and is_on_side:
+            return digits
+    return _MOST_DIGITS
+
+
+def subtract_rounded(value: float, other: float, digits: int) -> float:
+    """Return the difference, in points, of two shares that are written with so many decimals."""
+    return abs(round(round(100 * value, digits) - round(100 * other, digits), digits))
+
+
+def write_size(gap: float, digits: int = 0) -> str:
+    """Write the size of a difference in points of 100: ``24``; below 2 with a decimal: ``1.4``."""
+    size = abs(100 * gap)
+    text = f"{size:.{max(digits, int(size < _SMALL))}f}"
+    return text.rstrip("0").removesuffix(".") if "." in text and float(text) else text
+
+
+def write_points(gap: float, digits: int = 0) -> str:
+    """Write the size of a difference with its unit: ``24 points``, ``1.4 points``, ``1 point``."""
+    text = write_size(gap, digits)
+    return f"{text} point{'' if text == '1' else 's'}"
+
+
+def write_margin(margin: float) -> str:
+    """Write a margin with the digits that it was given: ``5 points``, ``7.5 points``."""
+    text = f"{100 * margin:.12g}"
+    return f"{text} point{'' if text == '1' else 's'}"
+
+
+def write_interval(
+    low: float | None, high: float | None, digits: int = 0, unit: float = 100
+) -> str:
+    """Write limits as sizes: ``17 to 32``, or ``13 lower to 5 higher``; empty without limits."""
+    if low is None or high is None:
+        return ""
+    low, high = unit * low, unit * high
+    if low < 0 < high:
+        return f"{-low:.{digits}f} lower to {high:.{digits}f} higher"
+    nearer, farther = sorted((abs(low), abs(high)))
+    # Two numbers, of which none is 0.
+    while digits < _MOST_DIGITS and (
+        f"{nearer:.{digits}f}" == f"{farther:.{digits}f}" or (nearer > 0 == round(nearer, digits))
+    ):
+        digits += 1
+    return f"{nearer:.{digits}f} to {farther:.{digits}f}"
+
+
+def write_in_brackets(text: str) -> str:
+    """Write a text in brackets after a space; nothing if it is empty."""
+    return f" ({text})" if text else ""
+
+
+def write_p_value(p: float | None) -> str:
+    """Write a p-value: ``0.119``, ``<0.001``; empty without one."""
+    if p is None:
+        return ""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"  # noqa: PLR2004

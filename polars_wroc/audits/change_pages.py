@@ -1,0 +1,172 @@
+"""What changed between two audits as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audits.amounts import write_in_brackets, write_p_value
+from polars_wroc.audits.audit_changes import (
+    KINDS,
+    Changes,
+    not_significant,
+    sentences_of,
+    what_to_show,
+)
+from polars_wroc.audits.page import write_page
+from polars_wroc.audits.tables import segment_in_words
+from polars_wroc.audits.words import many, points
+from polars_wroc.charts.options import Show
+from polars_wroc.documents.blocks import Block, Cell, Column, Figures, Fold, Row, Table, Text
+from polars_wroc.documents.markdown_writer import write_markdown
+from polars_wroc.documents.numbers import write_number
+from polars_wroc.groups.comparisons import CHANGED_METRICS, GAP_CHANGES, IMPACT_RATIO
+from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.looks import as_number
+
+# Most charts, and most changes that are not significant.
+_CHARTS, _OTHERS = 4, 500
+_TERMS = (
+    ("New", "a gap that is different only after, and whose change is significant"),
+    ("Closed", "a gap that was different only before, and whose change is significant"),
+    ("Grown, shrunk, reversed", "a gap whose size, or whose sign, changed significantly"),
+    (
+        "Now shown, no longer shown",
+        "a gap that is different in one audit only, but is not itself shown to have changed",
+    ),
+)
+_ADJUSTED = {
+    "holm": "p-values are adjusted for their number by Holm's method",
+    "bh": "p-values are adjusted for their number by Benjamini and Hochberg's method",
+    "none": "p-values are not adjusted for their number",
+}
+
+
+def write_changes_markdown(changes: Changes, names: tuple[str, str]) -> str:
+    """Write the changes between the audits of these names as Markdown."""
+    return write_markdown(_lay_out(changes, names, []))
+
+
+def write_changes_page(
+    changes: Changes, names: tuple[str, str], metric: str | None = None, show: Show | None = None
+) -> str:
+    """Write the changes between the audits of these names, with charts of what changed most.
+
+    Raises
+    ------
+    ImportError
+        When vl-convert-python is not installed, with the command that installs it.
+    """
+    # Only a page should cost the import of Altair.
+    from polars_wroc.audits.figures import make_figure  # noqa: PLC0415
+    from polars_wroc.charts.gap_chart import gap_chart  # noqa: PLC0415
+
+    figures = [
+        make_figure(gap_chart(changes.table, metric=each, show=show or what_to_show(each)))
+        for each in changes.most_changed(metric)[:_CHARTS]
+    ]
+    blocks: list[Block] = [Figures(figures)] if figures else []
+    return write_page(_lay_out(changes, names, blocks), _title(names))
+
+
+def _title(names: tuple[str, str]) -> str:
+    return f"What changed from {names[0]} to {names[1]}"
+
+
+def _lay_out(changes: Changes, names: tuple[str, str], charts: Sequence[Block]) -> list[Block]:
+    """Return the document: what changed in sentences, charts, and tables."""
+    notable, others = changes.divided()
+    is_notable = not notable.filter(changes.significant).is_empty()
+    blocks: list[Block] = [
+        Text(_title(names), 1),
+        Text(" · ".join(_count_rows(changes)), style="deck"),
+        Text(" ".join(sentences_of(changes)), style="answer either" if is_notable else "answer"),
+        *charts,
+    ]
+    for kind in KINDS:
+        rows = kind.rows(notable)
+        if rows.height:
+            blocks.append(_lay_out_changes(rows, kind.heading, changes))
+    if others.height:
+        shown = others.head(_OTHERS)
+        left_out = others.height - shown.height
+        more = f" The first {_OTHERS} are listed." if left_out else ""
+        table = _lay_out_changes(shown, "", changes)
+        blocks.append(Fold("Not significant", [Text(f"{not_significant(others)}{more}"), table]))
+    return [*blocks, Fold("How to read this", _explain(changes))]
+
+
+def _count_rows(changes: Changes) -> list[str]:
+    """Count the rows of both audits, where that is known."""
+    return [
+        f"{many(overall['n'], 'row')} {when}"
+        for when in ("before", "after")
+        for overall in getattr(changes, when).segments.filter(attribute=OVERALL).head(1).to_dicts()
+        if overall.get("n") is not None
+    ]
+
+
+def _lay_out_changes(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
+    """Lay out changes as a table."""
+    level = f"{100 * as_number(changes.level):g}% interval"
+    has_findings = rows["finding"].count() > 0
+    columns = [Column("Group")]
+    if changes.several:
+        columns.append(Column("Score", style="left"))
+    columns += [
+        Column("Metric", style="left"),
+        Column("Before"),
+        Column("After"),
+        Column("Change", level),
+        Column("p", "adjusted"),
+    ]
+    if has_findings:
+        columns.append(Column("Finding", style="left"))
+    marked = rows.select(changes.significant).to_series()
+    lines = []
+    for row, is_significant in zip(rows.iter_rows(named=True), marked, strict=True):
+        cells = [Cell(row[MODEL])] if changes.several else []
+        cells += _write_numbers(row, is_significant=bool(is_significant))
+        if has_findings:
+            cells.append(Cell(row["finding"] or ""))
+        lines.append(Row(segment_in_words(row["attribute"], row["segment"]), cells))
+    return Table(columns, lines, title, label="Changes that are not significant", style="changes")
+
+
+def _write_numbers(row: Mapping[str, Any], *, is_significant: bool) -> list[Cell]:
+    """Write the metric, its values before and after, and their change with its p-value."""
+    is_gap, is_ratio = row["metric"] in GAP_CHANGES, row["metric"] == IMPACT_RATIO
+    before, after = (
+        points(row[name]) if is_gap else f"{row[name]:.3f}" for name in ("reference_value", "value")
+    )
+    change = _write_change(row["gap"], is_ratio=is_ratio)
+    low, high = row["gap_low"], row["gap_high"]
+    if low is not None and high is not None:
+        ends = (_write_change(end, is_ratio=is_ratio) for end in (low, high))
+        change += write_in_brackets(" to ".join(ends))
+    return [
+        Cell(CHANGED_METRICS[row["metric"]].label),
+        Cell(before),
+        Cell(after),
+        Cell(change, tone="either" if is_significant else ""),
+        Cell(write_p_value(row["p_adjusted"]) or "not tested"),
+    ]
+
+
+def _write_change(change: float, *, is_ratio: bool) -> str:
+    return write_number(change, "+.3f") if is_ratio else points(change)
+
+
+def _explain(changes: Changes) -> list[Block]:
+    """Say how changes are measured and tested, and what their verdicts are."""
+    alpha = f"{1 - as_number(changes.level):.2g}"
+    method = (
+        "A gap is the value of a group minus that of its reference in the same audit. Gaps and "
+        "changes are in points, that is in hundredths. A change is after minus before. It is "
+        f"significant at a level of {alpha}, where {_ADJUSTED[changes.adjust]}. Both audits must "
+        "be of different rows: two scores on the same rows need the paired tests of a release "
+        "check."
+    )
+    return [Text(method), *(Text(f"{text}.", lead=f"{term}:") for term, text in _TERMS)]

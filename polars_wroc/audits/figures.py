@@ -1,0 +1,359 @@
+"""The charts of an audit: those of the library, and those of its page as SVG in its colours."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import altair as alt
+import polars as pl
+
+from polars_wroc.audits.amounts import write_points
+from polars_wroc.audits.answer import SELECTION_RATE, SHOWN
+from polars_wroc.audits.findings import add_tones, favorable_rates
+from polars_wroc.audits.say import AUC, Row, fill
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    AuditTables,
+    wide_table,
+    without_model,
+)
+from polars_wroc.audits.words import Words, capitalised, label_group
+from polars_wroc.charts.calibration_chart import calibration_chart
+from polars_wroc.charts.distribution_chart import distribution_chart
+from polars_wroc.charts.gap_chart import gap_chart
+from polars_wroc.charts.look import LIGHT
+from polars_wroc.charts.options import MOST_COLORS
+from polars_wroc.charts.roc_charts import FPR, TPR, roc_chart
+from polars_wroc.documents.blocks import Figure
+from polars_wroc.groups.comparisons import FAVORABLE_RATE, IMPACT_RATIO
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR
+from polars_wroc.names import UNSEEN
+from polars_wroc.stats.families import EQUIVALENT
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.options import ChartOptions
+
+# The colours of charts on a light background, by the names that they have in the style sheet.
+_VARIABLES = {
+    "#1c1e21": "ink",
+    "#5f6368": "soft",
+    "#dee0e3": "line",
+    "#b9bdc2": "faint",
+    "white": "page",
+    # Of halos behind letters
+    "black": "page",
+    "#ffffff": "page",
+    **{color.lower(): f"c{number}" for number, color in enumerate(LIGHT, 1)},
+}
+# Panels of calibration charts; fewest rows for one, and fewest of the smaller class for a ROC
+# curve: a curve of a handful of rows is noise. Panels of distributions.
+_PANELS, _ENOUGH, _ENOUGH_OF_CLASS, _DISTRIBUTIONS = 3, 100, 20, 3
+_WIDTH, _HEIGHT = 380, 250
+_CHANCE = "Higher curves rank better; on the dashed line, no better than chance."
+
+
+# What `Audit.chart` draws.
+
+
+def segments_chart(audit: AuditTables, attribute: str) -> alt.LayerChart | alt.FacetChart:
+    """Draw the ROC curve of each group with its AUC and its interval, group beside group."""
+    counts, limits = ("n", "n_pos", "n_neg", "small"), ("auc", "auc_low", "auc_high")
+    aucs = wide_table(audit).select(*ALL_KEYS, *limits, *counts)
+    tables = [without_model(table, audit.settings) for table in (audit.curves, aucs)]
+    name, (curves, summary) = _select_attribute(attribute, *tables)
+    return roc_chart(curves, color=None, facet=name, summary=summary)
+
+
+def decisions_chart(
+    audit: AuditTables, attribute: str | None = None
+) -> alt.LayerChart | alt.VConcatChart:
+    """Draw the rate of the decision in each group, of all attributes or one."""
+    table = audit.table.with_columns(pl.col("segment").fill_null(MISSING))
+    if attribute is not None:
+        table = table.filter(attribute=attribute)
+    if audit.settings.favorable == "neither":
+        return gap_chart(table, metric=SELECTION_RATE, show="value")
+    rates = favorable_rates(table, audit.settings).with_columns(metric=pl.lit(FAVORABLE_RATE.name))
+    with_ratios = pl.concat([table.filter(metric=IMPACT_RATIO), rates])
+    return gap_chart(with_ratios, metric=FAVORABLE_RATE.name, show="value")
+
+
+def largest_segments(segments: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Return at most so many groups of each attribute, those with the most rows."""
+    named = segments.group_by(AUDIT_KEYS, maintain_order=True).agg(pl.col("n").max())
+    ranked = named.sort("n", descending=True, maintain_order=True)
+    return ranked.group_by("attribute", maintain_order=True).head(most).select(AUDIT_KEYS)
+
+
+def _select_attribute(
+    attribute: str, *tables: pl.DataFrame
+) -> tuple[str | None, list[pl.DataFrame]]:
+    """Return the rows of an attribute; the column of its groups gets its name, also returned.
+
+    If another column has that name, invisible characters follow. All rows have no groups.
+    """
+    rows = [table.filter(attribute=attribute).drop("attribute") for table in tables]
+    if attribute == OVERALL:
+        return None, [table.drop("segment") for table in rows]
+    name = attribute
+    while any(name in table.columns for table in tables):
+        name += UNSEEN
+    return name, [table.rename({"segment": name}) for table in rows]
+
+
+# The charts of the page.
+
+
+def draw_ranking(audit: AuditTables, attribute: str, words: Words) -> Figure | None:
+    """Draw the ROC curves of the groups that have enough rows of both classes."""
+    table = add_tones(audit.table, audit.settings)
+    aucs = table.filter(
+        pl.col("value").is_not_null(),
+        pl.col("n") >= _ENOUGH_OF_CLASS,
+        attribute=attribute,
+        metric=AUC,
+    )
+    if audit.curves.is_empty() or aucs.is_empty():
+        return None
+    settings = audit.settings
+    keys = ["segment", MODEL] if settings.several else ["segment"]
+    curves = audit.curves.filter(attribute=attribute).drop("attribute")
+    curves = without_model(curves, settings).join(
+        aucs.select(keys), on=keys, how="semi", nulls_equal=True, maintain_order="left"
+    )
+    options: ChartOptions = {"title": "", "subtitle": ""}
+    if aucs["segment"].n_unique() > MOST_COLORS:
+        differ = aucs.filter(pl.col("tone").is_in(SHOWN))["segment"].unique(maintain_order=True)
+        named = [label_group(name) for name in differ.head(MOST_COLORS - 1)]
+        options |= {"highlight": named or None}
+    how = _CHANCE
+    if settings.several:
+        options |= {"facet": MODEL, "color": "segment", "columns": 2, "width": 196, "height": 210}
+        chart = roc_chart(curves, band=False, **options)
+        how += " Numbers: AUC."
+    else:
+        options |= {"width": _WIDTH, "height": _HEIGHT}
+        summary = aucs.select("segment", auc="value", auc_low="value_low", auc_high="value_high")
+        chart = roc_chart(curves, band=False, summary=summary, **options)
+        how += f" Brackets: {100 * words.confidence:.4g}% interval of the AUC."
+    axes = {}
+    if settings.selected is None and settings.decides:
+        axes = {
+            FPR.title: capitalised(words.heading("fpr")),
+            TPR.title: f"↑ {capitalised(words.heading('tpr'))}",
+        }
+    title = _say_ranking(aucs.to_dicts(), words)
+    return Figure(draw_svg(chart, axes), title, how, f"ROC curves by {attribute}. {title}")
+
+
+def _say_ranking(rows: Sequence[Row], words: Words) -> str:
+    """Say whether the score ranks some groups differently."""
+    differ = [row for row in rows if row["tone"] in SHOWN]
+    worse = [row for row in differ if row["gap"] < 0]
+    if differ:
+        first = (worse or differ)[0]
+        return fill("Ranks {who} {ranked}: AUC {own}, {others} {other}", first, words)
+    values = [row["value"] for row in rows]
+    span = f"(AUC {min(values):.2f} to {max(values):.2f})"
+    compared = [row for row in rows if row["verdict"] is not None]
+    if compared and all(row["verdict"] == EQUIVALENT for row in compared):
+        return f"Ranks all groups about equally well {span}"
+    return f"Ranking: no difference is shown {span}"
+
+
+def draw_calibration(audit: AuditTables, attribute: str, words: Words) -> Figure | None:
+    """Draw what came true against the score: of the groups that are off, and the largest others."""
+    curves = audit.further().calibration_curves
+    n = _count_groups(audit, attribute)
+    table = add_tones(audit.table, audit.settings)
+    errors = table.filter(attribute=attribute, metric=CALIBRATION_ERROR)
+    rows = [row for row in errors.to_dicts() if n.get(row["segment"], 0) >= _ENOUGH]
+    rows = [row for row in rows if row["value"] is not None]
+    if curves.is_empty() or not rows:
+        return None
+    curves = curves.filter(attribute=attribute)
+    if curves.is_empty():
+        return None
+    off = {row["segment"] for row in rows if row["tone"] in SHOWN}
+    most = 2 if audit.settings.several else _PANELS
+    chosen = sorted(
+        dict.fromkeys(row["segment"] for row in rows), key=lambda name: (name not in off, -n[name])
+    )[:most]
+    drawn = _choose_groups(without_model(curves, audit.settings), [*n], chosen)
+    panels = {1: _WIDTH, 2: 184}
+    options: ChartOptions = {
+        "facet": "segment",
+        "title": "",
+        "subtitle": "",
+        "width": panels.get(len(chosen), 118),
+        "height": 232,
+    }
+    if audit.settings.several:
+        options |= {"color": MODEL}
+    chart = calibration_chart(drawn, **options)
+    title = _say_calibration(rows, words)
+    part = f" {len(chosen)} of {len(n)} groups." if len(chosen) < len(n) else ""
+    how = (
+        f"Share {words.positive}, against the score. Below the dashed line the score is too high; "
+        f"bigger dots: more {words.rows}.{part}"
+    )
+    axes = {"↑ Share that is positive": f"↑ {capitalised(words.positive)}"}
+    return Figure(draw_svg(chart, axes), title, how, f"Calibration by {attribute}. {title}")
+
+
+def _say_calibration(rows: Sequence[Row], words: Words) -> str:
+    """Say for whom scores are too high or too low."""
+    off = [row for row in rows if row["tone"] in SHOWN]
+    if off:
+        farthest = max(off, key=lambda row: abs(row["value"]))
+        return fill("Scores {own_off} for {who}", farthest, words)
+    most = f"(at most {write_points(max(abs(row['value']) for row in rows))} off)"
+    compared = [row for row in rows if row["verdict"] is not None]
+    if compared and all(row["verdict"] == EQUIVALENT for row in compared):
+        return f"Scores mean the same in every group {most}"
+    return f"Calibration: no difference is shown {most}"
+
+
+def draw_distribution(audit: AuditTables, attribute: str, words: Words) -> Figure | None:
+    """Draw how the scores of the largest groups spread, with the threshold."""
+    table = audit.distributions
+    if table.is_empty():
+        table = audit.further().distributions
+    n = _count_groups(audit, attribute)
+    chosen = sorted((name for name in n if n[name] >= _ENOUGH), key=lambda name: -n[name])
+    chosen = chosen[:_DISTRIBUTIONS]
+    if table.is_empty() or not chosen:
+        return None
+    table = table.filter(attribute=attribute, model=audit.settings.score[0]).drop(MODEL)
+    if table.is_empty():
+        return None
+    drawn = _choose_groups(table, [*n], chosen)
+    has_classes = bool(drawn["positive"].count())
+    if not has_classes:
+        drawn = drawn.drop("positive")
+    threshold = audit.segments.filter(attribute=OVERALL)["threshold"][0]
+    if threshold is not None:
+        low, high = drawn["bin_low"].min(), drawn["bin_high"].max()
+        if not low <= threshold <= high:
+            threshold = None
+    height = max(50, 240 // len(chosen) - 34)
+    options: ChartOptions = {"facet": "segment", "title": "", "subtitle": ""}
+    options |= {"width": _WIDTH, "height": height}
+    chart = distribution_chart(drawn, threshold=threshold, **options)
+    classes = f"Blue: {words.positive}; grey: {words.negative}." if has_classes else ""
+    line = f"Right of the upright line: {words.selected}." if threshold is not None else ""
+    how = " ".join(filter(None, (classes, line)))
+    title = "How the scores of each group spread"
+    alt_text = f"Distribution of the score by {attribute}."
+    return Figure(draw_svg(chart, {}), title, how, alt_text)
+
+
+def _count_groups(audit: AuditTables, attribute: str) -> dict[str | None, int]:
+    """Return the rows of each group in the order of the table, those without a value last."""
+    counts = dict(audit.segments.filter(attribute=attribute).select("segment", "n").rows())
+    names = sorted(counts, key=lambda name: name is None)
+    return {name: counts[name] for name in names}
+
+
+def _choose_groups(
+    table: pl.DataFrame, names: Sequence[str | None], chosen: Sequence[str | None]
+) -> pl.DataFrame:
+    """Keep the rows of some groups, in the order of all names."""
+    shown = [label_group(name) for name in names if name in chosen]
+    groups = table.drop("attribute").with_columns(pl.col("segment").fill_null(MISSING))
+    groups = groups.filter(pl.col("segment").is_in(shown))
+    return groups.sort(pl.col("segment").cast(pl.Enum(shown)), maintain_order=True)
+
+
+def draw_svg(chart: Any, axes: Mapping[str, str]) -> str:
+    """Draw a chart in the colours of the page, which follow light and dark.
+
+    ``axes`` are titles of axes in the words of the page.
+
+    Raises
+    ------
+    ImportError
+        When vl-convert-python is not installed, with the command that installs it.
+    """
+    try:
+        import vl_convert  # noqa: PLC0415  (an extra)
+    except ImportError as error:
+        msg = "an HTML report needs vl-convert-python: pip install 'polars-wroc[report]'"
+        raise ImportError(msg) from error
+    # The page has its own colours, whatever the theme of the session.
+    with alt.theme.enable("default"):
+        spec = json.dumps(chart.to_dict(validate=False))
+    for title, text in axes.items():
+        spec = spec.replace(f'"title": {json.dumps(title)}', f'"title": {json.dumps(text)}')
+    return _shorten_svg(vl_convert.vegalite_to_svg(spec))
+
+
+# Attributes and elements of an SVG that nobody sees.
+_UNSEEN_ATTRIBUTES = re.compile(
+    r" (aria-\w+|role|class|pointer-events|stroke-miterlimit|font-family|xmlns:xlink|version)"
+    r'="[^"]*"| opacity="1"'
+)
+_UNSEEN_ELEMENTS = re.compile(
+    r'<(path|rect)[^>]*(display="none"|opacity="0")[^>]*/>'
+    r'|<path d="M0,0h[\d.]+v[\d.]+h-[\d.]+Z"/>|<path d=""/>'
+)
+_EMPTY_GROUP = re.compile(r'<g(?: transform="translate\(0,0\)")?></g>')
+_ATTRIBUTE = re.compile(r'="[^"]*"')
+_DECIMALS = re.compile(r"-?\d*\.\d{2,}(e-?\d+)?")
+_COLOR = re.compile(r'(fill|stroke)="([^"]+)"')
+_CLIP = re.compile(r"(?<=[#\"])clip\d+(?=[)\"])")
+_BACKGROUND = re.compile(r'<rect width="\d+" height="\d+" fill="var\(--page\)"/>')
+
+
+def _shorten_svg(svg: str) -> str:
+    """Round the numbers of an SVG, leave out what nobody sees, and name its colours."""
+    svg = _UNSEEN_ELEMENTS.sub("", _UNSEEN_ATTRIBUTES.sub("", svg))
+    svg = _ATTRIBUTE.sub(lambda found: _DECIMALS.sub(_round_number, found[0]), svg)
+    svg = _COLOR.sub(_name_color, svg)
+    svg = _BACKGROUND.sub("", svg, count=1)
+    while (shorter := _EMPTY_GROUP.sub("", svg)) != svg:
+        svg = shorter
+    return _name_clips(svg)
+
+
+def _name_clips(svg: str) -> str:
+    """Name the areas that drawings are clipped to, which vl-convert numbers in a whole process.
+
+    The names are those of no other picture of a page, and the same for the same picture.
+    """
+    names = list(dict.fromkeys(_CLIP.findall(svg)))
+    picture = f"{crc32(_CLIP.sub('', svg).encode()):08x}"
+    places = {name: f"clip{picture}-{place}" for place, name in enumerate(names)}
+    return _CLIP.sub(lambda found: places[found[0]], svg)
+
+
+def _round_number(found: re.Match[str]) -> str:
+    return f"{round(float(found[0]), 1):g}"
+
+
+def _name_color(found: re.Match[str]) -> str:
+    name = _VARIABLES.get(found[2].lower())
+    return f'{found[1]}="var(--{name})"' if name else found[0]
+
+
+def make_figure(chart: Any) -> Figure:
+    """Draw a chart whose title, which says what is found, becomes the caption of its figure."""
+    words = chart.title
+    title, how = "", ""
+    if words is not alt.Undefined:
+        title, how = _join_lines(words.text), _join_lines(words.subtitle)
+        chart = chart.copy(deep=False)
+        chart.title = alt.Undefined
+    return Figure(draw_svg(chart, {}), title, how, title or "Chart")
+
+
+def _join_lines(lines: Any) -> str:
+    """Join the lines of a title, if there are any."""
+    if lines is alt.Undefined:
+        return ""
+    return lines if isinstance(lines, str) else " ".join(lines)

@@ -1,0 +1,88 @@
+"""Conditions of a pipeline in the words of a report: what was asked, and where it is met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from polars_wroc.audits.tables import GateCondition, JudgedGate
+from polars_wroc.audits.words import Words, first_few, listed, many, name_briefly, quote
+from polars_wroc.documents.blocks import Line, LineTone
+from polars_wroc.documents.numbers import write_number
+from polars_wroc.groups.comparisons import FAIRNESS, METRICS, NAMED_FOR
+from polars_wroc.inputs.columns import MODEL, OVERALL
+
+_SIDES = {"<": "below", "<=": "at most", ">": "above", ">=": "at least", "=": "is", "!=": "is not"}
+_NUMBERS = {
+    "value": "",
+    "ratio": "ratio",
+    "gap": "gap",
+    "n": "number of rows",
+    "p_value": "p-value",
+    "p_adjusted": "adjusted p-value",
+    "verdict": "verdict",
+}
+
+
+def write_gates(gates: Sequence[JudgedGate], words: Words) -> list[Line]:
+    """Write conditions as lines, those that failed first."""
+    lines = [_write_gate(gate, words) for gate in gates]
+    order: list[LineTone] = ["failed", "unjudged", "passed"]
+    return sorted(lines, key=lambda line: order.index(line.tone))
+
+
+def _write_gate(gate: JudgedGate, words: Words) -> Line:
+    """Write what a condition asks, and where it is met or could not be judged."""
+    condition = _write_condition(gate.condition)
+    unjudged = ""
+    if gate.unjudged_rows:
+        names = [_name_place(row, words) for row in gate.unjudged_rows]
+        reasons = dict.fromkeys(row["reason"] for row in gate.unjudged_rows)
+        unjudged = f"Not judged ({listed([*reasons])}): {first_few(names)}."
+    if not gate.n_judged:
+        return Line(unjudged, "unjudged", f"Not judged: {condition}.")
+    if not gate.met:
+        where = f"in none of {many(gate.n_judged, 'group')}."
+        return Line(f"{where} {unjudged}".strip(), "passed", f"Passed: {condition}")
+    places = [
+        f"{_name_place(row, words)} {_write_value(row[gate.condition.column])}"
+        for row in gate.met_rows
+    ]
+    where = first_few(places, "; ", 10)
+    return Line(f"in {where}. {unjudged}".strip(), "failed", f"Failed: {condition}")
+
+
+def _write_condition(condition: GateCondition) -> str:
+    """Write a condition in words: ``tpr.gap>0.05`` is ``true positive rate, gap above 0.05``."""
+    metric = METRICS[condition.metric].label if condition.metric in METRICS else condition.metric
+    by = f" of {condition.place}" if condition.place else ""
+    number = _name_number(condition.metric, condition.column)
+    limit = condition.limit if isinstance(condition.limit, str) else f"{condition.limit:g}"
+    side = f"{_SIDES[condition.sign]} {limit}"
+    return f"{metric}{by}, {number} {side}" if number else f"{metric}{by} {side}"
+
+
+def _name_number(metric: str, column: str) -> str:
+    """Name a column: the upper limit of the number that a metric is named for needs no name."""
+    number, _, end = column.rpartition("_")
+    own = NAMED_FOR.get(metric, "value")
+    if end in ("low", "high") and number in ("value", "gap", "ratio"):
+        limit = {"low": "lower limit", "high": "upper limit"}[end]
+        return limit if number == own else f"{limit} of the {number}"
+    if column == own:
+        return ""
+    return _NUMBERS.get(column, column.replace("_", " "))
+
+
+def _name_place(row: Mapping[str, Any], words: Words) -> str:
+    """Name the group of a row, or the two that are compared: ``black (race)``."""
+    attribute, segment = row["attribute"], row["segment"]
+    name = words.everyone if attribute == OVERALL else name_briefly(attribute, segment)
+    if row["metric"] in FAIRNESS:
+        name = f"{name} against {row['reference']}"
+    return f"{name}, {quote(str(row[MODEL]))}" if words.several else name
+
+
+def _write_value(value: Any) -> str:
+    """Write a number that meets a condition, or a verdict."""
+    return f"({value})" if isinstance(value, str) else write_number(value, ".3g")

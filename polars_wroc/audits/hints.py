@@ -1,0 +1,81 @@
+"""Hints on rows and values that a reader, or who runs an audit, may want to look at."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import capitalised, first_few, many, verb
+from polars_wroc.groups.categories import CROSSED
+from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL
+from polars_wroc.inputs.decisions import Unknown, seems_unknown
+
+# A share above the median that needs an explanation, which is ties.
+_FEW_ABOVE_MEDIAN = 0.45
+
+
+def seemingly_unknown(table: pl.DataFrame) -> list[tuple[str, str]]:
+    """List the attributes with such a category, and the category; crossed ones are not listed."""
+    attribute = pl.col("attribute")
+    alone = (attribute != OVERALL) & ~attribute.str.contains(CROSSED, literal=True)
+    known = table.filter(alone).select(AUDIT_KEYS).drop_nulls().unique(maintain_order=True)
+    return [(name, category) for name, category in known.rows() if seems_unknown(category)]
+
+
+def unknown_hint(table: pl.DataFrame, remedy: str) -> list[str]:
+    """Say that such categories are compared like others, and what to do if they are unknown."""
+    found = seemingly_unknown(table)
+    if not found:
+        return []
+    named = [f"{category!r} of {attribute}" for attribute, category in found]
+    names = first_few(named, separator=" and ")
+    text = f"{names} {verb(len(found), 'is', 'are')} compared like any other category"
+    return [f"{text}. If this means that the value is not known, {remedy}."]
+
+
+def say_unknown(audit: AuditTables) -> list[str]:
+    """Name the groups that may be those of an unknown value."""
+    values = all_unknown(audit.segments, audit.settings.unknown)
+    remedy = f"give unknown={values} in Python, or {unknown_flags(values)} on the command line"
+    return unknown_hint(audit.segments, remedy)
+
+
+def all_unknown(table: pl.DataFrame, unknown: Unknown) -> list[Any]:
+    """List the values that are unknown, and after them those that may be."""
+    given = [] if isinstance(unknown, str) else unknown
+    return [*dict.fromkeys([*given, *(category for _, category in seemingly_unknown(table))])]
+
+
+def unknown_flags(values: Sequence[object]) -> str:
+    """Write values as options of the command line."""
+    return " ".join(f"--unknown {shlex.quote(str(value))}" for value in values)
+
+
+def count_missing(decided: pl.DataFrame, what: str) -> str:
+    """Say how many rows lack one of these, if any do."""
+    found = decided["missing"]
+    most = max(found.to_list(), default=0)
+    if not most:
+        return ""
+    up_to = "" if found.n_unique() == 1 else "up to "
+    have, were = ("has", "was") if most == 1 else ("have", "were")
+    return capitalised(f"{up_to}{many(most, 'row')} {have} no {what} and {were} left out.")
+
+
+def list_missing(missing: pl.DataFrame) -> list[str]:
+    """Name the columns with missing values, and the number of rows."""
+    some = missing.filter(pl.col("n_missing") > 0)
+    names = [f"{name} in {many(rows, 'row')}" for name, rows in some.iter_rows()]
+    return [f"Values are missing: {', '.join(names)}."] if names else []
+
+
+def explain_median(decided: pl.DataFrame) -> str:
+    """Say that far fewer than half of the rows score above the median, if so."""
+    least = decided["share"].min()
+    if not isinstance(least, float) or least >= _FEW_ABOVE_MEDIAN:
+        return ""
+    return f"Only {least:.0%} score above the median, since many scores are equal to it."

@@ -1,0 +1,203 @@
+"""How an audit was measured: whole paragraphs on what was used, and nothing on what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from polars_wroc.audits.amounts import write_margin, write_points
+from polars_wroc.audits.tables import AuditSettings, AuditTables
+from polars_wroc.audits.words import Words, quote
+from polars_wroc.documents.blocks import Text
+from polars_wroc.inputs.columns import OVERALL
+from polars_wroc.looks import Looks
+from polars_wroc.names import escape_controls
+from polars_wroc.thresholds.rules import Rule, expected_optimism
+
+_THRESHOLD = "Whoever has a score of at least the threshold is {selected}.{rule} {optimism}"
+_RULES = {
+    "youden": "the largest difference between true and false positive rate",
+    "closest_topleft": "the point of the ROC curve closest to the top left",
+    "max_accuracy": "the fewest errors",
+    "least_cost": "the least expected cost",
+    "max_fpr": "the highest true positive rate with a false positive rate of at most {:g}",
+    "min_tpr": "the lowest false positive rate with a true positive rate of at least {:g}",
+    "max_selection_rate": "the highest selection rate that is at most {:g}",
+}
+_COSTS = {
+    "fn": "cost {:g} of a false negative",
+    "fp": "cost {:g} of a false positive",
+    "prevalence": "prevalence {:g}",
+}
+# Smaller differences are not told apart.
+_LEAST_SHOWN = 0.01
+_COMPARISON = (
+    "Each group is compared with {others}. A difference is shown if chance explains it badly: its "
+    "p-value, {adjusted}, is at most {alpha:.2g}. It is coloured if it is also at least {margin}, "
+    "or if an impact ratio is below four fifths. “≈” means that the difference is shown to be "
+    "smaller than that; everything else is inconclusive, which does not mean equal."
+)
+_IMPACT = (
+    "The share of a group that is {good}, divided by the highest share among the groups of the "
+    "attribute. Below four fifths (0.8), many regulators look closer; it is a convention, not a "
+    "limit of the law. Its interval holds for all pairs of groups at once, since the highest was "
+    "picked."
+)
+_RANKING = (
+    "AUC is the probability that one of {positive} has a higher score than one of {negative}: 0.5 "
+    "is chance, 1 is perfect."
+)
+_CALIBRATION = (
+    "“Score too high by” is the mean score minus the share that came true, in percentage points. "
+    "At equal scores, outcomes of a group are compared with those of others that have the same "
+    "score."
+)
+_INTERVALS = (
+    "In about {confidence:.4g}% of such samples they contain the true value; they are wide for "
+    "small groups. A group with fewer than {min_rows} {rows} for a number is not tested on it."
+)
+_HARM = (
+    "As being {selected} is {quality}, a group is worse off with a {side} share {selected}, at a "
+    "difference of at least {margin} or a ratio below four fifths"
+)
+_SOURCES = "{}. The documentation of polars-wroc has all formulas."
+_ADJUSTED = {
+    "holm": "adjusted for the number of comparisons (Holm)",
+    "bh": "adjusted for the number of comparisons (Benjamini and Hochberg)",
+    "none": "not adjusted for the number of comparisons",
+}
+
+
+def write_method(audit: AuditTables, words: Words) -> list[Text]:
+    """Write the paragraphs that this audit needs."""
+    return [Text(text, lead=f"{title}.") for title, text in _list_paragraphs(audit, words)]
+
+
+def _list_paragraphs(audit: AuditTables, words: Words) -> Iterator[tuple[str, str]]:
+    settings = audit.settings
+    margin = write_margin(settings.margin)
+    if settings.selected is not None:
+        not_by_score = " The score did not make them." if settings.score else ""
+        yield "Decisions", f"Those recorded in {quote(settings.selected)}.{not_by_score}"
+    elif settings.favorable is not None:
+        optimism = say_optimism(audit, words)
+        yield (
+            "Decisions",
+            _THRESHOLD.format(
+                selected=words.selected, rule=_explain_rule(settings.rule), optimism=optimism
+            ).strip(),
+        )
+    else:
+        yield "Decisions", "None were audited, as no threshold was given."
+    yield (
+        "Comparison",
+        _COMPARISON.format(
+            others=_name_others(words),
+            adjusted=_ADJUSTED[settings.adjust],
+            alpha=1 - settings.confidence,
+            margin=margin,
+        ),
+    )
+    if words.knows_good:
+        yield "Impact ratio", _IMPACT.format(good=words.good)
+    if settings.labeled:
+        yield (
+            "Ranking",
+            _RANKING.format(positive=words.among("positive"), negative=words.among("negative")),
+        )
+        yield "Calibration", _CALIBRATION
+    intervals = _INTERVALS.format(
+        confidence=100 * settings.confidence, min_rows=settings.min_rows, rows=words.rows
+    )
+    yield "Intervals", intervals + _explain_variance(audit)
+    if words.knows_good:
+        yield "Worse and better", _explain_harm(settings, words, margin)
+    yield "Sources", _SOURCES.format(", ".join(_list_sources(settings)))
+
+
+def _explain_rule(rule: Rule | None) -> str:
+    """Say how a rule chose the threshold; nothing without one."""
+    if rule is None:
+        return ""
+    options = {name: value for name, value in rule.options if value is not None}
+    costs = [text.format(options[name]) for name, text in _COSTS.items() if name in options]
+    what = _RULES[rule.name].format(*options.values())
+    after = f" ({', '.join(costs)})" if costs else ""
+    return f" The threshold has {what}{after}, chosen for each score on all rows."
+
+
+def say_optimism(audit: AuditTables, words: Words) -> str:
+    """Say how optimistic results are at a threshold that was chosen on the same rows."""
+    settings = audit.settings
+    chosen = "As" if settings.rule is not None else "If"
+    start = f"{chosen} the threshold was chosen on these same rows"
+    if not settings.labeled:
+        return f"{start}, other rows may have other rates."
+    positives = audit.segments.filter(attribute=OVERALL)["n_pos"][0]
+    if not positives:
+        return ""
+    what = f"the share of {words.among('positive')} who are {words.selected}"
+    lower = expected_optimism(None if settings.rule is None else settings.rule.name, positives)
+    if lower is None:
+        few = "too few to say by how much"
+        return f"{start}, expect {what} to be lower on other rows; {positives:,} are {few}."
+    size = "less than 1 point"
+    if lower >= _LEAST_SHOWN:
+        size = f"about {write_points(round(lower, 2))}"
+    return f"{start}, expect {what} to be {size} lower on other rows."
+
+
+def _list_sources(settings: AuditSettings) -> Iterator[str]:
+    if settings.labeled:
+        yield "DeLong et al. (1988) for AUC"
+    yield "Newcombe (1998) for intervals"
+    if settings.adjust == "holm":
+        yield "Holm (1979) for many comparisons"
+
+
+def _name_others(words: Words) -> str:
+    kind = "all rows" if words.kind == "overall" else "all other rows of the attribute"
+    if not words.named:
+        return kind
+    named = ", ".join(words.group(*keys) for keys in words.named.items())
+    return f"{named}, and where no group is named with {kind}"
+
+
+def _explain_variance(audit: AuditTables) -> str:
+    settings, text = audit.settings, ""
+    if settings.design is not None:
+        text = f" Variances are those of the design ({_name_design(settings.design)})"
+        if audit.run.design_df is not None:
+            text += f", with {audit.run.design_df} degrees of freedom"
+        text += "."
+    elif settings.weight is not None and not settings.frequency:
+        text = " Intervals allow for unequal weights (Kish)."
+    if isinstance(settings.level, Looks):
+        text += f" All holds at all looks, tightest at {settings.level.planned:,.0f} rows."
+    return text
+
+
+def _name_design(design: Mapping[str, Any]) -> str:
+    """Name what the design of a survey is made of."""
+    if "replicates" in design:
+        return f"replicate weights: {design['replicates']}"
+    named = {"sampling units": "cluster", "strata": "strata", "sampled shares": "fpc"}
+    parts = [f"{what}: {design[key]}" for what, key in named.items() if design.get(key)]
+    return escape_controls("; ".join(parts))
+
+
+def _explain_harm(settings: AuditSettings, words: Words, margin: str) -> str:
+    is_bad = words.favorable == "rejected"
+    text = _HARM.format(
+        selected=words.selected,
+        quality="bad" if is_bad else "good",
+        side="higher" if is_bad else "lower",
+        margin=margin,
+    )
+    if not settings.labeled:
+        return f"{text}."
+    deserving = words.among("negative" if is_bad else "positive")
+    return (
+        f"{text}, overall or among {deserving}. Ranking, precision and calibration are neither "
+        f"worse nor better: they also differ where only the share {words.positive} differs."
+    )

@@ -1,0 +1,85 @@
+"""What an audit says that it cannot show: missing values, groups without a test, and hints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from audit_words import cautions
+
+import polars_wroc as wroc
+
+QUOTED_Y = "\N{LEFT DOUBLE QUOTATION MARK}y\N{RIGHT DOUBLE QUOTATION MARK}"
+
+
+def rows(groups: int = 3, n: int = 300) -> pl.DataFrame:
+    """As many rows of each group, with probabilities."""
+    random = np.random.default_rng(3)
+    score = random.random(groups * n)
+    return pl.DataFrame(
+        {
+            "g": np.repeat([*"abcdefgh"[:groups]], n),
+            "y": random.random(groups * n) < score,
+            "s": score,
+        }
+    )
+
+
+def test_what_was_not_audited_is_said() -> None:
+    few = pl.DataFrame({"g": [None] * 3, "h": ["u", "u", None], "y": True, "s": [0.5, None, 0.7]})
+    whole = rows().with_columns(h=pl.lit("u"))
+    both = pl.concat([whole, few.select(whole.columns)])
+    said = cautions(wroc.audit(both, "y", "s", attributes=["g", "h"]))
+    assert said == [
+        "No threshold or decision was given: decisions were not audited.",
+        "1 row without s was left out.",
+        "3 rows have no recorded g: the group (missing).",
+        "1 row has no recorded h: the group (missing).",
+        "No AUC, as all outcomes are the same: no recorded g, no recorded h.",
+        "Nothing could be tested by h.",
+        "Only g and h were compared; other groups may differ.",
+        f"The column {QUOTED_Y} is taken as the truth: the audit cannot detect bias in it.",
+    ]
+
+
+def test_groups_without_a_test_are_named_by_their_reason() -> None:
+    few = pl.DataFrame({"g": "few", "y": [True, False] * 5, "s": [0.5, 0.2] * 5})
+    one_class = pl.DataFrame({"g": "one", "y": [True] * 40, "s": [0.6] * 40})
+    nothing = pl.DataFrame({"g": "none", "y": [True], "s": [None]}, schema_overrides={"s": float})
+    table = pl.concat([rows(2), few, one_class, nothing])
+    said = cautions(wroc.audit(table, "y", "s", attributes="g"))
+    assert "Too few rows for some comparisons (under 30 in a class): few (g)." in said
+    assert "No AUC, as all outcomes are the same: one (g)." in said
+    lacking = "every row lacks a label, score or weight"
+    assert f"Not measured, as {lacking}: none (g)." in said
+
+
+def test_the_side_with_too_few_rows_is_named_in_a_sentence() -> None:
+    # Of 200 rows of b the reference, a, has 20.
+    table = pl.concat([rows(1, 20), rows(2, 200).filter(g="b")])
+    options: dict[str, Any] = {"attributes": "g", "threshold": 0.5, "favorable": "selected"}
+    audit = wroc.audit(table, "y", "s", reference={"g": "a"}, **options)
+    rates = audit.table.filter(metric="selection_rate", attribute="g")
+    said = dict(rates.select("segment", "sentence").rows())
+    assert "with fewer than 30 rows among the group a (g)" in said["b"]
+    audit = wroc.audit(table, "y", "s", reference={"g": "b"}, **options)
+    rates = audit.table.filter(metric="selection_rate", attribute="g")
+    said = dict(rates.select("segment", "sentence").rows())
+    assert "with fewer than 30 rows in the group" in said["a"]
+
+
+@pytest.mark.slow
+def test_many_numbers_are_answered_by_ranges() -> None:
+    ages = pl.int_range(pl.len()) % pl.lit(51)
+    some = rows().with_columns(age=ages, ratio=ages / 7, few=ages % 50, text=pl.format("{}a", ages))
+    audit = wroc.audit(some, "y", "s", attributes=["age", "ratio", "few", "text"], min_rows=0)
+    hints = [text for text in cautions(audit) if "wroc.ranges" in text]
+    assert len(hints) == 2
+    for hint, name in zip(hints, ("age", "ratio"), strict=True):
+        assert hint.startswith(f"Each of the 51 numbers in {name} is a group. To compare larger")
+        assert f"into ranges: wroc.ranges('{name}', [...]) in Python" in hint
+    assert all(hint in " ".join(repr(audit).split()) for hint in hints)
+    cut = wroc.audit(some, "y", "s", attributes=wroc.ranges("age", [20, 40]))
+    assert not [text for text in cautions(cut) if "wroc.ranges" in text]
