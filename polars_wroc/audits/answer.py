@@ -89,7 +89,7 @@ def count_comparisons(audit: AuditTables, words: Words) -> str:
     parts = []
     for verdict, differ in said.items():
         found = [row for row in rows if row["verdict"] == verdict]
-        small = sum(verdict == DIFFERENT and row["tone"] not in SHOWN for row in found)
+        small = sum(verdict == DIFFERENT and not row["matters"] for row in found)
         if found:
             part = f"{len(found):,} {singular[verdict] if len(found) == 1 else differ}"
             parts.append(f"{part} ({small:,} too little to matter)" if small else part)

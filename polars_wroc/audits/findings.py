@@ -363,7 +363,7 @@ def is_material(settings: AuditSettings) -> pl.Expr:
 
 
 def add_tones(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Add how comparisons are shown, their ``tone``.
+    """Add how comparisons are shown, their ``tone``, and whether differences would matter.
 
     It is ``worse``, ``better`` or ``either`` where one differs and matters, ``alike`` where no
     difference that matters is shown, and else empty. Only without decisions a score that ranks a
@@ -377,9 +377,10 @@ def add_tones(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     # Where the others are farther off, it is they that differ.
     is_error = (pl.col("metric") == CALIBRATION_ERROR) & (pl.col("attribute") != OVERALL)
     others_are_off = (is_error & (value.abs() < reference.abs())).fill_null(value=False)
-    matters = is_material(settings).fill_null(value=False) & ~others_are_off
-    shown = pl.when(is_finding() & matters).then(side).when(is_cleared()).then(pl.lit("alike"))
-    return table.with_columns(tone=shown.otherwise(pl.lit("")))
+    matters = is_material(settings).fill_null(value=False)
+    is_shown = is_finding() & matters & ~others_are_off
+    shown = pl.when(is_shown).then(side).when(is_cleared()).then(pl.lit("alike"))
+    return table.with_columns(tone=shown.otherwise(pl.lit("")), matters=matters)
 
 
 def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:

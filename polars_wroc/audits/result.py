@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import polars as pl
@@ -182,7 +182,7 @@ class Audit(AuditTables):
         Null is undefined; a threshold that selects no row is ``"inf"``. The schema is
         `polars_wroc/audits/audit-2.0.schema.json`; later versions 2.x may add fields.
         """
-        return outputs.as_json(json_of(self))
+        return outputs.as_json(json_of(self, reading=self.reading, verdict=self.verdict))
 
 
 def _steady(audit: Audit) -> AuditTables:
@@ -190,7 +190,7 @@ def _steady(audit: Audit) -> AuditTables:
 
     def look_further() -> Further:
         further = audit.further()
-        tables = {
+        tables: dict[str, Any] = {
             name: rounded(table, _DIGITS)
             for name, table in further._asdict().items()
             if isinstance(table, pl.DataFrame)

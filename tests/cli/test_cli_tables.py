@@ -569,21 +569,6 @@ def test_slopes_leave_out_or_clip_scores_of_0_and_1(
         assert said in capsys.readouterr().out.replace("\n", " ")
 
 
-def test_names_command_no_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = {"a": "\x1b[2Ja", "b": "b\nnew line", "c": "\u202egnp.c"}
-    rows = pl.read_parquet("rows.parquet").with_columns(pl.col("g").replace_strict(names))
-    rows.write_parquet(folder / "rows.parquet")
-    for command in ("gaps --attribute g --threshold 0.5", "auc --by g", "calibrate --by g"):
-        name, *words = command.split()
-        assert main([name, "rows.parquet", *COLUMNS, *words]) == 0
-        printed = capsys.readouterr().out
-        assert "\x1b" not in printed
-        assert "\u202e" not in printed
-        assert "b new line" in printed
-        assert r"\x1b[2Ja" in printed
-        assert r"\u202egnp.c" in printed
-
-
 def test_search_without_a_finding_is_one_sentence(
     rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -625,3 +610,18 @@ def test_commands_say_how_many_rows_lack_a_value(
     rows.write_parquet("rows.parquet")
     assert main(given) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_names_command_no_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"a": "\x1b[2Ja", "b": "b\nnew line", "c": "\u202egnp.c"}
+    rows = pl.read_parquet("rows.parquet").with_columns(pl.col("g").replace_strict(names))
+    rows.write_parquet(folder / "rows.parquet")
+    for command in ("gaps --attribute g --threshold 0.5", "auc --by g", "calibrate --by g"):
+        name, *words = command.split()
+        assert main([name, "rows.parquet", *COLUMNS, *words]) == 0
+        printed = capsys.readouterr().out
+        assert "\x1b" not in printed
+        assert "\u202e" not in printed
+        assert "b new line" in printed
+        assert r"\x1b[2Ja" in printed
+        assert r"\u202egnp.c" in printed
