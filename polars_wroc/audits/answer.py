@@ -17,7 +17,7 @@ import polars as pl
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.amounts import write_in_brackets, write_interval, write_margin
 from polars_wroc.audits.findings import add_tones
-from polars_wroc.audits.say import AUC, SCORES_ARE_OFF, SENTENCES, Row, fill, write_sentence
+from polars_wroc.audits.say import AUC, SCORES_ARE_OFF, Row, fill, find_sentence, write_sentence
 from polars_wroc.audits.tables import ALL_KEYS, AuditTables
 from polars_wroc.audits.words import Words, capitalised, many, quote, verb
 from polars_wroc.groups.comparisons import (
@@ -204,7 +204,9 @@ def _say_groups(
 
 def _say_first(row: Row, words: Words) -> str:
     """Write the first sentence, whose limits name their level."""
-    pattern = SCORES_ARE_OFF if row["metric"] == CALIBRATION_ERROR else SENTENCES[row["metric"]]
+    pattern = find_sentence(row["metric"])
+    if row["metric"] == CALIBRATION_ERROR:
+        pattern = SCORES_ARE_OFF
     pattern = pattern.replace("{limits}", "{first_limits}")
     if words.several:
         pattern = pattern.replace("{Who}", "{who}")

@@ -15,7 +15,6 @@ from polars_wroc.audits.tables import (
     ALL_KEYS,
     COMPARED,
     AuditSettings,
-    AuditTables,
     with_columns_of,
 )
 from polars_wroc.audits.words import Words
@@ -23,14 +22,12 @@ from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
     COMPARISON_SCHEMA,
-    FAIRNESS,
     FEW_EVENTS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     PLACE,
     REPEATS,
-    SMD,
     UNDEFINED,
     UNLABELED,
     is_cleared,
@@ -261,19 +258,6 @@ def rounded(table: pl.DataFrame, digits: int = _DIGITS) -> pl.DataFrame:
 def findings_of(table: pl.DataFrame) -> pl.DataFrame:
     """List the comparisons that have a verdict, each of two segments once, serious ones first."""
     return table.filter(pl.col("rank").is_not_null()).sort("rank")
-
-
-def by_severity(audit: AuditTables) -> pl.DataFrame:
-    """List all comparisons, the most serious first, with the ``number`` that a page gives them.
-
-    It is the rank; of a repeat that of the other; those that could not be made come last.
-    """
-    told = pl.col("sentence").is_not_null() & ~pl.col("metric").is_in([*FAIRNESS, SMD.name])
-    ordered = _ordered(_by_metric(audit.table.filter(told)), audit.settings)
-    unmade = pl.col("verdict").is_null()
-    last = pl.col("rank").max().fill_null(0) + unmade.cum_sum()
-    other = pl.coalesce("rank", pl.col("rank").min().over(_WITHIN))
-    return ordered.with_columns(number=pl.when(unmade).then(last).otherwise(other))
 
 
 def _by_metric(table: pl.DataFrame) -> pl.DataFrame:

@@ -67,15 +67,14 @@ class Audit(AuditTables):
         ``mean_calibration_error`` and ``calibration_slope`` (compared with the ``"target"`` in
         overall rows). Limits of impact ratios and fairness metrics are joint.
     segments, curves, distributions, missing
-        Rows, threshold and confusion matrix of each segment; ROC curves of at most 200 points;
-        without a label, the distribution of the score; rows without a label, score, weight or
-        attribute.
+        Rows, threshold and confusion matrix of each segment; ROC curves; without a label, the
+        distribution of the score; rows without a label, score, weight or attribute.
     settings, run
         The arguments, and how the audit was made, for example ``run.left_out`` for ``min_cell``.
     gates
         Conditions of ``--fail-if``: ``gate, met, n_judged, where, not_judged, sentence``.
-    further
-        Function that computes the tables of `calibration_test` and `worst_segments` for reports.
+    further, ordered
+        Function that computes further tables for reports; attributes whose groups have an order.
     """
 
     @property
@@ -151,10 +150,10 @@ class Audit(AuditTables):
         return figures.segments_chart(drawn, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:
-        """Write the audit in the format of the path's suffix.
+        """Write a file: ``.html``, ``.md``, ``.json``, ``.xlsx``, ``.csv`` or ``.parquet``.
 
-        ``.html`` is a report in one file; ``.md`` a section of a model card; ``.json`` as
-        `to_json`; ``.xlsx`` has a sheet for each table; ``.parquet`` and ``.csv`` the ``table``.
+        ``.html`` is a report in one file; ``.md`` the same without charts; ``.xlsx`` has a sheet
+        for each table; ``.csv`` and ``.parquet`` have the ``table``.
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix == outputs.WORKBOOK:

@@ -125,7 +125,7 @@ def checks(report: Report) -> Iterator[Block]:
     lines = write_gates(gates, report.words)
     failed = sum(line.tone == "failed" for line in lines)
     unjudged = sum(line.tone == "unjudged" for line in lines)
-    result = f"all {len(lines)} passed"
+    result = f"all {len(lines)} passed" if len(lines) > 1 else "passed"
     if failed or unjudged:
         parts = [f"{failed} of {len(lines)} failed"] if failed else []
         parts += [f"{unjudged} of {len(lines)} not judged"] if unjudged else []
