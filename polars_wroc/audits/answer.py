@@ -98,6 +98,10 @@ def count_comparisons(audit: AuditTables, words: Words) -> str:
     chance = "Chance findings among so many are allowed for."
     if audit.settings.adjust == "none":
         chance = "Chance findings among so many are not allowed for."
+    if len(parts) == 1 and len(rows) > 1:
+        differ = parts[0].partition(" ")[2]
+        every = "Both" if len(rows) == 2 else f"All {len(rows):,}"  # noqa: PLR2004
+        return f"{every} comparisons of groups {differ}. {chance}"
     return f"{many(len(rows), 'comparison')} of groups: {', '.join(parts)}. {chance}"
 
 

@@ -205,17 +205,15 @@ def _say_needed(row: Row, words: Words) -> str:
         return ""
     times, rows = (f"{float(f'{each:.2g}'):,g}" for each in (factor, number))
     units = {
-        "smaller class": f"{words.rows} of the smaller class",
         "selected": words.selected,
         "rejected": words.rejected,
-        "positives": words.positive,
-        "negatives": words.negative,
+        # Only the words of classes that nobody chose are nouns.
+        "positives": "positives" if words.positive == "positive" else words.positive,
+        "negatives": "negatives" if words.negative == "negative" else words.negative,
         "rows": words.rows,
     }
-    return (
-        f" About {times} times as many would tell: {rows} {units.get(str(unit), unit)} in this "
-        "group."
-    )
+    kind = units.get(str(unit), str(unit))
+    return f" About {times} times as many would tell: {rows} {kind} in this group."
 
 
 def explain_missing(row: Row, words: Words) -> str:
@@ -417,7 +415,9 @@ class Phrase:
         if metric == CALIBRATION_ERROR:
             return write_interval(row["value_low"], row["value_high"], self._off_digits)
         if metric == SLOPE:
-            return write_interval(row["value_low"], row["value_high"], 2, 1)
+            # A slope is no difference, so its limits have signs.
+            ends = [write_number(row[f"value_{end}"], ".2f") for end in ("low", "high")]
+            return " to ".join(ends) if all(ends) else ""
         return self.gap_limits
 
     @property
