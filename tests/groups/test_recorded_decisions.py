@@ -234,10 +234,8 @@ def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
     assert '"selected": "d"' in audit.to_json()
     sentences = audit.findings.filter(metric="tpr")["sentence"]
     assert sentences.str.contains("selected among the positives", literal=True).all()
-    assert audit.reading.endswith(
-        "are selected, as recorded in \N{LEFT DOUBLE QUOTATION MARK}d\N{RIGHT DOUBLE QUOTATION "
-        "MARK}, which is good for them."
-    )
+    quoted = "\N{LEFT DOUBLE QUOTATION MARK}d\N{RIGHT DOUBLE QUOTATION MARK}"
+    assert audit.reading.endswith(f"as recorded in {quoted}, which is good for them.")
     audit.save(tmp_path / "audit.md")
     assert audit.reading in (tmp_path / "audit.md").read_text()
 
