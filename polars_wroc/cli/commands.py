@@ -119,7 +119,7 @@ def run_audit(options: argparse.Namespace) -> None:
     result = audit(**given, **arguments.uncertainty_of(options))
     if options.selected is not None:
         arguments.check_selected(options, result.segments["n_selected"].sum())
-    shown = {each.suffix for each in options.outputs} & {".json", ".md"}
+    shown = {each.suffix for each in options.outputs} & {".html", ".json", ".md"}
     files = audited_files(options.files, contents=bool(shown))
     run = replace(result.run, command=options.command_line, files=files)
     judgement = judged(gates, result.table)
