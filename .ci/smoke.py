@@ -25,6 +25,7 @@ SHIPPED = (
     "audits/audit-2.0.schema.json",
     "audits/report/page.css",
     "audits/report/sort.js",
+    "documents/notebook.css",
 )
 COLUMNS = ("--label", "label", "--score", "score", "--weight", "weight")
 DECISIONS = ("--attribute", "group", "--threshold", "0.5", "--favorable", "selected")

@@ -5,6 +5,9 @@
     python benchmarks/kept_numbers.py check DIR group_gaps   calls of these functions only
     python benchmarks/kept_numbers.py list                   names and texts of all calls
 
+With ``--complete`` the calls are made with rows that lack nothing: which rows without a label or
+a group count was decided anew, and such rows show that nothing else moved.
+
 Each call of `kept_calls.py` gives one or more tables. `write` keeps those of DataFrames as Parquet.
 `check` makes them again, of DataFrames and of LazyFrames, and prints, for each call and table, the
 largest relative difference, its column and the columns that differ by more than 1e-9 or in nulls or
@@ -46,6 +49,7 @@ from kept_calls import CALL, CALLS, DECISIONS, EAGER, GONE_ROWS, Decision, table
 from kept_names import translate
 
 import polars_wroc as wroc
+from polars_wroc.groups.comparisons import FAIRNESS
 
 TOLERANCE = 1e-9
 # Differences of smaller numbers are relative to this: gaps near 0 are what large numbers left.
@@ -53,6 +57,8 @@ SMALL = 1e-3
 # The folder of the tables, named so by versions that had several engines.
 TABLES = "polars"
 METRIC, SENTENCE = "metric", "sentence"
+# What tells the rows of a table of comparisons from each other.
+KEYS = ("attribute", "segment", "model", METRIC, "reference")
 
 
 @dataclass(frozen=True)
@@ -134,13 +140,16 @@ def names_of(functions: list[str]) -> list[str]:
     return [name for name in CALLS if not functions or name.split()[0] in functions]
 
 
-def write_call(name: str, folder: Path) -> None:
-    """Keep the tables of a call."""
-    for table, frame in tables_of(name, lazy=False).items():
+def write_call(call: tuple[str, str], folder: Path, *, complete: bool) -> None:
+    """Keep the tables of a call, which has a name and a text."""
+    name, text = call
+    for table, frame in tables_of(text, lazy=False, complete=complete).items():
         frame.write_parquet(folder / TABLES / f"{name}; {table}.parquet")
 
 
-def check_call(name: str, folder: Path, kinds: list[bool]) -> list[Result]:
+def check_call(
+    name: str, folder: Path, kinds: list[bool], *, complete: bool = False
+) -> list[Result]:
     """Compare the tables of a call with those that were kept; ``kinds`` say whether lazily."""
     results = []
     files = sorted((folder / TABLES).glob(f"{name}; *.parquet"))
@@ -152,7 +161,7 @@ def check_call(name: str, folder: Path, kinds: list[bool]) -> list[Result]:
             results.append(Result(name, "table", lazy, notes=["was not kept"]))
             continue
         try:
-            made = tables_of(name, lazy=lazy)
+            made = tables_of(CALLS[name], lazy=lazy, complete=complete)
         except Exception as error:  # noqa: BLE001
             message = f"{type(error).__name__}: {error}".splitlines()[0]
             failed = Difference(CALL, rows=1, what=message)
@@ -169,8 +178,17 @@ def check_call(name: str, folder: Path, kinds: list[bool]) -> list[Result]:
 
 def compared(expected: pl.DataFrame, found: pl.DataFrame, result: Result) -> Result:
     """Add the differences of two tables to a result."""
-    expected = translate(expected, result.name)
+    expected = translate(expected, result.name, CALLS[result.name])
     expected, found = _without_gone_rows(expected, found, result)
+    keys = [key for key in KEYS if key in expected.columns and key in found.columns]
+    if METRIC in keys:
+        # The order of rows follows the verdicts; segments of a fairness metric are its result.
+        is_fairness = pl.col(METRIC).is_in([*FAIRNESS])
+        order = [
+            pl.when(~is_fairness).then(key) if key in ("segment", "reference") else pl.col(key)
+            for key in keys
+        ]
+        expected, found = expected.sort(order), found.sort(order)
     if expected.height != found.height:
         number = abs(expected.height - found.height)
         rows = f"{found.height} instead of {expected.height}"
@@ -350,6 +368,8 @@ def main() -> int:
     parser.add_argument("functions", nargs="*", help="only calls of these functions")
     parser.add_argument("--frames", choices=["eager", "lazy"], help="only frames of this kind")
     parser.add_argument("--call", default="*", help="only calls whose name fits this pattern")
+    parser.add_argument("--complete", action="store_true", help="only rows that lack nothing")
+    parser.add_argument("--texts", type=Path, help="JSON of the calls as this version makes them")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--quiet", action="store_true", help="print only calls that differ")
     options = parser.parse_args()
@@ -366,12 +386,14 @@ def main() -> int:
     with pool:
         if options.what == "write":
             (options.folder / TABLES).mkdir(parents=True, exist_ok=True)
-            list(pool.map(partial(write_call, folder=options.folder), names))
-            texts = json.dumps({name: CALLS[name] for name in names}, indent=1)
-            (options.folder / "calls.json").write_text(texts, encoding="utf-8")
+            texts = json.loads(options.texts.read_text()) if options.texts else CALLS
+            calls = {name: texts[name] for name in names}
+            write = partial(write_call, folder=options.folder, complete=options.complete)
+            list(pool.map(write, calls.items()))
+            (options.folder / "calls.json").write_text(json.dumps(calls, indent=1))
             return 0
         kinds = {None: [False, True], "eager": [False], "lazy": [True]}[options.frames]
-        check = partial(check_call, folder=options.folder, kinds=kinds)
+        check = partial(check_call, folder=options.folder, kinds=kinds, complete=options.complete)
         results, differ = [], []
         for found in pool.map(check, names):
             by_table = sorted(found, key=attrgetter("table"))

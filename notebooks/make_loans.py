@@ -7,7 +7,7 @@ from the study of the Federal Reserve Bank of Boston):
 ``application``
     Number of the row in the source, from 0.
 ``approved``
-    Whether the lender approved the application: the lender's decision, no repayment.
+    Whether the lender approved the application: the lender's decision, not a repayment.
 ``score``
     Out-of-fold probability of ``approved``, of a logistic regression on twelve variables that
     have no missing values and name no protected attribute.

@@ -1,10 +1,16 @@
 """Weighted ROC analysis as Polars queries.
 
-Expressions such as `roc_auc`, `partial_auc` and `confusion_matrix` give one value per group in
-``select``, ``group_by().agg()`` and ``over``. Functions such as `summary` and `roc_curve` take a
-DataFrame or LazyFrame and return a table of the same kind, with a row per group, or per group and
-threshold; `audit` compares the groups of several columns. Charts such as `roc_chart` take these
-tables. Importing the package registers the functions as ``.wroc`` on expressions and frames.
+There are four kinds of functions:
+
+- Expressions, for example `roc_auc`, `partial_auc` and `confusion_matrix`, give one value per group
+  in ``select``, ``group_by().agg()`` and ``over``.
+- Tables, for example `summary` and `roc_curve`, take a DataFrame or LazyFrame and return the same
+  type, with a row per group, or per group and threshold.
+- Charts, for example `roc_chart`, draw these tables.
+- `audit` compares the groups of several columns and writes a report.
+
+Importing the package registers the functions as ``.wroc`` on expressions and frames. Begin with
+``help(polars_wroc.summary)``.
 """
 
 from __future__ import annotations as _annotations
@@ -24,7 +30,7 @@ if _TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# The public names are those of __init__.pyi. Each imports its module when it is first used:
+# The public names are listed in __init__.pyi. Each imports its module when it is first used:
 # importing all of them takes almost as long as importing Polars.
 __getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
 

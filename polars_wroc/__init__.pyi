@@ -3,7 +3,6 @@
 from . import data as data
 from .audits.audit import audit as audit
 from .audits.audit_changes import audit_changes as audit_changes
-from .audits.new_york import NewYorkSummary as NewYorkSummary
 from .audits.new_york import new_york_summary as new_york_summary
 from .audits.result import Audit as Audit
 from .audits.tables import Text as Text
@@ -32,6 +31,7 @@ from .curves.roc_curve import roc_curve as roc_curve
 from .curves.roc_point import roc_point as roc_point
 from .curves.score_distribution import score_distribution as score_distribution
 from .curves.validation import validate as validate
+from .documents.show import show as show
 from .groups.abroca_test import abroca_test as abroca_test
 from .groups.categories import ranges as ranges
 from .groups.cross_auc import cross_auc as cross_auc
@@ -67,7 +67,6 @@ from .metrics.partial_auc import partial_auc as partial_auc
 from .metrics.roc_auc import roc_auc_ci as roc_auc_ci
 from .metrics.roc_auc import roc_auc_multiclass as roc_auc_multiclass
 from .metrics.summary import summary as summary
-from .namespaces import Counts as Counts
 from .namespaces import from_counts as from_counts
 from .config import Config as Config
 from .thresholds import rules as rules

@@ -74,12 +74,21 @@ def margin(value: object) -> float:
 def level(value: object) -> ConfidenceLevel:
     """Check a confidence level, of one look at the data or of repeated ones."""
     if not isinstance(value, Looks):
-        return number("level", value, low=0.001, high=0.9999)
-    number("level", value.level, low=0.001, high=0.9999)
+        return _probability_of_level(value)
+    _probability_of_level(value.level)
     if not value.is_known:
         msg = f"`level` must say how many rows were seen, as in {value.at(1000)}; found {value}"
         raise ValueError(msg)
     return value
+
+
+def _probability_of_level(value: object) -> float:
+    low, high = 0.001, 0.9999
+    # Levels in percent.
+    if isinstance(value, int | float) and 50 <= value < 100:  # noqa: PLR2004
+        found = f"{value!r}; did you mean {value / 100:g}?"
+        reject("level", f"lie between {low:g} and {high:g}", found)
+    return number("level", value, low=low, high=high)
 
 
 def refuse_looks(level: object, what: str) -> None:

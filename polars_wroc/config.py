@@ -21,9 +21,9 @@ MEMORY, CLUSTER_ADDRESS = "POLARS_WROC_MEMORY", "POLARS_WROC_DASK"
 
 
 class Config(ContextDecorator):
-    """Memory that tables may take, and a cluster, for the calls inside a ``with`` block.
+    """Memory limit, and a cluster, for the calls inside a ``with`` block.
 
-    Use it for more rows than fit into memory. `summary` and `audit` are then computed in ranges of
+    Use it for more rows than fit in memory. `summary` and `audit` are then computed in ranges of
     scores, one after another, with the same results up to rounding; other functions take the memory
     that they need.
 
@@ -34,8 +34,8 @@ class Config(ContextDecorator):
         ``"4GB"``, ``"500MB"``, ``"60%"`` of what the process may use, or ``"none"`` for no limit.
         Python and its libraries take about 0.3 GB more.
     client
-        A `distributed.Client`, whose workers read the tables of a list, or the ranges of scores, in
-        a task each. Without ``memory`` each takes 2 GB.
+        A `distributed.Client`. Each table of a list, and each range of scores, is a task for its
+        workers. Without ``memory``, each task may take 2 GB.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def connect(name: str, address: str) -> Any:
         msg = f"`{name}` needs Dask: pip install distributed"
         raise ModuleNotFoundError(msg, name="distributed") from error
     except (OSError, ValueError) as error:
-        rule = "be the address of a scheduler that answers, such as 'tcp://host:8786'"
+        rule = "be the address of a running scheduler, for example 'tcp://host:8786'"
         msg = f"`{name}` must {rule}; found {address!r}: {error}"
         raise ValueError(msg) from error
 
@@ -148,7 +148,7 @@ _connected = cache(connect)
 def _checked_client(client: Any) -> Any:
     methods = [getattr(client, name, None) for name in ("map", "gather")]
     if not all(map(callable, methods)) or getattr(client, "asynchronous", False):
-        rule = "be a distributed.Client that is not asynchronous, such as Client('tcp://host:8786')"
+        rule = "be a synchronous distributed.Client, for example Client('tcp://host:8786')"
         msg = f"`client` must {rule}; found {type(client).__name__}"
         raise TypeError(msg)
     return client
@@ -164,7 +164,7 @@ def _bytes(name: str, given: str) -> float:
         return math.inf
     found = _AMOUNT.fullmatch(given) if isinstance(given, str) else None
     if found is None or float(found[1]) == 0:
-        msg = f"`{name}` must be such as '4GB', '500MB' or '60%', or 'none'; found {given!r}"
+        msg = f"`{name}` must be an amount like '4GB', '500MB' or '60%', or 'none'; found {given!r}"
         raise (ValueError if isinstance(given, str) else TypeError)(msg)
     if found[2] is None:
         return float(found[1]) / 100 * usable_memory()
@@ -208,7 +208,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 class Progress:
-    """Counts what is done, and shows the count if that takes long and stderr is a terminal."""
+    """Counts finished tasks, and shows the count if they take long and stderr is a terminal."""
 
     # The command draws a line of its own, which says what the last of these counts.
     drawn = True

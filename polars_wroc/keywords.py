@@ -1,4 +1,4 @@
-"""Calls that do not fit: arguments under the names of other packages, too many, or too few."""
+"""Calls that do not fit their function, answered with what is meant."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ T = TypeVar("T")
 # What other packages call an argument or an option, and what it may be here.
 _SYNONYMS: dict[str, tuple[str, ...]] = {
     "alpha": ("level",),
+    "attr": ("attributes", "attribute", "by"),
     "attribute": ("attributes", "by"),
     "attributes": ("attribute", "by"),
-    "by": ("attributes", "attribute", "over"),
+    "by": ("attributes", "attribute", "over", "color"),
     "case_weights": ("weight",),
     "ci": ("level",),
     "cluster": ("design",),
-    "clusters": ("design",),
+    "col": ("facet",),
+    "color_by": ("color",),
+    "colour": ("color",),
+    "colours": ("colors",),
+    "clusters": ("design", "cluster"),
     "conf_level": ("level",),
     "confidence": ("level",),
     "confidence_level": ("level",),
@@ -36,17 +41,21 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "delimiter": ("separator",),
     "event_level": ("pos_label",),
     "favourable": ("favorable",),
+    "figsize": ("width", "height"),
     "fn": ("cost_fn",),
     "fp": ("cost_fp",),
-    "group": ("by", "attributes", "attribute"),
+    "group": ("by", "attributes", "attribute", "color"),
     "group_by": ("by", "attributes", "attribute"),
     "groups": ("by", "attributes", "attribute"),
+    "hue": ("color",),
     "metric": ("metrics",),
     "metrics": ("metric",),
     "n_bins": ("bins",),
     "n_boot": ("resamples",),
     "n_bootstrap": ("resamples",),
     "n_resamples": ("resamples",),
+    "palette": ("colors",),
+    "panel": ("facet",),
     "pos": ("pos_label",),
     "positive": ("pos_label",),
     "pred": ("score",),
@@ -58,8 +67,10 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "probability": ("score",),
     "protected": ("attributes", "by", "attribute"),
     "protected_attributes": ("attributes", "by", "attribute"),
+    "psu": ("cluster",),
     "random_state": ("seed",),
     "response": ("label",),
+    "row": ("facet",),
     "sample_weight": ("weight",),
     "scores": ("score",),
     "segment": ("attributes", "by", "attribute"),
@@ -67,6 +78,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "sensitive": ("attributes", "by", "attribute"),
     "sensitive_features": ("attributes", "by", "attribute"),
     "sep": ("separator",),
+    "stratum": ("strata",),
     "target": ("label",),
     "thresholds": ("threshold",),
     "truth": ("label",),
@@ -88,6 +100,7 @@ _INSTEAD: dict[str, dict[str, str]] = {
         "metrics": "for that area use `curve_metrics` with `metrics=wroc.PartialAUC(fpr=(0, 0.1))`",
         "": "for that area use `partial_auc` with `fpr=(0, 0.1)`",
     },
+    "label": {"selected": "decisions are compared without labels"},
     "control_features": {
         "intersections": "to compare within their groups, use `group_gaps(within=...)`, or name "
         "them in `attributes` with `intersections=True`",
@@ -105,7 +118,7 @@ def hint_keywords(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        if fault := _find_fault(known, len(args), kwargs):
+        if fault := find_fault(known, len(args), kwargs):
             msg = f"`{function.__name__}` {fault}"
             raise TypeError(msg)
         return function(*args, **kwargs)
@@ -113,13 +126,28 @@ def hint_keywords(function: Callable[P, T]) -> Callable[P, T]:
     return checked
 
 
-def _find_fault(
+def hint_arguments(kind: type[T]) -> type[T]:
+    """Answer a call of a class as `hint_keywords` does for functions."""
+    known, build = inspect.signature(kind).parameters, kind.__init__
+
+    @wraps(build)
+    def checked(self: T, *args: object, **kwargs: object) -> None:
+        if fault := find_fault(known, len(args), kwargs):
+            msg = f"`{kind.__name__}` {fault}"
+            raise TypeError(msg)
+        build(self, *args, **kwargs)
+
+    kind.__init__ = checked  # type: ignore[method-assign,assignment]
+    return kind
+
+
+def find_fault(
     known: Mapping[str, inspect.Parameter], n_args: int, keywords: Collection[str]
 ) -> str | None:
     """Say what is wrong with a call of a function with these arguments; None if it fits."""
     for keyword in keywords:
         if keyword not in known:
-            return f"has no argument `{keyword}`{_hint(keyword, known)}"
+            return f"has no argument `{keyword}`{hint_keyword(keyword, known)}"
     by_place = [name for name, each in known.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
     if n_args > len(by_place):
         return _too_many(n_args, len(by_place), [name for name in known if name not in by_place])
@@ -148,7 +176,8 @@ def synonym(keyword: str, known: Collection[str]) -> str | None:
     return next((name for name in _SYNONYMS.get(keyword.lower(), ()) if name in known), None)
 
 
-def _hint(keyword: str, known: Collection[str]) -> str:
+def hint_keyword(keyword: str, known: Collection[str]) -> str:
+    """End a message about an unknown argument with what is meant, or with all that are known."""
     if synonym(keyword, known) is None:
         for argument, remedy in _INSTEAD.get(keyword, {}).items():
             if argument in known or not argument:

@@ -26,9 +26,9 @@ class Looks:
     level
         The confidence level of all looks together, from 0.001 to 0.9999.
     seen
-        Rows used of the whole table, or the sum of `frequency` weights. Counted by default for a
-        DataFrame, counts and `audit`; for a LazyFrame give the number, or ``"count"`` to run its
-        plan once; in expressions, the number.
+        Number of rows seen so far in the whole table, or the sum of `frequency` weights. For a
+        DataFrame, counts and `audit` it is counted by default. For a LazyFrame give the number, or
+        ``"count"`` to run its plan once more; in expressions give the number.
 
     Raises
     ------
@@ -107,5 +107,5 @@ ConfidenceLevel: TypeAlias = float | Looks
 
 
 def as_number(level: ConfidenceLevel) -> float:
-    """Return a confidence level as a number, that of all looks together if there are several."""
+    """Return a confidence level as a number, for all looks together if there are several."""
     return level.level if isinstance(level, Looks) else level

@@ -15,13 +15,15 @@ _NOT_DRAWN = re.compile(
 
 
 def escape_controls(text: str) -> str:
-    r"""Write characters that cannot be drawn as their code, such as ``\x07`` for a bell."""
+    r"""Write characters that cannot be drawn as their code, for example ``\x07`` for a bell."""
     return _NOT_DRAWN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def write_in_one_line(text: str) -> str:
     """Write a text that may hold anything in one line, without control characters."""
-    return " ".join(escape_controls(text).split())
+    # Most texts hold nothing of all that.
+    plain = text if text.isprintable() else escape_controls(text)
+    return " ".join(plain.split())
 
 
 def unique_name(name: str, taken: Collection[str]) -> str:

@@ -21,6 +21,7 @@ from polars_wroc.curves.roc_curve import pr_curve, roc_curve
 from polars_wroc.curves.roc_point import roc_point
 from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.curves.validation import validate
+from polars_wroc.documents.show import TableView, show
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.calibration_test import calibration_test
 from polars_wroc.groups.cross_auc import cross_auc
@@ -33,7 +34,7 @@ from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.trend import trend
 from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.inputs.horizon import at_horizon
-from polars_wroc.keywords import hint_keywords
+from polars_wroc.keywords import find_fault, hint_keywords
 from polars_wroc.metrics.bootstrap import bootstrap
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
@@ -76,7 +77,8 @@ def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: _FrameNamespace[Any], *args: Any, **kwargs: Any) -> Any:
         return function(self._frame, *args, **kwargs)
 
-    return described(method, function, ["frame"])
+    first, *_ = inspect.signature(function).parameters
+    return described(method, function, [first])
 
 
 class ExprNamespace:
@@ -134,6 +136,7 @@ class _FrameNamespace(Generic[FrameT]):
     at_horizon: Callable[..., FrameT] = _of_frame(at_horizon)
     worst_segments: Callable[..., FrameT] = _of_frame(worst_segments)
     audit: Callable[..., Audit] = _of_frame(audit)
+    show: Callable[..., TableView] = _of_frame(show)
 
 
 class DataFrameNamespace(_FrameNamespace[pl.DataFrame]):
@@ -141,7 +144,7 @@ class DataFrameNamespace(_FrameNamespace[pl.DataFrame]):
 
 
 class LazyFrameNamespace(_FrameNamespace[pl.LazyFrame]):
-    """Tables from a LazyFrame, as LazyFrames: only ``audit`` computes anything."""
+    """Tables from a LazyFrame, as LazyFrames: only ``audit`` and ``show`` compute anything."""
 
 
 # Arguments that need single rows, or that the counts determine.
@@ -150,6 +153,10 @@ _NOT_OF_COUNTS = (
     "design",
     "honest", "resamples", "seed",
 )  # fmt: skip
+
+
+# Columns that counts are made from.
+_OF_ROWS = ("label", "score", "weight")
 
 
 def _of_counts(
@@ -161,17 +168,19 @@ def _of_counts(
     """Make a method of a function, which may need a threshold, and counts with labels."""
     own = inspect.signature(function).parameters
 
-    def method(self: Counts, **arguments: Any) -> Any:
-        try:
-            inspect.signature(method).bind(self, **arguments)
-        except TypeError as error:
-            msg = f"Counts.{function.__name__}() {error}"
-            raise TypeError(msg) from None
+    def method(self: Counts, *given: Any, **arguments: Any) -> Any:
+        _, *known = inspect.signature(method).parameters.items()
+        fault = find_fault(dict(known), len(given), arguments)
+        if taken := [name for name in _OF_ROWS if name in arguments]:
+            fault = f"has no argument `{taken[0]}`, which `score_counts` was given"
+        if fault:
+            msg = f"`Counts.{function.__name__}` {fault}"
+            raise TypeError(msg)
         if at_threshold and arguments.get("threshold") is None:
             msg = f"`threshold` must be given for Counts.{function.__name__}(); found None"
             raise ValueError(msg)
         # Placeholders: counts do not have the names of the columns that they were made from.
-        placeholders = {name: name for name in ("label", "score", "weight") if name in own}
+        placeholders = {name: name for name in _OF_ROWS if name in own}
         state = self._state.with_labels(function.__name__) if labels else self._state
         table = function(state, **placeholders, **arguments)
         return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
@@ -217,7 +226,7 @@ class Counts:
 
 @hint_keywords
 def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
-    """Tables, curves and audits from counts by score instead of rows.
+    """Return tables, curves and audits as methods of counts by score instead of rows.
 
     Use it for data in a database, in parts, or too large for memory: count with `score_counts`, add
     up with `merge_counts`, compute here.

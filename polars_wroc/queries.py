@@ -50,7 +50,30 @@ def join_on_keys(
 
 def of_type(column: pl.Expr, build: Callable[[pl.Expr, pl.DataType], pl.Expr]) -> pl.Expr:
     """Build an expression on a column, once its data type is known."""
-    return pl.pipe_with_dtype([column], lambda columns: build(*columns[0]))
+    return of_types([column], lambda columns: build(*columns[0]))
+
+
+def of_types(
+    columns: Sequence[pl.Expr], build: Callable[[list[tuple[pl.Expr, pl.DataType]]], pl.Expr]
+) -> pl.Expr:
+    """Build an expression on columns, once their data types are known."""
+
+    def build_or_refuse(typed: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        try:
+            return build(typed)
+        except TypeError as error:
+            raise ColumnTypeError(error) from None
+        except ValueError as error:
+            raise CheckError(error) from None
+
+    return pl.pipe_with_dtype(columns, build_or_refuse)
+
+
+class ColumnTypeError(TypeError):
+    """A type of a column that is refused, with one sentence, to which Polars adds no plan."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(str(message).split(_ADDED, maxsplit=1)[0])
 
 
 def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
@@ -61,15 +84,19 @@ def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
 _MIXED = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
 
-# How far beyond 0 and 1 rounding brings probabilities, also those that were of 32 bits.
+# How far beyond 0 and 1 rounding brings probabilities, also probabilities that had 32 bits.
 ROUNDING = 1e-6
 
 
-def probability(argument: str, value: pl.Expr) -> pl.Expr:
-    """Return the column within 0 and 1; raise at collect for values outside but for rounding."""
+def probability(argument: str, value: pl.Expr, shown: str) -> pl.Expr:
+    """Return the column within 0 and 1; raise at collect for values outside but for rounding.
+
+    ``shown`` is what messages call the column.
+    """
     bad = value.filter(~value.cast(pl.Float64).is_between(-ROUNDING, 1 + ROUNDING)).first()
     rule = f"`{argument}` must be a probability, from 0 to 1"
-    return pl.when(require_at_collect(bad.is_null(), rule, bad)).then(value.clip(0, 1))
+    found = pl.format("{} in {}", bad, pl.lit(shown))
+    return pl.when(require_at_collect(bad.is_null(), rule, found)).then(value.clip(0, 1))
 
 
 def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
@@ -87,18 +114,18 @@ def require_at_collect(
     return raise_at_collect(pl.when(~holds).then(message)).is_null()
 
 
-# What Polars appends to the message of an error: the expressions around it, thousands of signs.
-_AROUND = "\n\nThis error occurred"
+# Polars appends the plan or the expressions around an error to its message, in paragraphs.
+_ADDED = "\n\n"
 
 
 class CheckError(pl.exceptions.InvalidOperationError, ValueError):
     """A value that is refused, with one sentence, which Polars does not lengthen."""
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(str(message).split(_AROUND, maxsplit=1)[0])
+        super().__init__(str(message).split(_ADDED, maxsplit=1)[0])
 
     def __str__(self) -> str:
-        return str(self.args[0]).split(_AROUND, maxsplit=1)[0]
+        return str(self.args[0]).split(_ADDED, maxsplit=1)[0]
 
 
 def raise_at_collect(sentence: pl.Expr) -> pl.Expr:

@@ -137,8 +137,9 @@ class Rows:
     bins: ScoreBins | None = None
     selected: Mask | None = None
     sample: Sampling | None = None
-    # The same rows without their labels, all as negatives, where a call needs both.
-    unlabelled: Rows | None = None
+    # The weights of all rows, and which rows have a decision, if some have no label or decision.
+    row_weight: Array | None = None
+    decided: Mask | None = None
     # The model of each row of counts, which has no score of the others.
     model: NDArray[np.str_] | None = None
     # The types that scores came in, if these are not of 64 bits.
@@ -158,9 +159,25 @@ class Rows:
             bins=None if self.bins is None else self.bins.at(places),
             selected=None if self.selected is None else self.selected[places],
             sample=None if self.sample is None else self.sample.at(places),
-            unlabelled=None if self.unlabelled is None else self.unlabelled.at(places),
+            row_weight=None if self.row_weight is None else self.row_weight[places],
+            decided=None if self.decided is None else self.decided[places],
             model=None if self.model is None else self.model[places],
         )
+
+    @property
+    def lack_labels(self) -> bool:
+        """Whether there may be rows without a label that have a weight and a decision."""
+        return self.row_weight is not None
+
+    def ignore_labels(self, *, ignore_decisions: bool = False) -> Rows:
+        """Return the rows as if there were no labels: all are negatives.
+
+        Rows without a recorded decision are still missing, unless decisions are ignored too.
+        """
+        weight = np.abs(self.weight) if self.row_weight is None else self.row_weight
+        if self.decided is not None and not ignore_decisions:
+            weight = np.where(self.decided, weight, np.nan)
+        return replace(self, weight=-weight, row_weight=None, decided=None)
 
     def complete(self, model: str) -> Mask:
         """Whether each row has a score, a label and a weight."""
@@ -281,7 +298,7 @@ class Rows:
         return float(max([1.0, *used]))
 
     def level(self, level: ConfidenceLevel) -> Level:
-        """Return a confidence level, which may hold at repeated looks at rows such as these."""
+        """Return a confidence level, which may hold at repeated looks at such rows."""
         if isinstance(level, Looks) and not level.is_known:
             return Level.of(level.at(self.seen()))
         return Level.of(level)
@@ -295,12 +312,16 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     counts = [part.counts for part in parts if part.counts is not None]
     selected = [part.selected for part in parts if part.selected is not None]
     types = [part.score_types for part in parts]
+    row_weight = None
+    if any(part.lack_labels for part in parts):
+        row_weight = np.concatenate([-part.ignore_labels().weight for part in parts])
     return Rows(
         pl.concat([part.keys for part in parts], how="vertical_relaxed"),
         {model: np.concatenate([part.scores[model] for part in parts]) for model in first.scores},
         np.concatenate([part.weight for part in parts]),
         RowCounts(*map(np.concatenate, zip(*counts, strict=True))) if counts else None,
         selected=np.concatenate(selected) if selected else None,
+        row_weight=row_weight,
         score_types=first.score_types if all(each == first.score_types for each in types) else {},
     )
 
@@ -341,7 +362,7 @@ def require_exact(score: pl.Series, shown_as: str) -> None:
 
 
 def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]:
-    """Return the rows of segments with their full weights, then with those of each replicate."""
+    """Return the rows of segments with their full weights, then with each replicate's weights."""
     assert sample.replicates is not None
     side = np.sign(segments.weight)
     weights = [side * replicate_weights[segments.order] for replicate_weights in sample.replicates]
@@ -376,10 +397,8 @@ class Columns:
     design: GivenDesign | None = None
     # The plan is of rows that were checked already, and each may stand for several.
     counted: bool = False
-    # Whether rows of several groups are added up, as those of attributes are.
+    # Whether rows of several groups are added up, as the groups of an attribute are.
     pools_groups: bool = False
-    # Whether rows are also wanted without their labels.
-    with_unlabelled: bool = False
     # The types that scores came in, in the order of models, if these are not of 64 bits.
     score_types: Sequence[FloatType] = ()
 
@@ -445,9 +464,6 @@ class Columns:
 
     def rows(self, table: pl.DataFrame) -> Rows:
         """Check the values of the columns, and return them as arrays."""
-        if self.with_unlabelled:
-            rows = replace(self, with_unlabelled=False).rows(table)
-            return replace(rows, unlabelled=self._unlabelled_rows(rows, table))
         if self.counted:
             return self._counted_rows(table)
         sample = self._sample(table)
@@ -463,11 +479,15 @@ class Columns:
             model: self._score(table[name], name)
             for model, name in zip(self.models, names, strict=True)
         }
-        selected = None
+        selected = decided = row_weight = None
         weight = self._signed_weight(table)
         if SELECTED in table.columns:
-            weight = np.where(table[SELECTED].is_null().to_numpy(), np.nan, weight)
+            decided = table[SELECTED].is_not_null().to_numpy()
+            weight = np.where(decided, weight, np.nan)
             selected = table[SELECTED].fill_null(value=False).to_numpy()
+        optional = [table[name] for name in (LABEL, SELECTED) if name in table.columns]
+        if any(column.has_nulls() for column in optional):
+            row_weight = -self._signed_weight(table.drop(LABEL, strict=False))
         return Rows(
             table.select(self.keys),
             scores,
@@ -475,6 +495,8 @@ class Columns:
             self._counts(table),
             selected=selected,
             sample=sample,
+            row_weight=row_weight,
+            decided=None if row_weight is None else decided,
             score_types=self._types_by_model(),
         )
 
@@ -485,13 +507,7 @@ class Columns:
         label = table[LABEL]
         if label.null_count() < label.len():
             found = table.lazy().select((pl.col(LABEL) == literal(self.pos_label)).any()).collect()
-            check_positives(self.pos_label.item(), found=bool(found.item()))
-
-    def _unlabelled_rows(self, rows: Rows, table: pl.DataFrame) -> Rows:
-        if self.counted:
-            return replace(rows, weight=-np.abs(rows.weight))
-        unlabelled = table.drop(LABEL, SELECTED, strict=False)
-        return replace(self, with_unlabelled=False).rows(unlabelled)
+            check_positives(self.pos_label.item(), found=bool(found.item()), labels=label)
 
     def _signed_weight(self, table: pl.DataFrame) -> Array:
         """Return weights with the sign of the class: all are negatives without a label."""
@@ -654,7 +670,7 @@ def align_keys(tables: Sequence[Columns]) -> list[Columns]:
     ]
 
 
-# Types of scores of fewer bits than those of Python's numbers.
+# Types of scores with fewer bits than Python's numbers.
 _FLOAT_TYPES: dict[type[pl.DataType], FloatType] = {
     pl.Float16: np.float16,
     pl.Float32: np.float32,
@@ -737,7 +753,7 @@ def find_score_type(dtype: pl.DataType) -> FloatType:
 
 
 def read_counted(rows: PlannedRows) -> Columns:
-    """Return the columns of rows that were checked, such as those of counts by score."""
+    """Return the columns of rows that were checked, for example of counts by score."""
     models = [_ONE_MODEL]
     if rows.model_keys:
         dtype = rows.frame.collect_schema()[MODEL]
@@ -910,7 +926,7 @@ def name_columns(
 ) -> pl.DataFrame:
     """Return the columns of a schema, given the names of the keys; NaN becomes null."""
     keys = {name: key for key, name in key_names.items() if key in made.columns}
-    # A group may have the name of a column that is not in the result, such as the model.
+    # A group may have the name of a column that is not in the result, for example the model.
     named = made.select(pl.col(keys.get(name, name)).alias(name) for name in schema)
     numbers = [
         name for name, dtype in named.schema.items() if dtype.is_float() and name not in keys

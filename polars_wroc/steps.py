@@ -68,7 +68,7 @@ class ScoreBins(NamedTuple):
 
 @dataclass(frozen=True)
 class SegmentRows:
-    """Complete rows of segments, those of each segment next to each other.
+    """Complete rows of segments, with the rows of each segment next to each other.
 
     ``starts`` are the places of the first rows of the segments, followed by the number of rows.
     ``weight`` is negative in rows of negatives. ``order`` are the places of the rows in the arrays
@@ -187,7 +187,7 @@ class Steps(NamedTuple):
         """
         sums = cumulate(values, self.starts)
         if len(self.starts) > 1:
-            # Rounding must not take a sum below what is added to it.
+            # Rounding must not take a sum below any of its terms.
             np.maximum(sums, values, out=sums)
         sums += self.spread(above)
         return sums

@@ -1,6 +1,7 @@
-"""Types of arguments, for annotations of your own functions.
+"""Types of arguments and results, for annotations of your own functions.
 
-Options are Literals, so that a type checker, or an editor, knows their values.
+Options are Literals, so that a type checker, or an editor, knows their values. `Counts` is the
+result of `polars_wroc.from_counts`, `NewYorkSummary` that of `polars_wroc.new_york_summary`.
 """
 
 import lazy_loader as _lazy_loader

@@ -1,5 +1,6 @@
 # The types, which typing.py reads too, and where they are defined.
 
+from .audits.new_york import NewYorkSummary as NewYorkSummary
 from .audits.tables import AuditAdjustment as AuditAdjustment
 from .audits.tables import AuditReference as AuditReference
 from .charts.options import ChartOptions as ChartOptions
@@ -31,6 +32,7 @@ from .metrics.registry import MetricName as MetricName
 from .metrics.registry import Metrics as Metrics
 from .metrics.roc_auc import Average as Average
 from .metrics.roc_auc import MultiClass as MultiClass
+from .namespaces import Counts as Counts
 from .queries import FrameT as FrameT
 from .stats.aucs import AucMethod as AucMethod
 from .stats.families import Adjustment as Adjustment

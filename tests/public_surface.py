@@ -25,6 +25,8 @@ from polars_wroc.audits.formats import SCHEMA, SCHEMA_VERSION
 from polars_wroc.cli.main import build_parser
 
 SNAPSHOT = Path(__file__).with_name("public_surface.json")
+# Classes of `polars_wroc.typing` whose methods users call; functions return them.
+RESULT_TYPES = ("Counts", "NewYorkSummary")
 JSON_SCHEMA = Path(wroc.__file__).with_name("audits") / "audit-2.0.schema.json"
 
 
@@ -32,6 +34,7 @@ def surface() -> dict[str, Any]:
     """Describe the package."""
     return {
         "names": {name: _described(getattr(wroc, name)) for name in sorted(wroc.__all__)},
+        "types of results": {name: _described(getattr(typing, name)) for name in RESULT_TYPES},
         "expression namespace": _methods(type(pl.col("s").wroc)),  # type: ignore[attr-defined]
         "frame namespace": _methods(type(pl.LazyFrame().wroc).__mro__[1]),  # type: ignore[attr-defined]
         "options": options(),

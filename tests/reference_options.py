@@ -5,7 +5,7 @@ from __future__ import annotations
 from public_surface import options
 
 _ABOUT_TYPES = """\
-Options are Literals, which `polars_wroc.typing` exports for annotations of your own functions:
+Options are Literals, which `polars_wroc.typing` exports for annotating your own functions:
 
 ```pycon
 >>> import polars as pl
@@ -20,10 +20,11 @@ Options are Literals, which `polars_wroc.typing` exports for annotations of your
 ```
 
 It also has `IntoColumn` and `IntoColumns` (a column name or expression, or several), and `FrameT`:
-a DataFrame gives a DataFrame, a LazyFrame a LazyFrame. Type checkers know this of functions, so use
-`frame.pipe(wroc.summary, ...)` where types matter. Of the methods `frame.wroc.summary(...)`, which
-Polars adds when the program runs, they know nothing. Where a type takes other values too, such as
-numbers, only its words are listed."""
+a DataFrame gives a DataFrame, a LazyFrame a LazyFrame. Type checkers understand functions, so use
+`frame.pipe(wroc.summary, ...)` if types matter; they know nothing of methods like
+`frame.wroc.summary(...)`, which Polars adds when the program runs. `Counts` and `NewYorkSummary`
+are the types that `from_counts` and `new_york_summary` return. If a type takes other values too,
+for example numbers, the table lists only its words."""
 
 
 def types_of_options() -> str:

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from floors import picture
-from public_surface import JSON_SCHEMA, fields_of
+from public_surface import JSON_SCHEMA, RESULT_TYPES, fields_of
 from reference_options import types_of_options
 from site_navigation import DOCS, index_for_models
 
 import polars_wroc as wroc
+from polars_wroc import typing
 from polars_wroc.cli.main import build_parser
 
 _PROPERTIES = (property, cached_property)
@@ -41,51 +42,57 @@ _PAGES = {
         "Metrics",
         ("metrics",),
         "Expressions give one value for each group in `select`, `group_by().agg()` and `over`."
-        " Functions whose first argument is a frame give a table.",
+        " Functions whose first argument is a frame return a table.",
     ),
     "curves": _Page(
         "Curves",
         ("curves",),
-        "Tables with a row for each group and point of a curve, and numbers read off curves.",
+        "These functions return the points of curves, per group, and numbers read from curves.",
     ),
     "thresholds": _Page(
         "Thresholds",
         ("thresholds",),
-        "Confusion matrices and rates at thresholds that are given or chosen by a rule.",
+        "These functions return confusion matrices and rates, at given thresholds or at a threshold"
+        " that a rule chooses.",
     ),
     "groups": _Page(
         "Groups",
         ("groups",),
-        "Comparisons of groups: gaps, fairness metrics, impact ratios, and thresholds that give"
-        " groups equal rates. `ranges` makes groups of numbers.",
+        "These functions compare groups: gaps, fairness metrics, impact ratios, and thresholds that"
+        " give groups equal rates. `ranges` turns numbers into groups.",
     ),
     "counts": _Page(
         "Counts",
         ("counts", "namespaces"),
-        "Counts of rows by score add up over days, machines and sites. Their columns are on the"
-        " page on [files of counts](counts-format.md).",
+        "Counts of rows by score add up over days, machines and sites. [Files of"
+        " counts](counts-format.md) describes their columns.",
     ),
     "audits": _Page(
         "Audits",
         ("audits",),
-        "All segments of all attributes in one result, and the changes between two results.",
+        "An audit compares all segments of all attributes; `audit_changes` compares two audits.",
     ),
     "charts": _Page(
         "Charts",
         ("charts",),
-        "Each chart takes a table of this package and returns an Altair chart, which can be changed"
-        " further.",
+        "Each function takes a table of this package and returns an Altair chart, which you can"
+        " modify further.",
+    ),
+    "display": _Page(
+        "Display",
+        ("documents",),
+        "Tables as people read them, in a terminal and in a notebook.",
     ),
     "data": _Page(
         "Data",
         ("data",),
-        "Tables for examples, which come with the package.",
+        "Sample tables that come with the package.",
     ),
     "options": _Page(
         "Options",
         ("config", "looks", "inputs"),
-        "What rows stand for: outcomes at a horizon, weights that count rows, designs of surveys;"
-        " and the choice of memory and of a cluster.",
+        "These say what rows represent (outcomes at a horizon, weights that count rows, survey"
+        " designs), and how much memory or which cluster to use.",
     ),
 }
 
@@ -115,61 +122,73 @@ def _names_of_pages() -> dict[str, list[str]]:
     """
 
     def place(name: str) -> float:
-        at = questions.find(f"][polars_wroc.{name}]")
+        at = questions.find(f"][{_path(name)}]")
         return at if at >= 0 else math.inf
 
     questions = (DOCS / "guides" / "which-function.md").read_text(encoding="utf-8")
     page_of = {folder: name for name, page in _PAGES.items() for folder in page.folders}
     names = defaultdict(list)
-    for name in sorted(wroc.__all__, key=place):
+    for name in sorted([*wroc.__all__, *RESULT_TYPES], key=place):
         names[page_of[defined_in(name).split(".")[1]]].append(name)
     return names
 
 
 def defined_in(name: str) -> str:
     """Return the module of a public name, which may be a module itself."""
-    value = getattr(wroc, name)
+    value = _named(name)
     return str(value.__name__ if inspect.ismodule(value) else value.__module__)
 
 
+def _named(name: str) -> Any:
+    """Return what a public name, or that of a type of results, stands for."""
+    return getattr(typing if name in RESULT_TYPES else wroc, name)
+
+
+def _path(name: str) -> str:
+    """Return the whole name that users import."""
+    return f"{'polars_wroc.typing' if name in RESULT_TYPES else 'polars_wroc'}.{name}"
+
+
 def _page(page: _Page, names: list[str]) -> str:
-    rows = [f"| [`{n}`](#polars_wroc.{n}) | {_linked(_summary(getattr(wroc, n)))} |" for n in names]
+    rows = [f"| [`{n}`](#{_path(n)}) | {_linked(_summary(_named(n)))} |" for n in names]
     parts = [f"# {page.title}", page.text, "\n".join(["| name | what it is |", "|---|---|", *rows])]
     return "\n\n".join([*parts, *map(_described, names)]) + "\n"
 
 
 def _described(name: str) -> str:
-    value = getattr(wroc, name)
+    value, path = _named(name), _path(name)
     if name == "Counts":
         methods = ", ".join(_link(method) for method in _methods(value))
-        return f"::: polars_wroc.{name}\n\nMethods: {methods}."
+        return f"::: {path}\n\nMethods: {methods}."
     if inspect.ismodule(value):
         members = [*value.__all__]
     elif name in ("Audit", "NewYorkSummary"):
         properties = (n for n, v in vars(value).items() if isinstance(v, _PROPERTIES))
         members = [*_methods(value), *(name for name in properties if name[0] != "_")]
     else:
-        return f"::: polars_wroc.{name}"
+        return f"::: {path}"
     listed = "\n".join(f"        - {member}" for member in members)
-    return f"::: polars_wroc.{name}\n    options:\n      members:\n{listed}"
+    return f"::: {path}\n    options:\n      members:\n{listed}"
 
 
 def _summary(value: Any) -> str:
-    return (inspect.getdoc(value) or "").split("\n", 1)[0].replace("``", "`").replace("|", "\\|")
+    first = (inspect.getdoc(value) or "").split("\n", 1)[0].replace("``", "`").replace("|", "\\|")
+    noun = first.removeprefix("Return ")
+    return noun[:1].upper() + noun[1:]
 
 
 def _linked(text: str) -> str:
     """Link names of the package, which stand in single backticks."""
     words = text.split("`")
     linked = [
-        _link(w) if i % 2 and w in wroc.__all__ else f"`{w}`" if i % 2 else w
+        _link(w) if i % 2 and w in (*wroc.__all__, *RESULT_TYPES) else f"`{w}`" if i % 2 else w
         for i, w in enumerate(words)
     ]
     return "".join(linked)
 
 
 def _link(name: str) -> str:
-    return f"[`{name}`][polars_wroc.{name}]"
+    return f"[`{name}`][{_path(name)}]"
 
 
 def _methods(kind: type) -> list[str]:
@@ -190,7 +209,7 @@ def _namespaces() -> str:
 
 ## Expressions
 
-The expression is the score; the other arguments are those of the function:
+The expression is the score; the other arguments are the arguments of the function:
 `pl.col("score").wroc.roc_auc("label", weight="w")`.
 
 {table(expression)}
@@ -199,8 +218,8 @@ The expression is the score; the other arguments are those of the function:
 
 The frame is the first argument of the function, as in `frame.wroc.summary("label", "score")`.
 A DataFrame gives a DataFrame, a LazyFrame a LazyFrame; only `audit` collects. Type checkers do not
-know methods that are added when the program runs: for them write
-`frame.pipe(wroc.summary, "label", "score")`, as [types of options](options.md#types) shows.
+know these methods, because they are added when the program runs. If types matter, write
+`frame.pipe(wroc.summary, "label", "score")`: see [types of options](options.md#types).
 
 {table(frame)}
 """

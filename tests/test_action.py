@@ -98,7 +98,7 @@ def test_an_audit_that_passes(folder: Path) -> None:
     heading = "# " + escape_markdown('Loans, "all" of $HOME')
     assert found.summary.startswith(f"of an earlier step\n\n{heading}\n")
     assert "- PASSED race:auc.gap\\_high" in found.summary
-    assert "::warning::NOT JUDGED race:auc.gap_high < -0.5: fewer than 30 rows in" in found.log
+    assert "::warning::NOT JUDGED race:auc.gap_high < -0.5: fewer than 30 negatives in" in found.log
     assert "::error::" not in found.log
 
 

@@ -216,7 +216,7 @@ def test_errors_of_workers_are_sentences(client: Client) -> None:
 
 @pytest.mark.parametrize("client", [3, "tcp://localhost:8786", Client])
 def test_a_client_is_connected(client: Any) -> None:
-    with pytest.raises(TypeError, match=r"`client` must be a distributed\.Client that is not asyn"):
+    with pytest.raises(TypeError, match=r"`client` must be a synchronous distributed\.Client"):
         wroc.Config(client=client)
 
 
@@ -225,7 +225,7 @@ def test_a_client_is_connected(client: Any) -> None:
 def test_an_address_names_the_option(
     address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rule = f"must be the address of a scheduler that answers.*; found {address!r}: "
+    rule = f"must be the address of a running scheduler.*; found {address!r}: "
     monkeypatch.setenv(CLUSTER_ADDRESS, address)
     with pytest.raises(ValueError, match=f"`{CLUSTER_ADDRESS}` {rule}"):
         division()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from fill_pages import ANY_LINES, BLOCK, printed_by, sessions
+from public_surface import RESULT_TYPES
 from reference_pages import defined_in, pages
 from site_navigation import DOCS, MADE_FILES, ROOT, navigation
 
@@ -56,6 +57,12 @@ def _anchors(path: Path) -> set[str]:
     text = _text_of(path)
     headings = (re.sub(r"[^\w\s-]", "", found).strip().lower() for found in _HEADING.findall(text))
     return {re.sub(r"\s+", "-", heading) for heading in headings} | set(_DESCRIBED.findall(text))
+
+
+def _public_paths() -> list[str]:
+    """List the public names and the types of results, as they are imported."""
+    names = [f"polars_wroc.{name}" for name in wroc.__all__]
+    return [*names, *(f"polars_wroc.typing.{name}" for name in RESULT_TYPES)]
 
 
 def _described() -> Counter[str]:
@@ -111,8 +118,7 @@ def test_public_names_are_imported_from_where_they_are_defined() -> None:
 
 
 def test_every_public_name_is_described_once() -> None:
-    names = [f"polars_wroc.{name}" for name in wroc.__all__]
-    assert _described() == Counter(names)
+    assert _described() == Counter(_public_paths())
 
 
 @pytest.mark.parametrize("path", list(pages()), ids=_name_of)
@@ -131,7 +137,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
 def test_each_public_name_answers_a_question() -> None:
     page = DOCS / "guides" / "which-function.md"
     answers = set(_NAMED.findall(page.read_text(encoding="utf-8")))
-    assert answers == {f"polars_wroc.{name}" for name in wroc.__all__}
+    assert answers == set(_public_paths())
 
 
 def test_the_glossary_is_in_order() -> None:
@@ -174,16 +180,22 @@ def test_commands_have_options_that_exist(path: Path) -> None:
         parser.parse_args(shlex.split(command)[1:])
 
 
-def _sessions() -> list[tuple[str, str]]:
-    """Find the commands that are shown with what they print."""
-    texts = (path.read_text(encoding="utf-8") for path in PAGES)
-    found = (pair for text in texts for block in BLOCK.findall(text) for pair in sessions(block))
-    return [(command, printed) for command, printed in found if printed]
+def _sessions() -> list[tuple[str, str, str]]:
+    """Find the pages and commands that are shown with what they print."""
+    return [
+        (str(path.relative_to(ROOT)), command, printed)
+        for path in PAGES
+        for block in BLOCK.findall(path.read_text(encoding="utf-8"))
+        for command, printed in sessions(block)
+        if printed
+    ]
 
 
-@pytest.mark.parametrize(("command", "printed"), _sessions())
-def test_commands_print_what_pages_show(command: str, printed: str) -> None:
+@pytest.mark.parametrize(("page", "command", "printed"), _sessions())
+def test_commands_print_what_pages_show(page: str, command: str, printed: str) -> None:
     """A line of three dots stands for any lines."""
     found = printed_by(command)
-    expected = re.escape(printed).replace(re.escape(ANY_LINES), r"(?:.*\n)*")
-    assert re.fullmatch(expected, found), f"{found}\nIf that is right: python tests/fill_pages.py"
+    lines = printed.splitlines(keepends=True)
+    expected = "".join(r"(?:.*\n)*" if line == ANY_LINES else re.escape(line) for line in lines)
+    renew = f"If that is right: python tests/fill_pages.py {page}"
+    assert re.fullmatch(expected, found), f"{found}\n{renew}"

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.typing import AucMethod, FrameT
+from polars_wroc.typing import AucMethod, Counts, FrameT, NewYorkSummary
 
 
 def rows() -> pl.DataFrame:
@@ -89,5 +89,11 @@ def test_types_of_other_results() -> None:
     assert_type(audit, wroc.Audit)
     assert_type(audit.segments, pl.DataFrame)
     assert_type(audit.findings, pl.DataFrame)
+    counts = wroc.from_counts(wroc.score_counts(frame, "y", "s"))
+    assert_type(counts, Counts)
+    summary = wroc.new_york_summary(
+        frame, "s", attributes="g", source="hires of 2026", distribution_date="2026-01-01"
+    )
+    assert_type(summary, NewYorkSummary)
     chart = wroc.gap_chart(wroc.group_gaps(frame, "y", "s", attributes="g"), metric="auc")
     assert isinstance(chart, alt.TopLevelMixin)

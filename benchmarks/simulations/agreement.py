@@ -53,11 +53,11 @@ def check_rate_tests() -> None:
         for tilt in ("none", "lognormal", "rising"):
             setting = EventGroups([Events(60, TILTS[tilt])] * count, (0.1,) * count)
             frame = setting.draw(np.random.default_rng(count), 5 * REPLICATES)
-            found = rate_tests(frame, reference)
+            ours = rate_tests(frame, reference)
             wanted = gaps(frame, reference, threshold=THRESHOLD_OF_RATES, metrics=["tpr"])
             wanted = wanted.filter(pl.col(SEGMENT) != reference)
             keys = [pl.col(REPLICATE).cast(pl.Int64), pl.col(SEGMENT).cast(pl.Int64), "p_value"]
-            tables = (each.select(keys).sort(REPLICATE, SEGMENT) for each in (found, wanted))
+            tables = (each.select(keys).sort(REPLICATE, SEGMENT) for each in (ours, wanted))
             assert_frame_equal(*tables)
 
 
@@ -76,15 +76,15 @@ def _check_replicate(
         adjust="none",
     )
     metric = pl.col("metric").cast(pl.Enum(expected["metric"].unique(maintain_order=True)))
-    found = of_gaps.sort(SEGMENT, metric).with_columns(model=pl.lit("score"))
-    assert_frame_equal(found.select(expected.columns), expected, check_dtypes=False)
+    ours = of_gaps.sort(SEGMENT, metric).with_columns(model=pl.lit("score"))
+    assert_frame_equal(ours.select(expected.columns), expected, check_dtypes=False)
     whole = wroc.fairness(
         frame, "label", "score", attributes=SEGMENT, weight=weight, threshold=THRESHOLD
     )
     wanted = whole.filter(pl.col("metric").is_in(of_fairness["metric"].to_list())).sort("metric")
     held = [name for name in wanted.columns if name in of_fairness.columns]
-    found = of_fairness.sort("metric").with_columns(model=pl.lit("score")).select(held)
-    assert_frame_equal(found, wanted.select(held), check_dtypes=False)
+    ours = of_fairness.sort("metric").with_columns(model=pl.lit("score")).select(held)
+    assert_frame_equal(ours, wanted.select(held), check_dtypes=False)
 
 
 if __name__ == "__main__":

@@ -56,19 +56,21 @@ def auc_grid(simulation: Simulation) -> tuple[Section, pl.DataFrame]:
         "then hardly ever misses, and coverage is above 0.97.\n\n"
         "![Coverage and relative width of the intervals of an AUC](coverage.png)"
     )
-    section = Section("Grid of designs", text, Table(header, body), settings=4, told=_told)
+    section = Section(
+        "Grid of designs", text, Table(header, body), settings=4, promise=_state_promise
+    )
     return section, cells
 
 
-def _told(_: Mapping[str, str], column: str) -> str:
-    """Return what users are told of the intervals of a method."""
+def _state_promise(_: Mapping[str, str], column: str) -> str:
+    """Return what the documentation promises for the intervals of a method."""
     if column == "logit":
         return "only to reproduce other software; fails in small groups and with weights"
     return "92% or more, with weights that change by a factor of about 1.4 per SD of the score"
 
 
 def _cell(simulation: Simulation, setting: TwoClasses) -> dict[str, object]:
-    found = simulation.run(setting, partial(intervals, methods=METHODS))
+    estimates = simulation.run(setting, partial(intervals, methods=METHODS))
     cell: dict[str, object] = {
         "spread": setting.spread,
         "weights": setting.weights,
@@ -76,7 +78,7 @@ def _cell(simulation: Simulation, setting: TwoClasses) -> dict[str, object]:
         "size": setting.size,
     }
     for method in METHODS:
-        own = found.filter(way=method)
+        own = estimates.filter(way=method)
         cell[method], cell[f"error {method}"] = coverage(own, setting.auc)
         cell[f"below {method}"] = share(own["auc_low"] > setting.auc).value
         cell[f"above {method}"] = share(own["auc_high"] < setting.auc).value

@@ -92,7 +92,7 @@ def audit_findings(
 ) -> Iterator[Result]:
     """Share of audits in which something is different, and in which the worse segment is."""
     scores = min(SCORES, ROWS // setting.rows)
-    found = pl.concat(
+    estimates = pl.concat(
         audited(setting, simulation.random, scores, families).with_columns(call=pl.lit(call))
         for call in range(-(-simulation.replicates // scores))
     )
@@ -102,7 +102,7 @@ def audit_findings(
         worse = pl.col(SEGMENT) == WORSE
         wanted = {f"{name} of the worse": worse & rows for name, rows in wanted.items()}
     different = pl.col("p_adjusted") <= SIGNIFICANCE
-    shares = found.group_by("call", "model").agg(
+    shares = estimates.group_by("call", "model").agg(
         (rows & different).any().alias(name) for name, rows in wanted.items()
     )
     for name in wanted:

@@ -108,9 +108,9 @@ def rate_intervals(
             by=REPLICATE,
         ).select("threshold", "tpr_low", "tpr_high")
 
-    found = simulation.run(setting, estimate)
+    estimates = simulation.run(setting, estimate)
     for rate, limit in limits.items():
-        own = found.filter(threshold=limit)
+        own = estimates.filter(threshold=limit)
         yield Result(f"{rate:g}", "coverage", coverage(own, rate, "tpr_low", "tpr_high"))
         yield Result(f"{rate:g}", "width", mean((own["tpr_high"] - own["tpr_low"]).to_numpy()))
         yield Result(f"{rate:g}", "rarer rows", Measure(setting.rarer(limit), 0.0))
@@ -151,15 +151,15 @@ def tests(
 ) -> Iterator[Result]:
     """Share of tests of two groups, or of families of tests of more, that find a difference."""
     if metric == "auc":
-        found = compared(simulation, setting, reference, metric)
-        found = found.filter(pl.col("gap").is_not_null(), ~pl.col(REPEATED))
+        estimates = compared(simulation, setting, reference, metric)
+        estimates = estimates.filter(pl.col("gap").is_not_null(), ~pl.col(REPEATED))
     else:
-        found = simulation.run(setting, partial(rate_tests, reference=reference))
+        estimates = simulation.run(setting, partial(rate_tests, reference=reference))
     if quantity == "family error":
-        yield Result(target, quantity, family_error(found, metric))
+        yield Result(target, quantity, family_error(estimates, metric))
     else:
-        yield Result(target, quantity, share(found["p_value"] <= SIGNIFICANCE))
-    yield Result(target, "no p-value", share(found["p_value"].is_null()))
+        yield Result(target, quantity, share(estimates["p_value"] <= SIGNIFICANCE))
+    yield Result(target, "no p-value", share(estimates["p_value"].is_null()))
 
 
 def power_at_detectable(simulation: Simulation, groups: Sequence[Events], rate: float) -> Result:
@@ -172,8 +172,8 @@ def power_at_detectable(simulation: Simulation, groups: Sequence[Events], rate: 
     if not gap.value < rate:
         return Result(target, "power at detectable", Measure(np.nan, np.nan))
     lower = EventGroups(groups, (rate - gap.value, rate))
-    found = simulation.run(lower, partial(rate_tests, reference="1"))
-    return Result(target, "power at detectable", share(found["p_value"] <= SIGNIFICANCE))
+    estimates = simulation.run(lower, partial(rate_tests, reference="1"))
+    return Result(target, "power at detectable", share(estimates["p_value"] <= SIGNIFICANCE))
 
 
 def compared(simulation: Simulation, setting: Setting, reference: str, metric: str) -> pl.DataFrame:
@@ -204,7 +204,9 @@ def rate_test_cells() -> Iterator[Cell]:
     sizes = ((80, 80), (30, 150), (80, 400), (30, 600))
     for name, pair, rate in product(("none", "lognormal", "falling"), sizes, (0.5, 0.9)):
         each = [Events(n, TILTS[name]) for n in pair]
-        yield Cell("detectable gaps", name, f"{shown(pair)}, {rate:g}", detectable(each, rate))
+        yield Cell(
+            "detectable gaps", name, f"{join_numbers(pair)}, {rate:g}", detectable(each, rate)
+        )
 
 
 def rate_level_cells() -> Iterator[Cell]:
@@ -214,17 +216,17 @@ def rate_level_cells() -> Iterator[Cell]:
         if size == PAIRS[-1] and (rate != RATES[1] or name in {"none", "mixed", "1 or 10"}):
             continue
         groups = EventGroups([Events(rows, tilt) for rows in size], (rate, rate))
-        yield rate_test_cell(name, shown(size), groups, "error")
+        yield rate_test_cell(name, join_numbers(size), groups, "error")
     for (name, lean), size, rate in product(
         CLASSES.items(), ((60, 60), (60, 300)), (0.05, 0.3, 0.9)
     ):
         each = [Events(rows, strata=response_classes(lean), counted=True) for rows in size]
-        yield rate_test_cell(name, shown(size), EventGroups(each, (rate, rate)), "error")
+        yield rate_test_cell(name, join_numbers(size), EventGroups(each, (rate, rate)), "error")
     for (name, strata), size, rate in product(
         STRATA.items(), ((40, 40), (40, 160)), (0.05, 0.3, 0.9)
     ):
         each = [Events(rows, strata=strata) for rows in size]
-        yield rate_test_cell(name, shown(size), EventGroups(each, (rate, rate)), "error")
+        yield rate_test_cell(name, join_numbers(size), EventGroups(each, (rate, rate)), "error")
 
 
 def rate_test_cell(
@@ -267,10 +269,10 @@ def auc_interval(simulation: Simulation, setting: Classes) -> Iterator[Result]:
         table = wroc.summary(frame, "label", "score", weight="weight", by=REPLICATE)
         return table.select("auc", "auc_low", "auc_high")
 
-    found = simulation.run(setting, estimate)
+    estimates = simulation.run(setting, estimate)
     target = f"{setting.auc:.3f}"
-    yield Result(target, "coverage", coverage(found, setting.auc))
-    widths = (found["auc_high"] - found["auc_low"]).drop_nulls()
+    yield Result(target, "coverage", coverage(estimates, setting.auc))
+    widths = (estimates["auc_high"] - estimates["auc_low"]).drop_nulls()
     yield Result(target, "width", mean(widths.to_numpy()))
 
 
@@ -350,7 +352,7 @@ def auc_test_cells() -> Iterator[Cell]:
         ((0.75, 0.88), (0.9, 0.97), (0.95, 0.99)), (20, 60, 150), ("none", "lognormal")
     ):
         groups = [classes_of((n, 3 * n), auc, tilt) for auc in aucs]
-        yield auc_tests(f"power, {tilt}", shown(aucs), groups, "power", 625)
+        yield auc_tests(f"power, {tilt}", join_numbers(aucs), groups, "power", 625)
 
 
 def classes_of(
@@ -391,6 +393,6 @@ def auc_tests(
     return Cell("tests of AUCs", name, f"{' v '.join(sizes)}, {target}", estimate, replicates)
 
 
-def shown(numbers: Sequence[float]) -> str:
+def join_numbers(numbers: Sequence[float]) -> str:
     """Show numbers with strokes between."""
     return "/".join(f"{number:g}" for number in numbers)

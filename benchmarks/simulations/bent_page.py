@@ -80,12 +80,12 @@ def rates(numbers: pl.DataFrame) -> list[Section]:
     """Intervals of rates."""
     cells = cells_of(numbers, "rates")
     rows = {
-        names: (*names, f"{found['rarer rows'].value:.1f}", found["coverage"].coverage)
-        for names, found in cells.items()
+        names: (*names, f"{measures['rarer rows'].value:.1f}", measures["coverage"].coverage)
+        for names, measures in cells.items()
     }
     summary: list[tuple[Cell, ...]] = []
     for design, own in by_design(cells):
-        enough = [found for found in own if found["rarer rows"].value >= ENOUGH]
+        enough = [measures for measures in own if measures["rarer rows"].value >= ENOUGH]
         summary.append((design, *least(own), *least(enough)))
     return [
         listed(
@@ -95,7 +95,7 @@ def rates(numbers: pl.DataFrame) -> list[Section]:
             "of the rarer outcome.",
             ("weights", "rows", "true rate", "rarer rows", "coverage"),
             rows.values(),
-            told_of_rate,
+            state_promise_for_rates,
             settings=4,
         ),
         Section(
@@ -113,13 +113,13 @@ def rates(numbers: pl.DataFrame) -> list[Section]:
 
 def least(cells: list[dict[str, Measure]]) -> tuple[str, str]:
     """Show the least coverage, and how many are below the limit."""
-    checks = [found["coverage"].coverage for found in cells]
+    checks = [measures["coverage"].coverage for measures in cells]
     below = sum(check.excess > 0 for check in checks)
     return str(max(checks, key=lambda check: check.excess)), f"{below} of {len(checks)}"
 
 
-def told_of_rate(setting: Mapping[str, str], _: str) -> str:
-    """Return what users are told of an interval of a rate."""
+def state_promise_for_rates(setting: Mapping[str, str], _: str) -> str:
+    """Return what the documentation promises for an interval of a rate."""
     if setting["weights"].startswith("clusters"):
         return NO_DESIGN
     if float(setting["rarer rows"]) < ENOUGH:
@@ -131,29 +131,29 @@ def tests(numbers: pl.DataFrame, part: str, title: str) -> list[Section]:
     """Errors of tests of two groups and of families, and their power."""
     cells = cells_of(numbers, part)
     errors = {
-        names: found[kind]
-        for names, found in cells.items()
+        names: measures[kind]
+        for names, measures in cells.items()
         for kind in ("error", "family error")
-        if kind in found
+        if kind in measures
     }
     rows = [(*names[:2], error.family_error) for names, error in errors.items()]
-    two = {names: found for names, found in cells.items() if "error" in found}
+    two = {names: measures for names, measures in cells.items() if "error" in measures}
     summary = []
     for design, own in by_design(two):
-        checks = [found["error"].family_error for found in own]
+        checks = [measures["error"].family_error for measures in own]
         above = sum(check.excess > 0 for check in checks)
-        missing = max(found["no p-value"].value for found in own)
+        missing = max(measures["no p-value"].value for measures in own)
         highest = max(checks, key=lambda check: check.excess)
         summary.append((design, str(highest), f"{above} of {len(checks)}", f"{missing:.2f}"))
     families = [
-        (*names[:2], str(found["family error"].family_error))
-        for names, found in cells.items()
-        if "family error" in found
+        (*names[:2], str(measures["family error"].family_error))
+        for names, measures in cells.items()
+        if "family error" in measures
     ]
     power = [
-        (names[0].removeprefix("power, "), names[1], str(found["power"]))
-        for names, found in cells.items()
-        if "power" in found
+        (names[0].removeprefix("power, "), names[1], str(measures["power"]))
+        for names, measures in cells.items()
+        if "power" in measures
     ]
     header = ("design", "size and truth", "error")
     return [
@@ -189,10 +189,10 @@ def tests(numbers: pl.DataFrame, part: str, title: str) -> list[Section]:
 def detectable_gaps(numbers: pl.DataFrame) -> list[Section]:
     """Power at the gap that is reported as detectable."""
     body = []
-    for (design, size, target), found in cells_of(numbers, "detectable gaps").items():
-        power = found["power at detectable"]
-        shown = "-" if isnan(power.value) else str(power)
-        body.append((design, size, target.split(" - ")[-1], shown))
+    for (design, size, target), measures in cells_of(numbers, "detectable gaps").items():
+        power = measures["power at detectable"]
+        power_text = "-" if isnan(power.value) else str(power)
+        body.append((design, size, target.split(" - ")[-1], power_text))
     return [
         Section(
             "Detectable gaps",
@@ -206,8 +206,8 @@ def detectable_gaps(numbers: pl.DataFrame) -> list[Section]:
 def aucs(numbers: pl.DataFrame) -> list[Section]:
     """Intervals of AUCs."""
     rows = [
-        (*names, found["coverage"].coverage, f"{found['width'].value:.3f}")
-        for names, found in cells_of(numbers, "AUCs").items()
+        (*names, measures["coverage"].coverage, f"{measures['width'].value:.3f}")
+        for names, measures in cells_of(numbers, "AUCs").items()
     ]
     header = ("scores, weights", "positives/negatives", "true AUC", "coverage", "mean width")
     return [
@@ -216,7 +216,7 @@ def aucs(numbers: pl.DataFrame) -> list[Section]:
             "Coverage of the intervals of `summary`. Outliers are positives below all negatives.",
             Table(header, rows).failing_first(),
             settings=3,
-            told="92% or more; where weights depend on the score, 80% to 90%",
+            promise="92% or more; where weights depend on the score, 80% to 90%",
         )
     ]
 
@@ -227,12 +227,14 @@ def audits(numbers: pl.DataFrame) -> list[Section]:
     cells = cells_of(numbers, "audits")
     null: list[tuple[Cell, ...]] = []
     worse: list[tuple[Cell, ...]] = []
-    for names, found in cells.items():
-        if "any" in found:
-            null.append((*names[:2], *(found[each].family_error for each in quantities)))
+    for names, measures in cells.items():
+        if "any" in measures:
+            null.append((*names[:2], *(measures[each].family_error for each in quantities)))
         else:
-            worse.append((*names[:2], *(str(found[f"{each} of the worse"]) for each in quantities)))
-    every = [found["any"] for found in cells.values() if "any" in found]
+            worse.append(
+                (*names[:2], *(str(measures[f"{each} of the worse"]) for each in quantities))
+            )
+    every = [measures["any"] for measures in cells.values() if "any" in measures]
     if every:
         error = sum(each.error**2 for each in every) ** 0.5 / len(every)
         pooled = Measure(sum(each.value for each in every) / len(every), error)
@@ -248,7 +250,7 @@ def audits(numbers: pl.DataFrame) -> list[Section]:
             "applied to each; that `audit` does the same for one score is checked at the start.",
             Table(header, null),
             settings=2,
-            told="gaps and calibration are one family, which errs in at most 5%",
+            promise="gaps and calibration are one family, which errs in at most 5%",
         ),
         Section(
             "Audits with one segment whose scores are too low",
@@ -264,7 +266,7 @@ def listed(
     text: str,
     header: tuple[str, ...],
     rows: Iterable[tuple[Cell, ...]],
-    told: Callable[[Mapping[str, str], str], str],
+    promise: Callable[[Mapping[str, str], str], str],
     settings: int,
 ) -> Section:
     """List rows whose last cell fails, worst first; the others count all the same."""
@@ -273,7 +275,7 @@ def listed(
     failing.sort(key=lambda each: -each[1].excess)
     others = [row for row, check in checked if not (isinstance(check, Check) and check.fails)]
     body = [row for row, _ in failing] or [("none", *[""] * (len(header) - 1))]
-    return Section(title, text, Table(header, body), settings, told, others)
+    return Section(title, text, Table(header, body), settings, promise, others)
 
 
 def by_design(
@@ -282,6 +284,6 @@ def by_design(
     """Group cells by their design."""
     designs = dict.fromkeys(names[0] for names in cells)
     return [
-        (design, [found for names, found in cells.items() if names[0] == design])
+        (design, [measures for names, measures in cells.items() if names[0] == design])
         for design in designs
     ]

@@ -99,7 +99,7 @@ class Scored:
         return float(coefficients[1])
 
 
-class Found(NamedTuple):
+class SettingResult(NamedTuple):
     """What a setting shows of slopes and of ratios."""
 
     setting: Scored
@@ -149,59 +149,59 @@ def calibration_designs(simulation: Simulation) -> Section:
         "the settings of each kind, with their largest width and share.",
         Table(
             ("n", "weights", "design", "slope", "width", "no slope", "O:E", "width"),
-            [*map(_shown, failing), *_summary(every)],
+            [*map(_list_cells, failing), *_summary(every)],
         ),
         settings=3,
-        told="slopes 94% or more; O:E 93% or more, but 91% to 93% with 30 or 60 rows, uneven "
+        promise="slopes 94% or more; O:E 93% or more, but 91% to 93% with 30 or 60 rows, uneven "
         "weights and a model that is curved or too low",
-        unlisted=[_shown(each) for each in every if not each.fails],
+        unlisted=[_list_cells(each) for each in every if not each.fails],
     )
 
 
-def _shown(found: Found) -> tuple[Cell, ...]:
-    setting = found.setting
+def _list_cells(result: SettingResult) -> tuple[Cell, ...]:
+    setting = result.setting
     design = f"{setting.model}, logits {setting.mean:g} ± {setting.sd:g}"
     return (
         *(f"{setting.rows}", setting.weights, design),
-        *(found.slope.coverage, f"{found.slope_width:.2f}", f"{found.missing:.2f}"),
-        *(found.ratio.coverage, f"{found.ratio_width:.2f}"),
+        *(result.slope.coverage, f"{result.slope_width:.2f}", f"{result.missing:.2f}"),
+        *(result.ratio.coverage, f"{result.ratio_width:.2f}"),
     )
 
 
-def _summary(every: list[Found]) -> Iterator[tuple[Cell, ...]]:
+def _summary(every: list[SettingResult]) -> Iterator[tuple[Cell, ...]]:
     """Show the least coverage, and the largest of the other numbers, by size and weights."""
     for models, weights, rows in product((SLOPES, WRONG), WEIGHTS, SIZES):
         kind = [
-            found
-            for found in every
-            if found.setting.model in models
-            and (found.setting.weights, found.setting.rows) == (weights, rows)
+            result
+            for result in every
+            if result.setting.model in models
+            and (result.setting.weights, result.setting.rows) == (weights, rows)
         ]
         yield (
             *(f"{rows}", weights, f"least of {len(kind)}: {', '.join(models)}"),
-            str(min(found.slope for found in kind).coverage),
-            f"{max(found.slope_width for found in kind):.2f}",
-            f"{max(found.missing for found in kind):.2f}",
-            str(min(found.ratio for found in kind).coverage),
-            f"{max(found.ratio_width for found in kind):.2f}",
+            str(min(result.slope for result in kind).coverage),
+            f"{max(result.slope_width for result in kind):.2f}",
+            f"{max(result.missing for result in kind):.2f}",
+            str(min(result.ratio for result in kind).coverage),
+            f"{max(result.ratio_width for result in kind):.2f}",
         )
 
 
-def _measure(simulation: Simulation, setting: Scored) -> Found:
-    found = simulation.run(setting, calibrated)
-    slopes = found.drop_nulls("calibration_slope")
-    return Found(
+def _measure(simulation: Simulation, setting: Scored) -> SettingResult:
+    estimates = simulation.run(setting, calibrated)
+    slopes = estimates.drop_nulls("calibration_slope")
+    return SettingResult(
         setting,
         coverage(slopes, setting.slope, "calibration_slope_low", "calibration_slope_high"),
         _width(slopes, "calibration_slope"),
-        1 - len(slopes) / len(found),
-        coverage(found, setting.ratio, "oe_ratio_low", "oe_ratio_high"),
-        _width(found, "oe_ratio"),
+        1 - len(slopes) / len(estimates),
+        coverage(estimates, setting.ratio, "oe_ratio_low", "oe_ratio_high"),
+        _width(estimates, "oe_ratio"),
     )
 
 
-def _width(found: pl.DataFrame, name: str) -> float:
-    width = found[f"{name}_high"] - found[f"{name}_low"]
+def _width(estimates: pl.DataFrame, name: str) -> float:
+    width = estimates[f"{name}_high"] - estimates[f"{name}_low"]
     return float(np.median(width.drop_nulls().to_numpy()))
 
 

@@ -34,8 +34,8 @@ DECLARED = "declared as a design"
 
 def logit(p: Floats) -> Floats:
     """Return log odds."""
-    found: Floats = np.log(p / (1 - p))
-    return found
+    logits: Floats = np.log(p / (1 - p))
+    return logits
 
 
 def shifted(change: Change) -> Change:
@@ -141,22 +141,22 @@ def calibration(random: np.random.Generator, replicates: int) -> Section:
     for clusters in (20, 60):
         frame = rows_of(random, replicates, 600, (2, 3), clusters=clusters)
         for design in (None, "c"):
-            found = error(off_most(frame, design))
+            errors = error(off_most(frame, design))
             words = f"Beta(2, 3), slopes differ between {clusters} clusters"
             given = DECLARED if design else "ignored"
-            body.append(("600", words, "unit", given, found.family_error, ""))
+            body.append(("600", words, "unit", given, errors.family_error, ""))
     return Section(
         "Calibrated scores",
         "`calibration_test` where the scores are the true probabilities: the share of tests that "
         "find something, and the coverage of the limits of the range that each test picks.",
         Table(("n", "scores", "weights", "clusters", "error", "coverage of limits"), body),
         settings=4,
-        told=told,
+        promise=state_promise,
     )
 
 
-def told(setting: Mapping[str, str], column: str) -> str:
-    """Return what users are told of a failing setting."""
+def state_promise(setting: Mapping[str, str], column: str) -> str:
+    """Return what the documentation promises for a failing setting."""
     if setting.get("clusters") == "ignored":
         return "pass `design=`; without it rows are taken as independent"
     return "94% or more" if column.startswith("coverage") else "at most 6%"
@@ -169,14 +169,14 @@ def families(random: np.random.Generator, replicates: int) -> Section:
         frame = rows_of(random, replicates, 1000, (2, 3), weighted=weighted)
         frame = frame.with_columns(g=pl.Series(random.integers(0, 5, frame.height)))
         table = off_most(frame).group_by("replicate").agg(pl.col("p_value").min())
-        found = share(table["p_value"] * 5 <= SIGNIFICANCE)
-        body.append(("lognormal" if weighted else "unit", found.family_error))
+        errors = share(table["p_value"] * 5 <= SIGNIFICANCE)
+        body.append(("lognormal" if weighted else "unit", errors.family_error))
     return Section(
         "Five groups at once",
         "Share of samples of five calibrated groups of 200 rows in which any of them is found, "
         "after Holm's method; twice as many replicates.",
         Table(("weights", "family error"), body),
-        told=told,
+        promise=state_promise,
     )
 
 
@@ -190,9 +190,9 @@ def power(random: np.random.Generator, replicates: int) -> Section:
             summary = wroc.calibration_summary(frame, "y", "s", by="replicate")
             low, high = (summary[f"mean_calibration_error_{end}"] for end in ("low", "high"))
             large = share((low > 0) | (high < 0))
-            shown = [measure.family_error for measure in (error(table), large)]
-            found = shown if truth is RIGHT else [str(error(table)), str(large)]
-            body.append((name, str(rows), *found, covered(table).coverage))
+            checks = [measure.family_error for measure in (error(table), large)]
+            cells = checks if truth is RIGHT else [str(error(table)), str(large)]
+            body.append((name, str(rows), *cells, covered(table).coverage))
     return Section(
         "Scores that are off",
         "Share of samples in which `calibration_test`, and calibration in the large, find that the "
@@ -200,7 +200,7 @@ def power(random: np.random.Generator, replicates: int) -> Section:
         "replicates.",
         Table(("miscalibration", "n", "found", "in the large", "coverage of limits"), body),
         settings=2,
-        told=told,
+        promise=state_promise,
     )
 
 
@@ -212,8 +212,8 @@ def equal(random: np.random.Generator, replicates: int) -> Section:
             for apart in (0.0, 1.0, 2.0):
                 for name in ("none", "logit + 0.5"):
                     frame = groups_of(random, replicates, rows, part, apart, TRUTHS[name])
-                    found = error(at_equal_scores(frame))
-                    cells = (f"{part:g}", str(rows), f"{apart:g}", name, found.family_error)
+                    errors = error(at_equal_scores(frame))
+                    cells = (f"{part:g}", str(rows), f"{apart:g}", name, errors.family_error)
                     body.append(cells)
     header = ("share of the group", "n", "logits lower by", "miscalibration of all", "error")
     return Section(
@@ -223,7 +223,7 @@ def equal(random: np.random.Generator, replicates: int) -> Section:
         "group may be lower, and all scores may be off alike; half as many replicates.",
         Table(header, body),
         settings=4,
-        told=told,
+        promise=state_promise,
     )
 
 

@@ -36,16 +36,16 @@ def chosen_thresholds(simulation: Simulation) -> Section:
         over = share(table.filter(way="plain")["true_fpr"] > MAX_FPR)
         for way in WAYS:
             own = table.filter(way=way)
-            shown: list[Cell] = []
+            cells: list[Cell] = []
             for rate in ("tpr", "fpr"):
                 bias = mean((own[rate] - own[f"true_{rate}"]).to_numpy()).value
                 held = share(
                     (own[f"{rate}_low"] <= own[f"true_{rate}"])
                     & (own[f"{rate}_high"] >= own[f"true_{rate}"])
                 )
-                shown += [f"{bias:+.3f}", held.coverage]
+                cells += [f"{bias:+.3f}", held.coverage]
             exceeds = f"{over.value:.3f}" if name != "youden" else "-"
-            body.append((setting.size, name, way, *shown, exceeds))
+            body.append((setting.size, name, way, *cells, exceeds))
     return Section(
         "Chosen thresholds",
         "Mean of estimated minus true rate at the threshold that a rule chose, and coverage, "
@@ -67,12 +67,12 @@ def chosen_thresholds(simulation: Simulation) -> Section:
             body,
         ),
         settings=3,
-        told=_told,
+        promise=_state_promise,
     )
 
 
-def _told(setting: Mapping[str, str], _: str) -> str:
-    """Return what users are told of rates at chosen thresholds."""
+def _state_promise(setting: Mapping[str, str], _: str) -> str:
+    """Return what the documentation promises for rates at chosen thresholds."""
     if setting["honest"] == "plain":
         return 'too good on the rows that chose the threshold; pass `honest="bootstrap"`'
     return 'rates with `honest="bootstrap"` cover 93% to 96%'

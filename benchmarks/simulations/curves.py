@@ -44,15 +44,15 @@ def points(simulation: Simulation) -> Section:
             one_sided = [
                 rate for rate in RATES if share(table.filter(fpr=rate)["one_sided"]).value > 0
             ]
-            shown = [measure.coverage for measure in covered.values()]
-            body.append((setting.size, spread, *shown, f"{max(one_sided):g} and below"))
+            coverages = [measure.coverage for measure in covered.values()]
+            body.append((setting.size, spread, *coverages, f"{max(one_sided):g} and below"))
     return Section(
         "True positive rates near a false positive rate of 0",
         f"Coverage of `roc_point` by rate, AUC {AUC:g}, no weights. Where the negatives are too "
         "few, the lower limit is 0; the interval is then one-sided and nearly always right.",
         Table(("size", "spread", *(f"fpr {rate:g}" for rate in RATES), "one-sided at"), body),
         settings=2,
-        told="95% to 100%, one-sided where there are too few negatives",
+        promise="95% to 100%, one-sided where there are too few negatives",
     )
 
 
@@ -72,7 +72,7 @@ def band(simulation: Simulation) -> Section:
         f'Coverage of `roc_curve(band="pointwise")` at the highest points with these false '
         f"positive rates, {BAND_SIZE[0]}/{BAND_SIZE[1]}, AUC {AUC:g}; half of the replicates.",
         Table(("spread", *(f"fpr {rate:g}" for rate in RATES)), body),
-        told="95% to 100%",
+        promise="95% to 100%",
     )
 
 
@@ -108,12 +108,12 @@ def areas(simulation: Simulation) -> Section:
             body,
         ),
         settings=2,
-        told=_told,
+        promise=_state_promise,
     )
 
 
-def _told(_: Mapping[str, str], column: str) -> str:
-    """Return what users are told of partial areas by a method."""
+def _state_promise(_: Mapping[str, str], column: str) -> str:
+    """Return what the documentation promises for partial areas by a method."""
     if column == "logit":
         return "only to reproduce other software"
     return "95% to 99%; none where fewer than three effective rows decide"

@@ -87,8 +87,8 @@ class Followed:
     def probability(self, x: Floats) -> Floats:
         """The probability of the event by the horizon."""
         own, other = RATE * np.exp(x), COMPETING_RATE if self.competing else 0.0
-        found: Floats = own / (own + other) * (1 - np.exp(-HORIZON * (own + other)))
-        return found
+        risks: Floats = own / (own + other) * (1 - np.exp(-HORIZON * (own + other)))
+        return risks
 
     @cached_property
     def truth(self) -> tuple[float, float]:
@@ -139,16 +139,16 @@ def at_horizon(frame: pl.DataFrame, setting: Followed) -> pl.DataFrame:
 
 def row(simulation: Simulation, setting: Followed, design: str) -> tuple[Cell, ...]:
     """Show the coverage of a setting, and how far its estimates are off on average."""
-    found = simulation.run(setting, lambda frame: at_horizon(frame, setting))
+    estimates = simulation.run(setting, lambda frame: at_horizon(frame, setting))
     auc, tpr = setting.truth
     limits = {"auc": auc, "tpr": tpr, "oe_ratio": 1.0}
     covered = [
-        coverage(found, truth, f"{name}_low", f"{name}_high") for name, truth in limits.items()
+        coverage(estimates, truth, f"{name}_low", f"{name}_high") for name, truth in limits.items()
     ]
-    off = (found.select(pl.col(name).mean()).item() - truth for name, truth in limits.items())
+    off = (estimates.select(pl.col(name).mean()).item() - truth for name, truth in limits.items())
     return (
         *(design, f"{setting.rows}", f"{setting.censored:.2f}"),
-        *(f"{found.select(pl.col(name).mean()).item():.2f}" for name in ("unknown", "noted")),
+        *(f"{estimates.select(pl.col(name).mean()).item():.2f}" for name in ("unknown", "noted")),
         *(measure.coverage for measure in covered),
         *(f"{each:+.3f}" for each in off),
     )
@@ -179,8 +179,8 @@ def designs() -> list[tuple[Followed, str]]:
     ]
 
 
-def told(setting: Mapping[str, str], _: str) -> str:
-    """Return what users are told of a design."""
+def state_promise(setting: Mapping[str, str], _: str) -> str:
+    """Return what the documentation promises for a design."""
     if setting["design"] == BY_SCORE:
         return "censoring that depends on the score is not corrected, and the data do not show it"
     if setting["design"] == NO_BY:
@@ -202,7 +202,7 @@ def main() -> None:
         "of replicates in which `at_horizon` warns.",
         Table((*header, "AUC off", "tpr off", "O:E off"), body),
         settings=3,
-        told=told,
+        promise=state_promise,
     )
     write_page(
         "horizon",

@@ -18,7 +18,7 @@ FOUR_FIFTHS = 0.8
 
 
 def largest(simulation: Simulation) -> Section:
-    """How often limits exclude equality, or say that the four-fifths rule is surely failed."""
+    """How often limits exclude equality, or are below four fifths as a whole."""
     body: list[tuple[Cell, ...]] = []
     kinds: tuple[Weights, ...] = ("unit", "lognormal")
     for weights in kinds:
@@ -37,7 +37,7 @@ def largest(simulation: Simulation) -> Section:
         f"*gate*: `{GATED}.ratio_high<{FOUR_FIFTHS:g}`.",
         Table(("weights", "groups", *columns, "gate"), body),
         settings=2,
-        told="joint limits exclude equality in up to 6% of samples of equal groups",
+        promise="joint limits exclude equality in up to 6% of samples of equal groups",
     )
 
 

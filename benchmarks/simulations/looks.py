@@ -19,6 +19,7 @@ from tables import Cell, Check, Section, Table, command_of, parse_options, share
 
 import polars_wroc as wroc
 from polars_wroc.stats.contrasts import combine_margins
+from polars_wroc.typing import Counts
 
 LEVEL = 0.95
 WEIGHTS, GRADES = (1, 4, 10), 60
@@ -68,14 +69,14 @@ def run(design: Design, plan: Plan, runs: int, seed: int) -> tuple[str, Check]:
         total += random.multinomial(plan.rows, shares, size=runs)
         seen = table.with_columns(n=total.ravel()).filter(pl.col("n") > 0)
         for way, level in enumerate(plan.levels(look)):
-            found = design.limits(seen, level).drop_nulls()
-            beyond = (found["low"] > design.truth) | (found["high"] < design.truth)
-            missed[way, found.filter(beyond)["run"].to_numpy()] = True
+            estimates = design.limits(seen, level).drop_nulls()
+            beyond = (estimates["low"] > design.truth) | (estimates["high"] < design.truth)
+            missed[way, estimates.filter(beyond)["run"].to_numpy()] = True
     once, always = (share(pl.Series(each)) for each in missed)
     return f"{once.value:.3f}", always.family_error
 
 
-def counts_of(table: pl.DataFrame) -> wroc.Counts:
+def counts_of(table: pl.DataFrame) -> Counts:
     """Make counts as of `score_counts`."""
     columns = {
         f"{name}_{side}": (pl.col("n") * pl.col("w") ** power).filter(y=label).sum().cast(dtype)
@@ -106,12 +107,14 @@ def rate(share: float, *, weighted: bool = False) -> Design:
 
     def limits(seen: pl.DataFrame, level: float | wroc.Looks) -> pl.DataFrame:
         options: dict[str, Any] = {"by": "run", "metrics": [RATE], "level": level}
-        found: pl.DataFrame
+        estimates: pl.DataFrame
         if weighted:
-            found = counts_of(seen).threshold_metrics(threshold=0.5, **options)
+            estimates = counts_of(seen).threshold_metrics(threshold=0.5, **options)
         else:
-            found = wroc.threshold_metrics(seen, "y", weight=COUNT, selected=SELECTED, **options)
-        return found.select("run", low=f"{RATE}_low", high=f"{RATE}_high")
+            estimates = wroc.threshold_metrics(
+                seen, "y", weight=COUNT, selected=SELECTED, **options
+            )
+        return estimates.select("run", low=f"{RATE}_low", high=f"{RATE}_high")
 
     name = f"rate {share:g}{', weights 1, 4, 10' if weighted else ''}"
     return Design(name, kinds(rows), limits, share)
@@ -133,9 +136,9 @@ def auc(value: float, positives: float, *, weighted: bool = False) -> Design:
     truth = float(shares[1] @ (np.cumsum(shares[0]) - shares[0] / 2))
 
     def limits(seen: pl.DataFrame, level: float | wroc.Looks) -> pl.DataFrame:
-        found: pl.DataFrame = counts_of(seen).summary(by="run", level=level)
+        estimates: pl.DataFrame = counts_of(seen).summary(by="run", level=level)
         enough = pl.min_horizontal("n_pos", "n_neg") >= FEWEST
-        return found.filter(enough).select("run", low="auc_low", high="auc_high")
+        return estimates.filter(enough).select("run", low="auc_low", high="auc_high")
 
     name = f"AUC {value:g}, {positives:.0%} positive{', weights 1, 4, 10' if weighted else ''}"
     return Design(name, kinds(rows), limits, truth)
@@ -151,8 +154,8 @@ def gap(one: float, other: float) -> Design:
 
     def limits(seen: pl.DataFrame, level: float | wroc.Looks) -> pl.DataFrame:
         options: dict[str, Any] = {"by": ["run", "g"], "metrics": [RATE], "level": level}
-        found = wroc.threshold_metrics(seen, "y", weight=COUNT, selected=SELECTED, **options)
-        of_a, of_b = (found.filter(g=g) for g in "ab")
+        estimates = wroc.threshold_metrics(seen, "y", weight=COUNT, selected=SELECTED, **options)
+        of_a, of_b = (estimates.filter(g=g) for g in "ab")
         both = of_a.join(of_b, on="run", suffix="_other")
         value, low, high, other, other_low, other_high = (
             both[f"{RATE}{end}{side}"].to_numpy()
@@ -202,7 +205,7 @@ def alarms(plan: Plan, runs: int, seed: int) -> tuple[str, Check]:
             total += random.multinomial(plan.rows, shares)
             seen = table.with_columns(n=total, y=0).filter(pl.col("n") > 0)
             for way, level in enumerate(plan.levels(look)):
-                found = wroc.group_gaps(
+                estimates = wroc.group_gaps(
                     seen,
                     "y",
                     weight=COUNT,
@@ -212,7 +215,7 @@ def alarms(plan: Plan, runs: int, seed: int) -> tuple[str, Check]:
                     min_rows=FEWEST,
                     level=level,
                 )
-                alarmed[way, each] |= bool((found["p_adjusted"] <= 1 - LEVEL).any())
+                alarmed[way, each] |= bool((estimates["p_adjusted"] <= 1 - LEVEL).any())
     once, always = (share(pl.Series(each)) for each in alarmed)
     return f"{once.value:.3f}", always.family_error
 
@@ -267,7 +270,7 @@ def section(body: Sequence[tuple[Cell, ...]]) -> Section:
         "the limits of both rates. The shares of all looks are below 0.05 because runs end.",
         Table(("what", "looks, rows of each", "runs", "one look", "all looks"), body),
         settings=2,
-        told="limits of `Looks` miss at some look in at most 5% of runs",
+        promise="limits of `Looks` miss at some look in at most 5% of runs",
     )
 
 

@@ -62,8 +62,8 @@ def one_attribute(simulation: Simulation) -> Section:
     for (spread, weights), auc, count in product(KINDS, AUCS, SEGMENTS):
         setting = RandomSegments(count, ROWS, auc, weights, spread, POSITIVES)
         threshold = setting.threshold(FPR)
-        found = simulation.run(setting, partial(_both, threshold=threshold))
-        tested, largest = (found.filter(way=way) for way in ("gaps", "largest"))
+        estimates = simulation.run(setting, partial(_both, threshold=threshold))
+        tested, largest = (estimates.filter(way=way) for way in ("gaps", "largest"))
         errors = [family_error(tested, metrics) for metrics in ("auc", RATES, f"auc|{RATES}")]
         joint = [excludes_equality(largest, metric) for metric in JOINT.values()]
         checks = (measure.family_error for measure in (*errors, *joint))
@@ -87,12 +87,12 @@ def one_attribute(simulation: Simulation) -> Section:
             body,
         ),
         settings=4,
-        told=told,
+        promise=state_promise,
     )
 
 
-def told(_: Mapping[str, str], column: str) -> str:
-    """Return what users are told of errors of a kind."""
+def state_promise(_: Mapping[str, str], column: str) -> str:
+    """Return what the documentation promises for errors of a kind."""
     if column.startswith("joint"):
         return "joint limits exclude equality in up to 6% of samples of equal groups"
     return "a gap where there is none in at most 6% of audits"
@@ -104,8 +104,8 @@ def several_attributes(simulation: Simulation) -> Section:
     for spread, weights in KINDS:
         setting = RandomSegments(ATTRIBUTES[0], ROWS, 0.8, weights, spread, POSITIVES)
         estimate = partial(_attributes, random=simulation.random, threshold=setting.threshold(FPR))
-        found = simulation.run(setting, estimate)
-        errors = (family_error(found, metrics) for metrics in ("auc", f"auc|{RATES}"))
+        estimates = simulation.run(setting, estimate)
+        errors = (family_error(estimates, metrics) for metrics in ("auc", f"auc|{RATES}"))
         body.append((spread, weights, *(error.family_error for error in errors)))
     sizes = ", ".join(map(str, ATTRIBUTES[:-1])) + f" and {ATTRIBUTES[-1]}"
     return Section(
@@ -114,7 +114,7 @@ def several_attributes(simulation: Simulation) -> Section:
         "significant; AUC 0.8.",
         Table(("spread", "weights", "error: AUCs", "error: all"), body),
         settings=2,
-        told=told,
+        promise=state_promise,
     )
 
 

@@ -60,9 +60,9 @@ def picked_references(simulation: Simulation) -> Section:
     body: list[tuple[Cell, ...]] = []
     for sizes, rate, low in RATES:
         equal, unequal = EqualRates(sizes, rate, rate), EqualRates(sizes, rate, low)
-        errors, found = (_ways(simulation.run(each, highest)) for each in (equal, unequal))
+        errors, tests = (_ways(simulation.run(each, highest)) for each in (equal, unequal))
         cells = [str(len(sizes)), _span(sizes), f"rate {rate:g}, low {low:g}"]
-        body.append((*cells, *(_some(each).family_error for each in errors), *_of_low(found)))
+        body.append((*cells, *(_some(each).family_error for each in errors), *_of_low(tests)))
     for pairs, auc in AUCS:
         setting = Groups(pairs, auc, "unit", "unequal")
         found_gaps = simulation.run(setting, partial(gaps, reference="best", metrics=["auc"]))
@@ -85,12 +85,12 @@ def picked_references(simulation: Simulation) -> Section:
             body,
         ),
         settings=3,
-        told=_told,
+        promise=_state_promise,
     )
 
 
-def _told(_: Mapping[str, str], column: str) -> str:
-    """Return what users are told of comparisons with a picked reference."""
+def _state_promise(_: Mapping[str, str], column: str) -> str:
+    """Return what the documentation promises for comparisons with a picked reference."""
     if column.endswith("plain"):
         return "for comparison only: the library allows for the choice"
     return "errs in at most 5.5%"
@@ -100,7 +100,7 @@ def _span(sizes: tuple[int, ...] | list[int]) -> str:
     return f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
 
 
-def _ways(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _ways(tests: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Adjust p-values of two groups, by their pooled variance, and those of the library."""
     size, other = pl.col("n"), pl.col("n_reference")
     rate = (pl.col("value") * size + pl.col("reference_value") * other) / (size + other)
@@ -108,24 +108,24 @@ def _ways(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     z = (pl.col("value") - pl.col("reference_value")).abs() / error
     plain = 2 * (-z).map_batches(special.ndtr, pl.Float64)
     p_value = pl.when(pl.col("p_value").is_not_null()).then(plain)
-    both = found.with_columns(p_value=p_value), found
+    both = tests.with_columns(p_value=p_value), tests
     return _adjusted(both[0]), _adjusted(both[1])
 
 
-def _adjusted(found: pl.DataFrame) -> pl.DataFrame:
-    marked = found.with_columns(pl.lit(value=False).alias(REPEATED))
+def _adjusted(tests: pl.DataFrame) -> pl.DataFrame:
+    marked = tests.with_columns(pl.lit(value=False).alias(REPEATED))
     chunks = marked.partition_by("chunk")
     return pl.concat(with_holm(each) for each in chunks)
 
 
-def _some(found: pl.DataFrame, *groups: pl.Expr) -> Measure:
+def _some(tests: pl.DataFrame, *groups: pl.Expr) -> Measure:
     """Share of replicates in which one of these groups is called different."""
     different = (pl.col("p_adjusted") <= SIGNIFICANCE).fill_null(value=False)
     where = pl.all_horizontal(different, *groups).any()
-    return share(found.group_by("chunk", REPLICATE).agg(where.alias("some"))["some"])
+    return share(tests.group_by("chunk", REPLICATE).agg(where.alias("some"))["some"])
 
 
-def _of_low(found: tuple[pl.DataFrame, pl.DataFrame]) -> list[Cell]:
+def _of_low(tests: tuple[pl.DataFrame, pl.DataFrame]) -> list[Cell]:
     first = pl.col(SEGMENT) == "0"
-    of_low = [f"{_some(each, first).value:.3f}" for each in found]
-    return [*of_low, *(_some(each, ~first).family_error for each in found)]
+    of_low = [f"{_some(each, first).value:.3f}" for each in tests]
+    return [*of_low, *(_some(each, ~first).family_error for each in tests)]

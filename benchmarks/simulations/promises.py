@@ -44,11 +44,11 @@ def single_auc(simulation: Simulation) -> list[Section]:
     ratios: list[tuple[Cell, ...]] = []
     for size, auc, weights in product(SIZES, AUCS, WEIGHTS):
         setting = TwoClasses(*size, auc, weights)
-        found = simulation.run(setting, partial(intervals, methods=METHODS))
-        covered = {method: coverage(found.filter(way=method), auc) for method in METHODS}
+        estimates = simulation.run(setting, partial(intervals, methods=METHODS))
+        covered = {method: coverage(estimates.filter(way=method), auc) for method in METHODS}
         cells = (setting.size, f"{auc:g}", weights)
         coverages.append((*cells, *(each.coverage for each in covered.values())))
-        ratios.append((*cells, str(variance_ratio(found.filter(way=METHODS[0])))))
+        ratios.append((*cells, str(variance_ratio(estimates.filter(way=METHODS[0])))))
     header = ("size", "AUC", "weights")
     return [
         Section(
@@ -56,7 +56,7 @@ def single_auc(simulation: Simulation) -> list[Section]:
             "Equal spread, sizes of positives/negatives.",
             Table((*header, *METHODS), coverages),
             settings=3,
-            told=_told,
+            promise=_state_promise,
         ),
         Section(
             "Estimated variance of an AUC",
@@ -71,8 +71,8 @@ def differences(simulation: Simulation) -> Section:
     body: list[tuple[Cell, ...]] = []
     for size, auc, weights in product(SIZES[1:], AUCS, WEIGHTS):
         setting = TwoScores(*size, auc, weights)
-        found = simulation.run(setting, comparisons)
-        rejected = share(found["p_value"] < SIGNIFICANCE)
+        estimates = simulation.run(setting, comparisons)
+        rejected = share(estimates["p_value"] < SIGNIFICANCE)
         body.append((f"{size[0]}/{size[1]}", f"{auc:g}", weights, rejected.family_error))
     return Section(
         "Type I error of `compare`",
@@ -80,7 +80,7 @@ def differences(simulation: Simulation) -> Section:
         "half of the variance of a score is common to both.",
         Table(("size", "AUC", "weights", "p < 0.05"), body),
         settings=3,
-        told="at most 6% of samples",
+        promise="at most 6% of samples",
     )
 
 
@@ -89,10 +89,10 @@ def clusters(simulation: Simulation) -> Section:
     body: list[tuple[Cell, ...]] = []
     for effect, number, weights in product(EFFECTS, CLUSTERS, WEIGHTS):
         setting = Clustered(effect, number, weights)
-        found = simulation.run(setting, clustered_summaries)
-        mean = float(np.mean(_values(found, "auc")))
+        estimates = simulation.run(setting, clustered_summaries)
+        mean = float(np.mean(_values(estimates, "auc")))
         truth = setting.auc if effect == "constant" else mean
-        ways = [found.filter(way=way) for way in ("with", "without")]
+        ways = [estimates.filter(way=way) for way in ("with", "without")]
         covered = (coverage(way, truth).coverage for way in ways)
         ratios = (str(variance_ratio(way)) for way in ways)
         body.append((EFFECTS[effect], str(number), weights, *covered, f"{mean:.4f}", *ratios))
@@ -118,7 +118,7 @@ def clusters(simulation: Simulation) -> Section:
             body,
         ),
         settings=3,
-        told=_told_of_clusters,
+        promise=_state_promise_for_clusters,
     )
 
 
@@ -127,15 +127,15 @@ def tiny_groups(simulation: Simulation) -> Section:
     body: list[tuple[Cell, ...]] = []
     for (n_pos, n_neg, auc), weights in product(TINY, WEIGHTS):
         setting = TwoClasses(n_pos, n_neg, auc, weights)
-        found = simulation.run(setting, partial(intervals, methods=METHODS))
-        separated = share(found.filter(way=METHODS[0])["auc"] == 1)
-        own = found.filter(way="score")
+        estimates = simulation.run(setting, partial(intervals, methods=METHODS))
+        separated = share(estimates.filter(way=METHODS[0])["auc"] == 1)
+        own = estimates.filter(way="score")
         # An interval that is missing has no width either.
         points = len(own) - int((own["auc_low"] < own["auc_high"]).sum())
-        missing = [share(found.filter(way=way)["auc_low"].is_null()) for way in METHODS[1:]]
+        missing = [share(estimates.filter(way=way)["auc_low"].is_null()) for way in METHODS[1:]]
         cells = (setting.size, f"{auc:g}", weights, str(separated))
-        shown = (f"{points:,} of {len(own):,}", *map(str, missing))
-        body.append((*cells, coverage(own, auc).coverage, *shown))
+        shares = (f"{points:,} of {len(own):,}", *map(str, missing))
+        body.append((*cells, coverage(own, auc).coverage, *shares))
     return Section(
         "Perfect separation and tiny groups",
         "The share of replicates with an AUC of 1, the coverage of `score`, how many of its "
@@ -154,19 +154,19 @@ def tiny_groups(simulation: Simulation) -> Section:
             body,
         ),
         settings=3,
-        told="covers 94% to 99.8%",
+        promise="covers 94% to 99.8%",
     )
 
 
-def _told(_: Mapping[str, str], column: str) -> str:
-    """Return what users are told of the intervals of a method."""
+def _state_promise(_: Mapping[str, str], column: str) -> str:
+    """Return what the documentation promises for the intervals of a method."""
     if column == "score":
         return "92% or more"
     return "only to reproduce other software; no interval where there is no variance"
 
 
-def _told_of_clusters(_: Mapping[str, str], column: str) -> str:
-    """Return what users are told of clusters that are declared or not."""
+def _state_promise_for_clusters(_: Mapping[str, str], column: str) -> str:
+    """Return what the documentation promises for clusters that are declared or not."""
     if column == "coverage without":
         return "pass `design=`; without it coverage is down to 72%"
     return "96% or more, from 15 clusters on"
@@ -186,7 +186,7 @@ def clustered_summaries(frame: pl.DataFrame) -> pl.DataFrame:
         ).select("auc", "auc_se", "auc_low", "auc_high")
         for way, cluster in (("with", "cluster"), ("without", None))
     }
-    return pl.concat(found.with_columns(way=pl.lit(way)) for way, found in ways.items())
+    return pl.concat(estimates.with_columns(way=pl.lit(way)) for way, estimates in ways.items())
 
 
 def comparisons(frame: pl.DataFrame) -> pl.DataFrame:
@@ -195,9 +195,9 @@ def comparisons(frame: pl.DataFrame) -> pl.DataFrame:
     return wroc.compare(frame, "label", scores, weight="weight", by=REPLICATE, adjust="none")
 
 
-def variance_ratio(found: pl.DataFrame) -> Measure:
+def variance_ratio(estimates: pl.DataFrame) -> Measure:
     """Mean estimated variance over the variance of the estimates, with the error of both."""
-    known = found.drop_nulls("auc_se")
+    known = estimates.drop_nulls("auc_se")
     estimated, aucs = _values(known, "auc_se") ** 2, _values(known, "auc")
     squares = (aucs - np.mean(aucs)) ** 2
     ratio = float(np.mean(estimated) / np.mean(squares))
@@ -205,5 +205,5 @@ def variance_ratio(found: pl.DataFrame) -> Measure:
     return Measure(ratio, ratio * float(np.std(influence)) / len(influence) ** 0.5)
 
 
-def _values(found: pl.DataFrame, column: str) -> Floats:
-    return found[column].to_numpy()
+def _values(estimates: pl.DataFrame, column: str) -> Floats:
+    return estimates[column].to_numpy()

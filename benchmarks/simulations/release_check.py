@@ -172,8 +172,8 @@ def of_rates(random: np.random.Generator, replicates: int) -> Section:
         body.append((*cells, *measured(none, lost, 0.02)))
     header = ("rows", "changed", "weights", "rows of a cluster", *HEADER)
     text = "Accuracy 0.8, margin 0.02. Half of the rows of a cluster change with it."
-    told = "a rate in few clusters may pass in about 7%"
-    return Section("Rates", f"{text} {KINDS}", Table(header, body), 4, told)
+    promise = "a rate in few clusters may pass in about 7%"
+    return Section("Rates", f"{text} {KINDS}", Table(header, body), 4, promise)
 
 
 def of_aucs(random: np.random.Generator, replicates: int) -> Section:
@@ -195,8 +195,8 @@ def of_aucs(random: np.random.Generator, replicates: int) -> Section:
         "AUC 0.8, margin 0.02. *rare*: a tenth of the rows has a score of its own, the others the "
         "same one twice."
     )
-    told = "passes a score that is worse by the margin in at most 6% of samples"
-    return Section("AUCs", f"{text} {KINDS}", Table(header, body), 3, told)
+    promise = "passes a score that is worse by the margin in at most 6% of samples"
+    return Section("AUCs", f"{text} {KINDS}", Table(header, body), 3, promise)
 
 
 def _at_margin(lost: pl.DataFrame, truth: float) -> pl.DataFrame:
@@ -216,12 +216,15 @@ def of_losses(random: np.random.Generator, replicates: int) -> Section:
         exact = check(draw, random, 200, 5000, **options)
         for name in names:
             # Log losses that few rows decide are not judged.
-            found = table.filter(pl.col("reason").is_null(), metric=name)
-            judged = found.height / replicates
+            estimates = table.filter(pl.col("reason").is_null(), metric=name)
+            judged = estimates.height / replicates
             truth = mean(exact.filter(metric=name)["gap"].to_numpy()).value
-            if found.height < FEWEST_JUDGED:
-                found = found.clear()
-            above, below = (share(found["gap_low"] > truth), share(found["gap_high"] < truth))
+            if estimates.height < FEWEST_JUDGED:
+                estimates = estimates.clear()
+            above, below = (
+                share(estimates["gap_low"] > truth),
+                share(estimates["gap_high"] < truth),
+            )
             cells = (f"{n:,}", kind, weights, name, f"{judged:.2f}")
             body.append((*cells, above.at_most(MOST), below.at_most(MOST)))
     header = ("rows", "scores", "weights", "metric", "judged", "too high", "too low")
@@ -230,8 +233,8 @@ def of_losses(random: np.random.Generator, replicates: int) -> Section:
         "both scores are a probability with noise; *rare*: a tenth of the rows has other noise. "
         "The truth is simulated: about 0.001 off."
     )
-    told = "log losses that few rows decide are not judged"
-    return Section("Predictive values and losses", text, Table(header, body), 4, told)
+    promise = "log losses that few rows decide are not judged"
+    return Section("Predictive values and losses", text, Table(header, body), 4, promise)
 
 
 def of_segments(random: np.random.Generator, replicates: int) -> Section:
@@ -268,17 +271,17 @@ def of_segments(random: np.random.Generator, replicates: int) -> Section:
             share(none["p"] * count <= 2 * DUE),
             share(lost["passed"]),
         )
-        shown = [f"{each.value:.3f}" for each in cells[:2]]
+        values = [f"{each.value:.3f}" for each in cells[:2]]
         checks = [each.at_most(MOST) for each in cells[2:]]
-        body.append((str(count), f"{n:,}", f"{changed:g}", *shown, *checks))
+        body.append((str(count), f"{n:,}", f"{changed:g}", *values, *checks))
     header = ("segments", "rows of each", "changed", "passes", "worse", "worse by Holm")
     text = (
         "Accuracy 0.8, margin 0.02. Nothing changed: how often all segments are shown to be no "
         "worse, and how often one is found worse by single tests and by tests that are adjusted. "
         "*False pass*: one segment is worse by the margin, and all pass."
     )
-    told = 'all pass only if each does: "no worse" needs no adjustment'
-    return Section("Many segments", text, Table((*header, "false pass"), body), 3, told)
+    promise = 'all pass only if each does: "no worse" needs no adjustment'
+    return Section("Many segments", text, Table((*header, "false pass"), body), 3, promise)
 
 
 SECTIONS = {"rates": of_rates, "aucs": of_aucs, "losses": of_losses, "segments": of_segments}

@@ -35,7 +35,7 @@ def main() -> None:
     """Simulate all settings and write the page."""
     options = parse_options("Simulate the numbers of `rows_needed`.", 1_000, 2026112907)
     random = np.random.default_rng(options.seed)
-    told = "targets are shown in 78 to 82 of 100 samples, and widths are within 1%"
+    promise = "targets are shown in 78 to 82 of 100 samples, and widths are within 1%"
     sections = [
         Section(
             "Power",
@@ -48,7 +48,7 @@ def main() -> None:
                 ("target", "assumed", "needed", "power"), list(powers(random, options.replicates))
             ),
             settings=3,
-            told=told,
+            promise=promise,
         ),
         Section(
             "Width",
@@ -59,7 +59,7 @@ def main() -> None:
                 list(widths(random, options.replicates)),
             ),
             settings=3,
-            told=told,
+            promise=promise,
         ),
     ]
     write_page(
@@ -221,8 +221,8 @@ def an_auc(
         scores(random, auc, pos, round(pos * (1 / prevalence - 1)), segment, replicates)
         for auc, pos, segment in zip((value - gap, value), sizes(needed), "ab", strict=True)
     ]
-    found = gaps(pl.concat(parts), {SEGMENT: "b"}, metrics=["auc"])
-    own = found.filter(pl.col("metric") == "auc", pl.col("segment") == "a")
+    estimates = gaps(pl.concat(parts), {SEGMENT: "b"}, metrics=["auc"])
+    own = estimates.filter(pl.col("metric") == "auc", pl.col("segment") == "a")
     return share(own["p_value"] <= 0.05)
 
 
@@ -249,8 +249,8 @@ def widths(random: np.random.Generator, replicates: int) -> Cells:
             n = rows["needed_total"]
             pos = round(n * prevalence)
             rows_of_all = scores(random, value, pos, n - pos, "a", replicates)
-            found = intervals(rows_of_all, ["score"])
-            width = ((found["auc_high"] - found["auc_low"]) / 2).to_numpy()
+            estimates = intervals(rows_of_all, ["score"])
+            width = ((estimates["auc_high"] - estimates["auc_low"]) / 2).to_numpy()
         ratio = width / 0.05
         mean = Measure(float(ratio.mean()), float(ratio.std()) / math.sqrt(len(ratio)))
         said = ", ".join(f"{name} {each:g}" for name, each in given.items() if name != "metric")

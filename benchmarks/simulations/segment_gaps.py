@@ -22,7 +22,9 @@ KINDS: tuple[tuple[Spread, Weights], ...] = (
 )
 FAMILIES = ("rest", str(LARGEST))
 OFFSETS = (0.0, 0.0, 2.0)
-TOLD = "gaps of AUCs err in at most 6%, except where tails differ and weights fall with the score"
+PROMISE = (
+    "gaps of AUCs err in at most 6%, except where tails differ and weights fall with the score"
+)
 
 
 def segment_gaps(simulation: Simulation) -> list[Section]:
@@ -36,8 +38,8 @@ def families(simulation: Simulation) -> Section:
     for (spread, weights), auc in product(KINDS, AUCS):
         setting = Groups(SIZES, auc, weights, spread)
         tables = simulation.run(setting, partial(_gaps_of_ways, ways=FAMILIES))
-        shown = [family_error(tables.filter(way=way)).family_error for way in range(len(FAMILIES))]
-        body.append((spread, weights, f"{auc:g}", *shown))
+        errors = [family_error(tables.filter(way=way)).family_error for way in range(len(FAMILIES))]
+        body.append((spread, weights, f"{auc:g}", *errors))
     audits = RandomSegments(5, 1500, 0.95, "unit", "unequal", 0.15)
     tables = simulation.run(audits, partial(_gaps_of_ways, ways=("rest",)))
     body.append(("unequal", "unit", "0.95, 5 segments", family_error(tables).family_error, "-"))
@@ -49,7 +51,7 @@ def families(simulation: Simulation) -> Section:
         "all, 15% of which are positive.",
         Table(("spread", "weights", "AUC", "rest", "largest"), body),
         settings=3,
-        told=TOLD,
+        promise=PROMISE,
     )
 
 
@@ -92,7 +94,7 @@ def overall(simulation: Simulation) -> Section:
             body,
         ),
         settings=2,
-        told=TOLD,
+        promise=PROMISE,
     )
 
 
@@ -115,7 +117,7 @@ def offset(simulation: Simulation) -> Section:
         "mean gap and median p-value of the two others, and family error of all three.",
         Table(("size", "reference", "gap of the others", "p-value", "family error"), body),
         settings=2,
-        told=TOLD,
+        promise=PROMISE,
     )
 
 

@@ -150,12 +150,12 @@ def with_holm(table: pl.DataFrame) -> pl.DataFrame:
     return steps.with_columns(p_adjusted=pl.when(REPEATED).then(of_both).otherwise(adjusted))
 
 
-def family_error(found: pl.DataFrame, metrics: str = "auc") -> Measure:
+def family_error(estimates: pl.DataFrame, metrics: str = "auc") -> Measure:
     """Share of replicates where a p-value, adjusted for these tests, is at most 0.05.
 
     ``metrics`` is a pattern of their names. Holm's method finds something where Bonferroni's does.
     """
-    tested = found.filter(~pl.col(REPEATED), pl.col("metric").str.contains(f"^({metrics})$"))
+    tested = estimates.filter(~pl.col(REPEATED), pl.col("metric").str.contains(f"^({metrics})$"))
     p_values = pl.col("p_value").drop_nulls()
     smallest = tested.group_by("chunk", REPLICATE).agg(p=p_values.min() * p_values.len())
     return share(smallest["p"] <= SIGNIFICANCE)

@@ -145,8 +145,8 @@ def compared_pairs(simulation: Simulation) -> Section:
     settings += [Pair(size, aucs, r, "mislabelled", "lognormal") for size, aucs, r in own]
     body: list[tuple[Cell, ...]] = []
     for setting in settings:
-        found = simulation.run(setting, tests)
-        errors = [outside(found, setting.truth, f"{way}_") for way in METHODS]
+        estimates = simulation.run(setting, tests)
+        errors = [outside(estimates, setting.truth, f"{way}_") for way in METHODS]
         cells = (
             f"{setting.shape}, {setting.weights}",
             "{}/{}".format(*setting.size),
@@ -163,12 +163,12 @@ def compared_pairs(simulation: Simulation) -> Section:
         "intervals are not counted.",
         Table(("scores, weights", "size", "AUCs", "correlation", *METHODS), body).failing_first(),
         settings=4,
-        told=_told_of_pairs,
+        promise=_state_promise_for_pairs,
     )
 
 
-def _told_of_pairs(_: Mapping[str, str], column: str) -> str:
-    """Return what users are told of a comparison of two scores."""
+def _state_promise_for_pairs(_: Mapping[str, str], column: str) -> str:
+    """Return what the documentation promises for a comparison of two scores."""
     if column == "delong":
         return "too narrow where few rows carry the difference; only to reproduce other software"
     return "errs in at most 6% of samples"
@@ -182,10 +182,10 @@ def mean_differences(simulation: Simulation) -> Section:
     for shape, weighting, size in product(shapes, weights, GROUP_SIZES):
         setting = Scores(size, shape, weighting, higher=0.5)
         truth = true_mean_difference(setting)
-        found = simulation.run(setting, mean_difference)
-        known = found.drop_nulls("gap_low")
+        estimates = simulation.run(setting, mean_difference)
+        known = estimates.drop_nulls("gap_low")
         covered = coverage(known, truth, "gap_low", "gap_high").coverage
-        missing = share(found["gap_low"].is_null()).value
+        missing = share(estimates["gap_low"].is_null()).value
         body.append((shape, weighting, "{}/{}".format(*size), covered, f"{missing:.3f}"))
     return Section(
         "Standardized mean differences",
@@ -193,7 +193,7 @@ def mean_differences(simulation: Simulation) -> Section:
         "limits where a group has fewer than 25 effective rows.",
         Table(("scores", "weights", "size", "coverage", "without interval"), body).failing_first(),
         settings=3,
-        told="too narrow in small groups with skewed scores or weights related to the score",
+        promise="too narrow in small groups with skewed scores or weights related to the score",
     )
 
 
@@ -205,10 +205,10 @@ def areas(simulation: Simulation) -> Section:
     for shape, weighting, size in product(shapes, weights, AREA_SIZES):
         higher = {"t(2)": 2.2, "exponential": 3.0}.get(shape, shift(0.85))
         setting = Scores(size, shape, weighting, higher)
-        found = simulation.run(setting, partial_areas)
+        estimates = simulation.run(setting, partial_areas)
         for ends in RANGES:
             truth = true_area(setting, *ends)
-            table = found.filter(low=ends[0], high=ends[1])
+            table = estimates.filter(low=ends[0], high=ends[1])
             known = table.drop_nulls("partial_auc_low")
             covered = coverage(known, truth, "partial_auc_low", "partial_auc_high").coverage
             missing = share(table["partial_auc_low"].is_null()).value
@@ -222,7 +222,7 @@ def areas(simulation: Simulation) -> Section:
             ("scores", "weights", "size", "fpr", "coverage", "without interval"), body
         ).failing_first(),
         settings=4,
-        told="93% or more, with heavy tails and uneven weights down to 91%",
+        promise="93% or more, with heavy tails and uneven weights down to 91%",
     )
 
 
@@ -245,9 +245,9 @@ def tests(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(ways, how="horizontal")
 
 
-def outside(found: pl.DataFrame, truth: float, prefix: str) -> Measure:
+def outside(estimates: pl.DataFrame, truth: float, prefix: str) -> Measure:
     """Share of intervals that leave out the truth; a missing one leaves out nothing."""
-    low, high = (found[f"{prefix}{end}"] for end in ("low", "high"))
+    low, high = (estimates[f"{prefix}{end}"] for end in ("low", "high"))
     # Rounding makes a difference of two equal AUCs that no interval needs to hold.
     return share((low > truth + 1e-12) | (high < truth - 1e-12))
 
@@ -256,8 +256,8 @@ def mean_difference(frame: pl.DataFrame) -> pl.DataFrame:
     """Intervals of the first segment in each replicate."""
     metrics = ["standardized_mean_difference"]
     compare = partial(wroc.group_gaps, metrics=metrics, adjust="none")
-    found = within_replicates(frame, compare)
-    return found.filter(segment="first").select("gap_low", "gap_high")
+    estimates = within_replicates(frame, compare)
+    return estimates.filter(segment="first").select("gap_low", "gap_high")
 
 
 def partial_areas(frame: pl.DataFrame) -> pl.DataFrame:

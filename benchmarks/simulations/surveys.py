@@ -87,8 +87,8 @@ def main() -> None:
     )
 
 
-def told(setting: Mapping[str, str], column: str) -> str:
-    """Return what users are told of tables with a design, or without."""
+def state_promise(setting: Mapping[str, str], column: str) -> str:
+    """Return what the documentation promises for tables with a design, or without."""
     if "none" in (setting.get("design"), column) or column == "without design=":
         return "pass `design=`; rows are taken as independent without it"
     return "intervals by strata and units cover 93% or more, from 8 strata of 2 units on"
@@ -106,14 +106,14 @@ def two_stage_samples(random: np.random.Generator, frames: int) -> list[Section]
         whole = {way: _summaries(samples, design) for way, design in DESIGNS.items()}
         # What the estimate estimates, pairs within strata and units included.
         truth = float(np.mean(whole["none"]["auc"].to_numpy()))
-        for way, found in whole.items():
-            covered = covered_in(found, truth)
-            shown = covered.coverage, str(variance_ratio(found)), f"{truth:.3f}"
-            aucs.append((*cells, way, *shown))
+        for way, estimates in whole.items():
+            covered = covered_in(estimates, truth)
+            measures = covered.coverage, str(variance_ratio(estimates)), f"{truth:.3f}"
+            aucs.append((*cells, way, *measures))
         for way, design in DESIGNS.items():
-            found = _gaps(samples, design).filter(segment="0")
-            covered = covered_in(found, 0.0, "gap_low", "gap_high")
-            rejected = of_draws(found["p_value"] < SIGNIFICANCE)
+            estimates = _gaps(samples, design).filter(segment="0")
+            covered = covered_in(estimates, 0.0, "gap_low", "gap_high")
+            rejected = of_draws(estimates["p_value"] < SIGNIFICANCE)
             gaps.append((*cells, way, covered.coverage, rejected.family_error))
     header = ("strata x units x rows", "share of units", "AUC")
     return [
@@ -125,7 +125,7 @@ def two_stage_samples(random: np.random.Generator, frames: int) -> list[Section]
             "ratio is that of the mean estimated variance to the variance of the estimates.",
             Table((*header, "design", "coverage", "variance, estimated / true", "true AUC"), aucs),
             settings=4,
-            told=told,
+            promise=state_promise,
         ),
         Section(
             "Two-stage samples: gap between two domains",
@@ -133,7 +133,7 @@ def two_stage_samples(random: np.random.Generator, frames: int) -> list[Section]
             "the share of p-values below 0.05.",
             Table((*header, "design", "coverage", "p < 0.05"), gaps),
             settings=4,
-            told=told,
+            promise=state_promise,
         ),
     ]
 
@@ -146,10 +146,12 @@ def other_tables(random: np.random.Generator, frames: int) -> Section:
         print(setting, file=sys.stderr, flush=True)
         samples = [setting.draw(random) for _ in range(frames)]
         for name, table in OTHERS.items():
-            found = {way: _stacked(samples, table, DESIGNS[way]) for way in WITHOUT_AND_WITH}
-            estimated = float(np.mean(found["none"]["value"].to_numpy()))
+            estimates = {way: _stacked(samples, table, DESIGNS[way]) for way in WITHOUT_AND_WITH}
+            estimated = float(np.mean(estimates["none"]["value"].to_numpy()))
             truth = 0.0 if name in DIFFERENCES else estimated
-            covered = (covered_in(each, truth, "low", "high").coverage for each in found.values())
+            covered = (
+                covered_in(each, truth, "low", "high").coverage for each in estimates.values()
+            )
             body.append((name, f"{strata} x 2 x {rows}", f"{effect:g}", *covered))
     return Section(
         "Two-stage samples: other tables of two domains",
@@ -157,7 +159,7 @@ def other_tables(random: np.random.Generator, frames: int) -> Section:
         "and the true AUC is the mean of the estimates.",
         Table(("table", "strata x units x rows", "share of units", *WITHOUT_AND_WITH), body),
         settings=3,
-        told=told,
+        promise=state_promise,
     )
 
 
@@ -172,7 +174,9 @@ def two_stage_curves(random: np.random.Generator, frames: int) -> Section:
             of_ways = {way: _of_curves(samples, curve, DESIGNS[way]) for way in WITHOUT_AND_WITH}
             value, low, high = of_ways["none"].columns
             truth = float(np.mean(of_ways["none"][value].to_numpy()))
-            measures = (covered_in(found, truth, low, high).coverage for found in of_ways.values())
+            measures = (
+                covered_in(estimates, truth, low, high).coverage for estimates in of_ways.values()
+            )
             body.append((f"{strata} x 2 x {rows}", f"{effect:g}", name, f"{truth:.3f}", *measures))
     header = ("strata x units x rows", "share of units", "value", "true value", *WITHOUT_AND_WITH)
     return Section(
@@ -181,7 +185,7 @@ def two_stage_curves(random: np.random.Generator, frames: int) -> Section:
         "and of a point of the ROC curve, by design.",
         Table(header, body),
         settings=4,
-        told=told,
+        promise=state_promise,
     )
 
 
@@ -214,23 +218,23 @@ def clustered_audits(random: np.random.Generator, frames: int) -> Section:
         "segments has four or five of these.",
         Table(("spread", "segments", "AUC", "without design=", "with design="), body),
         settings=3,
-        told=told,
+        promise=state_promise,
     )
 
 
-def family_error(found: pl.DataFrame) -> Measure:
+def family_error(estimates: pl.DataFrame) -> Measure:
     """Share of replicates in which any test is significant; of two segments there is one test."""
     p_value = pl.col("p_value")
     tests = pl.when(pl.col("segment").n_unique() == 2).then(1).otherwise(p_value.count())
-    smallest = found.group_by("sample", "model").agg(p=p_value.min() * tests).sort("sample")
+    smallest = estimates.group_by("sample", "model").agg(p=p_value.min() * tests).sort("sample")
     return of_draws(smallest["p"] <= SIGNIFICANCE)
 
 
 def covered_in(
-    found: pl.DataFrame, truth: float, low: str = "auc_low", high: str = "auc_high"
+    estimates: pl.DataFrame, truth: float, low: str = "auc_low", high: str = "auc_high"
 ) -> Measure:
     """Share of intervals that contain the truth."""
-    return of_draws((found[low] <= truth) & (found[high] >= truth))
+    return of_draws((estimates[low] <= truth) & (estimates[high] >= truth))
 
 
 def of_draws(hits: pl.Series) -> Measure:

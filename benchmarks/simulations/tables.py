@@ -85,8 +85,8 @@ class Check:
 
 
 Cell: TypeAlias = str | Check
-# What users are told where a check in this column of this row fails.
-Told: TypeAlias = Callable[[Mapping[str, str], str], str]
+# What the documentation promises where a check in this column of this row fails.
+Promise: TypeAlias = Callable[[Mapping[str, str], str], str]
 
 
 class Table(NamedTuple):
@@ -118,32 +118,36 @@ class Section(NamedTuple):
     text: str
     table: Table
     settings: int = 1
-    told: str | Told = ""
+    promise: str | Promise = ""
     unlisted: Sequence[tuple[Cell, ...]] = ()
 
     def __str__(self) -> str:
         return f"## {self.title}\n\n{self.text}\n\n{self.table}"
 
     def checks(self) -> Iterable[tuple[str, str, str, Check]]:
-        """List the column, the setting, what users are told, and each check."""
+        """List the column, the setting, the promise, and each check."""
         names = self.table.header[: self.settings]
         for row in (*self.table.body, *self.unlisted):
             setting = dict(zip(names, map(str, row), strict=False))
             for column, cell in zip(self.table.header, row, strict=True):
                 if isinstance(cell, Check) and cell.is_known:
-                    told = self.told if isinstance(self.told, str) else self.told(setting, column)
-                    yield column, ", ".join(setting.values()), told, cell
+                    promise = (
+                        self.promise
+                        if isinstance(self.promise, str)
+                        else self.promise(setting, column)
+                    )
+                    yield column, ", ".join(setting.values()), promise, cell
 
 
 def failures(sections: Sequence[Section]) -> Section:
-    """Summarize what fails in all sections: a row for each column and what users are told."""
+    """Summarize what fails in all sections: a row for each column and promise."""
     body: list[tuple[Cell, ...]] = []
     checks = failing = borderline = 0
     for section in sections:
         groups: dict[tuple[str, str], list[tuple[str, Check]]] = {}
-        for column, setting, told, check in section.checks():
-            groups.setdefault((column, told), []).append((setting, check))
-        for (column, told), group in groups.items():
+        for column, setting, promise, check in section.checks():
+            groups.setdefault((column, promise), []).append((setting, check))
+        for (column, promise), group in groups.items():
             fails = [each for each in group if each[1].fails]
             close = sum(check.is_borderline for _, check in group)
             checks, failing, borderline = (
@@ -154,7 +158,7 @@ def failures(sections: Sequence[Section]) -> Section:
             if fails:
                 setting, worst = max(fails, key=lambda each: each[1].excess)
                 count = f"{len(fails)} of {len(group)}"
-                body.append((section.title, column, count, str(worst.measure), setting, told))
+                body.append((section.title, column, count, str(worst.measure), setting, promise))
     header = ("table", "column", "fail", "worst", "where", "what users are told")
     text = f"Checks that fail: {failing:,} of {checks:,}; borderline: {borderline:,}. {RULE}"
     return Section("What fails", text, Table(header if body else (), body))
@@ -205,10 +209,10 @@ def two_or_more(text: str) -> int:
 
 
 def coverage(
-    found: pl.DataFrame, truth: float, low: str = "auc_low", high: str = "auc_high"
+    estimates: pl.DataFrame, truth: float, low: str = "auc_low", high: str = "auc_high"
 ) -> Measure:
     """Share of the intervals that contain the truth; a missing one does not."""
-    return share((found[low] <= truth) & (found[high] >= truth))
+    return share((estimates[low] <= truth) & (estimates[high] >= truth))
 
 
 def share(hits: pl.Series) -> Measure:

@@ -143,9 +143,9 @@ def nothing(random: np.random.Generator, replicates: int) -> Section:
     body: list[tuple[Cell, ...]] = []
     for name, (draw, options) in NULLS.items():
         tables = [searched(draw(random), **options) for _ in range(replicates)]
-        found = share(pl.Series([table.height > 1 for table in tables]))
+        errors = share(pl.Series([table.height > 1 for table in tables]))
         examined = np.mean([table["n_examined"][0] for table in tables])
-        body.append((name, f"{examined:.0f}", found.family_error))
+        body.append((name, f"{examined:.0f}", errors.family_error))
     return Section(
         "Nothing to find",
         "The share of searches at 95% that find any segment: with a higher or a lower rate, and of "
@@ -154,7 +154,7 @@ def nothing(random: np.random.Generator, replicates: int) -> Section:
         "Beta(0.5, 9.5). Clusters differ by a standard deviation of 0.8 on the logit, and two of "
         "the attributes belong to the cluster.",
         Table(("setting", "segments examined", "searches that find any"), body),
-        told="at most 5% of searches find any segment where all are alike",
+        promise="at most 5% of searches find any segment where all are alike",
     )
 
 
@@ -162,14 +162,14 @@ def power(random: np.random.Generator, replicates: int) -> Section:
     """Search where one segment has a lower rate than the others."""
     body: list[tuple[Cell, ...]] = []
     for name, (points, conditions) in PLANTED.items():
-        draw, found = planted(20_000, 0.3, points, conditions), []
+        draw, counts = planted(20_000, 0.3, points, conditions), []
         for _ in range(replicates // 4):
             table = searched(draw(random), **DECISIONS, redundant=True)[1:]
-            shown = table.filter(pl.col("explained_by").is_null())
+            unexplained = table.filter(pl.col("explained_by").is_null())
             place = CROSSED.join(ATTRIBUTES[:conditions]), ", ".join(["1"] * conditions)
-            at = [place == row for row in shown.select("attribute", "segment").rows()]
-            found.append((table.height, shown.height, any(at), at[:1] == [True]))
-        means = np.mean(found, axis=0)
+            at = [place == row for row in unexplained.select("attribute", "segment").rows()]
+            counts.append((table.height, unexplained.height, any(at), at[:1] == [True]))
+        means = np.mean(counts, axis=0)
         numbers = (f"{each:.{digits}f}" for each, digits in zip(means, (1, 1, 2, 2), strict=True))
         body.append((name, *numbers))
     return Section(
@@ -191,9 +191,9 @@ def limits(random: np.random.Generator, replicates: int) -> Section:
         true = 1 / (1 + np.exp(-logit))
         drawn = random.random(table.height) < true
         table = table.with_columns(d=pl.Series(drawn), w=pl.lit(1.0), true=pl.Series(true))
-        found = searched(table, **EITHER, redundant=True, top=1000)[1:]
+        segments = searched(table, **EITHER, redundant=True, top=1000)[1:]
         inside_limits = []
-        for row in found.iter_rows(named=True):
+        for row in segments.iter_rows(named=True):
             values = zip(row["attribute"].split(CROSSED), row["segment"].split(", "), strict=True)
             inside = pl.all_horizontal(pl.col(name) == int(value) for name, value in values)
             gap = table.select(
@@ -211,7 +211,7 @@ def limits(random: np.random.Generator, replicates: int) -> Section:
         "Searches of 20,000 rows in cells whose rates differ by a standard deviation of 0.3 on the "
         "logit: the share in which the limits of every segment that is found contain the true gap.",
         Table(("segments", "coverage"), body),
-        told="limits hold for all examined segments together",
+        promise="limits hold for all examined segments together",
     )
 
 

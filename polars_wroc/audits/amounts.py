@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polars_wroc.audits.words import DASH
-from polars_wroc.charts.wording import write_number
+from polars_wroc.documents.numbers import write_number
 
 # Smaller differences, in points, are written with a decimal.
 _SMALL = 2

@@ -45,6 +45,8 @@ _NOBODY = "No group is shown to be worse off."
 _NOBODY_ELSE = "No other group is shown to be worse off."
 # Most other groups that are named.
 _NAMED = 3
+# Decisions are nearly all the same if so small a share of them differs from the others.
+_NEARLY_NOBODY = 0.001
 # An AUC of chance.
 _CHANCE = 0.5
 
@@ -96,6 +98,10 @@ def count_comparisons(audit: AuditTables, words: Words) -> str:
     chance = "Chance findings among so many are allowed for."
     if audit.settings.adjust == "none":
         chance = "Chance findings among so many are not allowed for."
+    if len(parts) == 1 and len(rows) > 1:
+        differ = parts[0].partition(" ")[2]
+        every = "Both" if len(rows) == 2 else f"All {len(rows):,}"  # noqa: PLR2004
+        return f"{every} comparisons of groups {differ}. {chance}"
     return f"{many(len(rows), 'comparison')} of groups: {', '.join(parts)}. {chance}"
 
 
@@ -346,14 +352,20 @@ def _say_backwards(audit: AuditTables, words: Words) -> list[str]:
 
 
 def say_same_decisions(audit: AuditTables, words: Words) -> list[str]:
-    """Say that a threshold, or the recorded decisions, select nobody or everybody."""
+    """Say that a threshold, or the recorded decisions, select nobody or everybody, or nearly so."""
     sentences = []
-    extreme = ~pl.col("value").is_between(TOLERANCE, 1 - TOLERANCE, closed="none")
-    rates = audit.table.filter(extreme, attribute=OVERALL, metric=SELECTION_RATE)
+    share = pl.min_horizontal("value", 1 - pl.col("value"))
+    rates = audit.table.filter(share < _NEARLY_NOBODY, attribute=OVERALL, metric=SELECTION_RATE)
     for row in rates.iter_rows(named=True):
-        body = "Nobody" if row["value"] <= TOLERANCE else "Everybody"
         by = f" by {quote(row[MODEL])}" if words.several else ""
         how = "at this threshold" if audit.settings.selected is None else "as recorded"
+        if TOLERANCE < row["value"] < 1 - TOLERANCE:
+            sentences.append(
+                f"{row['value']:.2%} are {words.selected}{by} {how}: nearly all decisions are the "
+                "same, so that comparing groups by them tells little."
+            )
+            continue
+        body = "Nobody" if row["value"] <= TOLERANCE else "Everybody"
         sentences.append(
             f"{body} is {words.selected}{by} {how}: all decisions are the same, so that groups "
             "cannot be compared by them."

@@ -23,7 +23,7 @@ from polars_wroc.audits.in_ranges import measure_in_ranges
 from polars_wroc.audits.measure import Measured, measure
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.score_tables import compare_scores, distribute_scores
-from polars_wroc.audits.small_cells import published
+from polars_wroc.audits.small_cells import have_few_unlabeled, published
 from polars_wroc.audits.tables import (
     DISTRIBUTION_SCHEMA,
     AuditAdjustment,
@@ -198,63 +198,63 @@ def audit(
     unknown: Unknown = "exclude",
     text: Text | None = None,
 ) -> Audit:
-    """Audit of scores and decisions: metrics of every segment, tested gaps and a verdict in words.
+    """Return a fairness audit: metrics and tested gaps of every segment, and a verdict in words.
 
-    Use it for a complete fairness audit of several attributes, with a report. Read `Audit.verdict`
-    and `Audit.findings` first; every row of ``table`` has a ``verdict`` and a ``sentence``. Without
-    a label, decisions are audited alone: selection rates, impact ratios, demographic parity and the
-    distribution of a score.
+    Use it for a complete audit of scores and decisions by several attributes, with a report. Read
+    `Audit.verdict` and `Audit.findings` first. Without a label, it audits the decisions only:
+    selection rates, impact ratios, demographic parity and the distribution of a score.
 
     The result shows:
 
     - ``verdict``: the findings in a few sentences;
     - ``findings``: comparisons with a verdict, the most serious first;
-    - ``table``: one row per attribute, segment, score and metric;
-    - ``chart()``, ``save("report.html")``, ``to_json()``: what to hand on.
+    - ``table``: one row per attribute, segment, score and metric, with the columns of `group_gaps`;
+    - ``chart()``, ``save("report.html")``, ``to_json()``: chart, report, and JSON for programs.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame, or a list of frames that are parts of one; a lazy one is collected.
-        More rows than fit into 60 % of the memory are computed in ranges of scores: see `Config`.
+        DataFrame or LazyFrame, or a list of frames that are parts of one; a LazyFrame is collected.
+        If this takes more than 60 % of the memory, it is done in ranges of scores: see `Config`.
     label, score, weight, pos_label, level
-        As for `summary`. Without a label the score may be None too, if there are ``selected``
-        decisions.
+        As for `summary`. Without a label, the score is optional too if there are ``selected``
+        decisions. Rows with a null label count only in selection rates, impact ratios and
+        demographic parity; the result says how many there are.
     attributes, intersections
         As for `group_gaps`. A null value is a segment of its own.
     adjust
-        How p-values are adjusted for all tests: ``"holm"`` or ``"none"``.
+        Adjustment of p-values for all tests of the audit: ``"holm"`` or ``"none"``.
     threshold
-        Rows with at least this score are selected: a number, ``"median"`` or a rule of
-        `polars_wroc.rules`, which chooses one threshold for each score on all rows. The prevalence
-        of ``least_cost`` affects this choice only. Without a label: a number, ``"median"`` or
+        Rows with at least this score are selected: a number, ``"median"``, or a rule of
+        `polars_wroc.rules`, which chooses one threshold per score from all rows with a label. The
+        prevalence of ``least_cost`` affects this choice only. Without a label, the only rule is
         `rules.max_selection_rate`.
     selected
-        Instead of a threshold: a column or expression, Boolean or of 0 and 1, with the recorded
-        decisions. AUCs and curves come from the score. Null counts as missing.
+        Instead of a threshold: a column or expression with recorded decisions, Boolean or of 0 and
+        1, where null counts as missing. AUCs and curves still come from the score.
     favorable
-        Which decision is good for a person; required where there are decisions. ``"selected"``: a
-        loan or a job. ``"rejected"``: being selected is bad, for example a denial or a suspicion.
-        ``"neither"``: for example a diagnosis, without impact ratios.
+        Which decision is good for a person; required if there are decisions. ``"selected"``: for
+        example a loan or a job. ``"rejected"``: being selected is bad, for example a denial or a
+        suspicion. ``"neither"``: for example a diagnosis; there are then no impact ratios.
     reference
-        What segments are compared with: ``"rest"`` or ``"overall"``. A mapping, for example
-        ``{"sex": "m", "age": 30}``, names reference segments, also of crossed attributes; others
-        use ``"rest"``.
+        What each segment is compared with: ``"rest"`` (everyone else) or ``"overall"`` (all rows).
+        A mapping, for example ``{"sex": "m", "age": 30}``, names reference segments, also for
+        crossed attributes; attributes it does not name use ``"rest"``.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Calibration slopes are then not
         tested.
     margin
-        Largest gap that does not matter to a verdict: see `group_gaps`.
+        Largest gap that does not matter: see `group_gaps`.
     min_rows
-        Fewest rows, or rows of each class for an AUC, for a test. Smaller segments are measured and
-        marked as ``small``, but left out of fairness metrics.
+        Fewest rows for a test; for an AUC, fewest rows of each class. Smaller segments are measured
+        and marked as ``small``, but left out of fairness metrics.
     min_cell
-        For published results: leave out segments with fewer rows of a class or a decision, others
-        from which they could be computed, and comparisons with them. If only the segment of missing
-        values is that small, its rows are left out of the totals too. Not with ``intersections``.
-        Two audits of the same rows may still reveal them.
+        For published results: leave out segments with fewer rows of a class or a decision, other
+        segments from which these could be computed, and comparisons with them. If only the segment
+        of missing values is that small, its rows are left out of the totals too. Not with
+        ``intersections``. Two audits of the same rows may still reveal what one leaves out.
     unknown
-        Categories that are unknown: see `impact_ratios`.
+        Values that count as unknown in impact ratios: see `impact_ratios`.
     text
         Title and note of reports, and words for classes and decisions: see `Text`.
 
@@ -275,34 +275,35 @@ def audit(
     gaps of AUCs and rates and all tests of calibration are adjusted together, each comparison once.
     Impact ratios are not counted: their limits hold for all categories of an attribute at once.
 
-    A segment is worse off where being selected is good and its selection rate or tpr is lower, or
-    where being selected is bad and its selection rate or fpr is higher, if the gap is significant
-    and at least the ``margin``; or if its impact ratio is below four fifths. Precision, AUC and
-    calibration name nobody.
+    A segment is worse off if its impact ratio is below four fifths, or if a gap is significant and
+    at least the ``margin``: a lower selection rate or tpr if being selected is good, a higher
+    selection rate or fpr if being selected is bad. Gaps in precision, AUC and calibration make
+    nobody worse off.
 
-    A score is tested for calibration once, on all rows; a segment is different only from its
-    reference, in its mean error or its slope. Formulas:
+    Calibration of the score itself is tested once, on all rows. A segment is different if its mean
+    error or its slope differs from its reference. Formulas:
     [formulas](../explanation/formulas.md#audit).
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "sex": list("ffmm")})
-    >>> audit = wroc.audit(df, "y", "s", attributes="sex")
-    >>> audit.table.filter(metric="auc").select("attribute", "segment", "n", "value")
+    >>> loans = wroc.data.loans()
+    >>> options = {"threshold": 0.85, "favorable": "selected"}
+    >>> audit = wroc.audit(loans, "approved", "score", attributes="race", **options)
+    >>> audit.findings.select("segment", "metric", pl.col("gap").round(3), "verdict").head(3)
     shape: (3, 4)
-    ┌───────────┬─────────┬─────┬───────┐
-    │ attribute ┆ segment ┆ n   ┆ value │
-    │ ---       ┆ ---     ┆ --- ┆ ---   │
-    │ str       ┆ str     ┆ i64 ┆ f64   │
-    ╞═══════════╪═════════╪═════╪═══════╡
-    │ overall   ┆ overall ┆ 2   ┆ 0.75  │
-    │ sex       ┆ f       ┆ 1   ┆ 1.0   │
-    │ sex       ┆ m       ┆ 1   ┆ 1.0   │
-    └───────────┴─────────┴─────┴───────┘
+    ┌─────────┬────────────────┬────────┬───────────────────┐
+    │ segment ┆ metric         ┆ gap    ┆ verdict           │
+    │ ---     ┆ ---            ┆ ---    ┆ ---               │
+    │ str     ┆ str            ┆ f64    ┆ str               │
+    ╞═════════╪════════════════╪════════╪═══════════════════╡
+    │ black   ┆ selection_rate ┆ -0.244 ┆ different         │
+    │ black   ┆ tpr            ┆ -0.19  ┆ different         │
+    │ black   ┆ impact_ratio   ┆ null   ┆ below four fifths │
+    └─────────┴────────────────┴────────┴───────────────────┘
 
-    Decisions alone:
+    Decisions only, without a label:
 
     >>> hires = pl.DataFrame({"hired": [True, False, False, True], "sex": list("ffmm")})
     >>> audit = wroc.audit(hires, attributes="sex", selected="hired", favorable="selected")
@@ -319,8 +320,11 @@ def audit(
     margin = checks.margin(margin)
     min_cell, text = _read_output(min_cell, text)
     if min_cell is not None and intersections:
-        rule = "be False with `min_cell`: too many crossed segments would have to be left out"
-        checks.reject("intersections", rule, repr(intersections))
+        msg = (
+            "`min_cell` cannot come with `intersections`, of which too many segments would be left "
+            "out: drop one of the two"
+        )
+        raise ValueError(msg)
     require_groups(attributes, "name the attributes to audit", "attributes")
     min_rows = checks.whole_number("min_rows", min_rows, low=0)
     refuse_design_in_bins(survey, Binning(None))
@@ -369,7 +373,7 @@ def audit(
         # Values that are listed are null.
         unknown if isinstance(unknown, str) else "exclude",
         labeled,
-        score_types,
+        score_types=score_types,
     )
     is_held = survey.given or selected is not None or not labeled
     source = _read_source(given, columns, plan, None if is_held else division_of(tables, "60%"))
@@ -436,6 +440,10 @@ class _Auditor:
         """Return the audit of the rows with a value of some attributes."""
         plan, settings = self.plan, self.settings
         measured, level = self.source.measure(plan, settings.level, complete)
+        least = settings.min_cell
+        if least is not None and plan.labeled and have_few_unlabeled(measured.segments, least):
+            plan = replace(plan, labeled_only=True)
+            measured, level = self.source.measure(plan, settings.level, complete)
         settings = replace(settings, level=level)
         segments, missing = measured.segments, measured.missing
         if plan.labeled:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, get_args
 
@@ -23,47 +22,58 @@ from polars_wroc.audits.table_pages import (
     limits_in_text,
     points_in_text,
 )
-from polars_wroc.audits.tables import (
-    ALL_KEYS,
-    AuditTables,
-    keys_of,
-    segment_in_words,
-    with_columns_of,
-    with_small,
-)
+from polars_wroc.audits.tables import ALL_KEYS, AuditTables, keys_of, segment_in_words
 from polars_wroc.audits.words import capitalised, first_few, listed, many, verb
 from polars_wroc.charts.options import Show
+from polars_wroc.charts.wording import write_gap_change
 from polars_wroc.checks import reject_type
 from polars_wroc.files.outputs import in_json
 from polars_wroc.groups.comparisons import (
+    CHANGED_METRICS,
+    CLOSED,
     COMPARISON_SCHEMA,
     FINDINGS,
+    GAP_CHANGES,
+    GAP_FINDINGS,
     GAP_METRICS,
+    GROWN,
     IMPACT_RATIO,
-    few_rows,
+    NEW,
+    NO_VARIANCE,
+    REVERSED,
+    SHRUNK,
+    SMALL_SHARE,
+    THE_REFERENCE,
+    UNDEFINED,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.inputs.reasons import FEW, few_rows
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits
 from polars_wroc.stats.estimates import Limits
-from polars_wroc.stats.families import Adjustment, adjust_p_values
+from polars_wroc.stats.families import (
+    Adjustment,
+    adjust_p_values,
+    are_equivalent,
+    count_tests,
+    judge,
+)
 from polars_wroc.stats.levels import Level
 
 Auditable: TypeAlias = AuditTables | Mapping[str, Any] | str | Path
 
 # Versions of the schema that are read, and those of a development version.
 _VERSION, _OLD = "2.", "1."
+_ROWS_OF_CLASS: dict[SampleSize, str] = {"positives": "n_pos", "negatives": "n_neg"}
 _COUNTS, _WEIGHTS = ("n", "n_pos"), ("w_pos", "w_neg")
 # So few rows may have the same counts by chance.
 _FEW_ROWS = 100
 # Of sums of the same weights in another order.
 _ROUNDING = 1e-9
-# What of the tables is compared.
-_ROWS = (
-    *(f"{measure}{end}" for measure in ("value", "gap", "ratio") for end in ("", "_low", "_high")),
-    "verdict",
-)
+# Most gaps whose changes are told in a sentence each.
+_MOST_TOLD = 3
 
 
 class Audited(NamedTuple):
@@ -73,6 +83,7 @@ class Audited(NamedTuple):
     segments: pl.DataFrame
     level: ConfidenceLevel
     min_rows: int
+    margin: float
     # As they are in JSON
     settings: Mapping[str, Any]
 
@@ -87,10 +98,11 @@ _MEANING = (
 def read_audit(argument: str, audit: Auditable) -> Audited:
     """Read an audit, or its JSON, which the ``argument`` holds or has the path of."""
     if isinstance(audit, AuditTables):
-        min_rows = audit.settings.min_rows
-        segments = with_small(audit.segments, min_rows)
-        settings = {name: in_json(value) for name, value in audit.settings.as_dict().items()}
-        return Audited(audit.table, segments, audit.settings.level, min_rows, settings)
+        used = audit.settings
+        settings = {name: in_json(value) for name, value in used.as_dict().items()}
+        return Audited(
+            audit.table, audit.segments, used.level, used.min_rows, used.margin, settings
+        )
     if isinstance(audit, str | Path):
         audit = _from_file(argument, audit)
     if not isinstance(audit, Mapping):
@@ -106,15 +118,17 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
         settings = audit["settings"]
         table = _columns_of(audit["table"], COMPARISON_SCHEMA, [*COMPARISON_SCHEMA])
         segments = _columns_of(
-            audit["segments"], SEGMENT_COLUMNS, (*ALL_KEYS, *_COUNTS, "n_neg", *_WEIGHTS)
+            audit["segments"],
+            SEGMENT_COLUMNS,
+            (*ALL_KEYS, *_COUNTS, "n_neg", "n_selected", *_WEIGHTS),
         )
         confidence, looks = float(settings["level"]), settings.get("looks")
         level = Looks(**looks, level=confidence) if looks else confidence
-        min_rows = int(settings["min_rows"])
+        min_rows, margin = int(settings["min_rows"]), float(settings["margin"])
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or table in it"
         raise ValueError(msg) from None
-    return Audited(table, with_small(segments, min_rows), level, min_rows, settings)
+    return Audited(table, segments, level, min_rows, margin, settings)
 
 
 def _refuse_other_settings(before: Audited, after: Audited) -> None:
@@ -128,8 +142,8 @@ def _refuse_other_settings(before: Audited, after: Audited) -> None:
     ]
     if differ:
         msg = (
-            f"`before` and `after` must have the same settings; found other {listed(differ)}. "
-            "Make both audits alike, or set `different_settings` to compare them all the same"
+            f"`before` and `after` must have the same settings; found other {listed(differ)}: make "
+            "both audits alike, or set `different_settings` to compare them all the same"
         )
         raise ValueError(msg)
 
@@ -167,8 +181,8 @@ def refuse_same_rows(before: Audited, after: Audited) -> None:
     if alike.all() and segments > 1 and isinstance(rows, int) and rows >= _FEW_ROWS:
         msg = (
             "`before` and `after` must be audits of different rows; found the same numbers of rows "
-            f"and of positives, and the same weights, in all {segments} segments. `release_check` "
-            "tests a new score on the same rows; set `different_rows` if these rows do differ"
+            f"and of positives, and the same weights, in all {segments} segments: test a new score "
+            "on the same rows by `release_check`, or set `different_rows` if the rows do differ"
         )
         raise ValueError(msg)
 
@@ -190,17 +204,37 @@ def _columns_of(
     return pl.DataFrame([{name: row[name] for name in known} for row in rows], known, orient="row")
 
 
-CHANGE_NUMBERS = (
-    *("before", "after", "change", "change_low", "change_high", "growth"),
-    *("p_value", "p_adjusted"),
-)
-VALUE, GAP, RATIO = "value", "gap", "ratio"
-# Metrics whose changes are measured.
-CHANGED_METRICS = (*GAP_METRICS, IMPACT_RATIO)
-# What became of a gap: its change is significant, or only the gap itself is, in one of the audits.
-CHANGED = ("new", "gone", "reversed", "grown", "shrunk")
-SHOWN = ("now shown", "no longer shown")
+# A gap that did not change significantly, and is different in one audit only.
+NOW_SHOWN, NO_LONGER_SHOWN = "now shown", "no longer shown"
+# Why there is nothing to compare.
+ONLY_BEFORE, ONLY_AFTER = "only before", "only after"
+# Why a change may be that of what the number is compared with.
+_OTHER_REFERENCE = "another reference"
+# The name of the reference.
+_BEFORE = "before"
+CHANGES_SCHEMA: dict[str, type[pl.DataType]] = COMPARISON_SCHEMA | {
+    "finding": pl.String,
+    "growth": pl.Float64,
+}
 _PLACE = "__place"
+
+
+class Kind(NamedTuple):
+    """Metrics whose changes are counted and shown together."""
+
+    noun: str
+    heading: str
+    metrics: tuple[str, ...]
+
+    def rows(self, changes: pl.DataFrame) -> pl.DataFrame:
+        """Return the changes of these metrics."""
+        return changes.filter(pl.col("metric").is_in(self.metrics))
+
+
+_GAPS = Kind("gap", "Gaps to the reference, in points", tuple(GAP_CHANGES))
+_RATIOS = Kind("impact ratio", "Impact ratios", (IMPACT_RATIO,))
+_VALUES = Kind("value", "Values, with changes in points", tuple(GAP_METRICS))
+KINDS = (_GAPS, _RATIOS, _VALUES)
 
 
 class Changes(NamedTuple):
@@ -226,38 +260,27 @@ class Changes(NamedTuple):
         """Whether there are several scores, whose names must be told."""
         return self.table[MODEL].n_unique() > 1
 
-    @property
-    def judged(self) -> pl.DataFrame:
-        """The changes, with a reason where a segment has too few rows in one of the audits."""
-        small = pl.concat(
-            audit.segments.filter("small").select(
-                *ALL_KEYS, pl.lit(few_rows(audit.min_rows)).alias("reason")
-            )
-            for audit in (self.before, self.after)
-        )
-        return with_columns_of(self.table, small.unique(ALL_KEYS))
-
     def divided(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return the changes that are significant or a finding, then the others that are known."""
-        known = self.table.filter(pl.col("change").is_not_null())
-        notable = self.significant | pl.col("verdict").is_not_null()
-        return known.filter(notable), known.filter(~notable)
+        """Return the changes that are significant or a finding, then the others that are tested."""
+        notable = self.significant | pl.col("finding").is_not_null()
+        is_tested = pl.col("p_value").is_not_null()
+        return self.table.filter(notable), self.table.filter(is_tested, ~notable)
 
-    def most_changed(self, metric: str | None, measure: Show | None) -> list[tuple[str, Show]]:
-        """List what changed significantly, else what comes closest: the surest changes first.
+    def most_changed(self, metric: str | None) -> list[str]:
+        """List the metrics that changed significantly, the surest first; else the closest to it.
 
-        A ``metric`` or ``measure`` that is given is kept.
+        A ``metric`` that is given is the only one.
         """
-        given = {"metric": metric, "measure": measure}
-        wanted = {name: value for name, value in given.items() if value is not None}
-        known = self.table.filter(pl.col("change").is_not_null(), **wanted)
-        significant = self.significant.any().alias("significant")
-        sizes = pl.col("p_value").min(), pl.col("change").abs().max(), significant
-        ranked = known.group_by([*given], maintain_order=True).agg(*sizes)
-        ranked = ranked.sort("p_value", "change", descending=[False, True], nulls_last=True)
-        changed = ranked.filter("significant")
-        kept = ranked.head(1) if changed.is_empty() else changed
-        return kept.select(*given).rows() or [(metric or "auc", measure or "gap")]
+        if metric is not None:
+            return [metric]
+        known = self.table.filter(pl.col("gap").is_not_null())
+        sizes = pl.col("p_value").min(), pl.col("gap").abs().max()
+        is_changed = self.significant.any().alias("changed")
+        ranked = known.group_by("metric", maintain_order=True).agg(*sizes, is_changed)
+        ranked = ranked.sort("p_value", "gap", descending=[False, True], nulls_last=True)
+        changed = ranked.filter("changed")
+        chosen = ranked.head(1) if changed.is_empty() else changed
+        return chosen["metric"].to_list() or ["auc"]
 
 
 @hint_keywords
@@ -269,18 +292,18 @@ def audit_changes(
     different_rows: bool = False,
     different_settings: bool = False,
 ) -> pl.DataFrame:
-    """Changes between two audits of different rows: AUCs, rates and gaps of each segment.
+    """Return the changes between two audits of different rows: AUCs, rates and gaps.
 
     Use it to compare this quarter's audit with the last. The rows of both must be independent; for
     two scores on the same rows use `release_check`, whose paired tests are far more powerful.
 
     The main columns are:
 
-    - ``attribute, segment, model, metric``: what the row describes;
-    - ``measure``: ``"value"``, ``"gap"`` to the reference or, for an impact ratio, ``"ratio"``;
-    - ``before, after``: the measure in both audits;
-    - ``change, change_low, change_high``: after minus before, with limits;
-    - ``verdict``: what became of a gap or ratio; null for a value.
+    - ``attribute, segment, metric``: what the row describes; ``"tpr_gap"`` is the gap in ``"tpr"``;
+    - ``value, reference_value``: the metric or gap after and before;
+    - ``gap, gap_low, gap_high``: the change, after minus before, with its confidence interval;
+    - ``verdict``: ``"different"``, ``"equivalent"`` (within the margin) or ``"inconclusive"``;
+    - ``finding``: what became of a gap or impact ratio, for example ``"closed"``.
 
     Parameters
     ----------
@@ -300,15 +323,24 @@ def audit_changes(
     Returns
     -------
     pl.DataFrame
-        A row per attribute, segment, model, metric and measure, in the order of ``after``, then
-        what only ``before`` has. Names are String, numbers Float64; a change is null if either
-        value is. Also ``growth``, how much the size of a gap grew, or the distance of a ratio from
-        1; and ``p_value, p_adjusted``, that nothing changed.
+        The comparison table of `group_gaps`, in the order of ``after``, then what only ``before``
+        has; ``reference`` is ``"before"``. The metrics are ``auc, selection_rate, tpr, fpr, ppv,
+        npv``, the gap of each, such as ``auc_gap``, and ``impact_ratio``. After its columns:
 
-        If the change is significant, ``verdict`` is ``"new"`` (different only after, and grown),
-        ``"gone"`` (different only before, and shrunk), ``"reversed"`` (of the opposite sign),
-        ``"grown"`` or ``"shrunk"``. If it is not, ``"now shown"`` is different only after and ``"no
-        longer shown"`` only before: neither says that anything changed.
+        - ``finding`` (String): if the change is significant, ``"new"`` (different only after, and
+          grown), ``"closed"`` (different only before, and shrunk), ``"reversed"`` (of the opposite
+          sign), ``"grown"`` or ``"shrunk"``. If it is not, ``"now shown"`` is different only after
+          and ``"no longer shown"`` only before: neither says that anything changed. Null for
+          values.
+        - ``growth`` (Float64): how much the size of a gap grew, or the distance of an impact ratio
+          from 1; null for values.
+
+        ``verdict`` uses the margin of ``after``; impact ratios have none and are never
+        ``"equivalent"``. ``reason`` is ``"only before"`` or ``"only after"`` (a segment of one
+        audit), ``"undefined"``, ``"fewer than 30 rows"`` (or another number, in one of the audits:
+        not tested), ``"another reference"`` (an impact ratio is relative to another category),
+        ``"no variance"`` or the reason of the audit. Columns of the table that are not named here
+        are null.
 
     Raises
     ------
@@ -331,19 +363,23 @@ def audit_changes(
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "sex": list("ffmm")})
-    >>> audit = wroc.audit(df, "y", "s", attributes="sex")
-    >>> changes = wroc.audit_changes(audit, audit)
-    >>> changes.select("attribute", "segment", "metric", "measure", "change").head(2)
-    shape: (2, 5)
-    ┌───────────┬─────────┬────────┬─────────┬────────┐
-    │ attribute ┆ segment ┆ metric ┆ measure ┆ change │
-    │ ---       ┆ ---     ┆ ---    ┆ ---     ┆ ---    │
-    │ str       ┆ str     ┆ str    ┆ str     ┆ f64    │
-    ╞═══════════╪═════════╪════════╪═════════╪════════╡
-    │ overall   ┆ overall ┆ auc    ┆ value   ┆ 0.0    │
-    │ sex       ┆ f       ┆ auc    ┆ value   ┆ 0.0    │
-    └───────────┴─────────┴────────┴─────────┴────────┘
+    >>> loans = wroc.data.loans()
+    >>> march, april = (
+    ...     wroc.audit(rows, "approved", "score", attributes="race")
+    ...     for rows in (loans.head(1000), loans.tail(989))
+    ... )
+    >>> changes = wroc.audit_changes(march, april)
+    >>> numbers = pl.col("reference_value", "value", "gap").round(3)
+    >>> changes.filter(segment="white").select("segment", "metric", numbers, "verdict")
+    shape: (2, 6)
+    ┌─────────┬─────────┬─────────────────┬───────┬────────┬──────────────┐
+    │ segment ┆ metric  ┆ reference_value ┆ value ┆ gap    ┆ verdict      │
+    │ ---     ┆ ---     ┆ ---             ┆ ---   ┆ ---    ┆ ---          │
+    │ str     ┆ str     ┆ f64             ┆ f64   ┆ f64    ┆ str          │
+    ╞═════════╪═════════╪═════════════════╪═══════╪════════╪══════════════╡
+    │ white   ┆ auc     ┆ 0.73            ┆ 0.747 ┆ 0.018  ┆ inconclusive │
+    │ white   ┆ auc_gap ┆ 0.033           ┆ 0.001 ┆ -0.032 ┆ inconclusive │
+    └─────────┴─────────┴─────────────────┴───────┴────────┴──────────────┘
     """
     changes = changes_between(
         before,
@@ -387,111 +423,186 @@ def changes_between(
         audits = audits[0]._replace(table=table, segments=segments), audits[1]
     if not different_rows:
         refuse_same_rows(*audits)
-    keys = [*ALL_KEYS, "metric", "measure"]
-    old, new = (_estimates(audit) for audit in audits)
+    keys = [*ALL_KEYS, "metric"]
+    old, new = (_list_estimates(audit) for audit in audits)
     both = new.join(old, on=keys, how="full", coalesce=True, nulls_equal=True, suffix="_before")
     in_order = both.sort(_PLACE, f"{_PLACE}_before", nulls_last=True, maintain_order=True)
-    changed = _measure_changes(in_order, levels[0], adjust)
-    columns = (*ALL_KEYS, "metric", "measure", *CHANGE_NUMBERS, "verdict")
-    changes = changed.with_columns(_finding(levels[0])).select(columns)
-    return Changes(changes, *audits, adjust)
-
-
-def _estimates(audit: Audited) -> pl.DataFrame:
-    """Lay out the estimates of an audit with their limits: a row for each."""
-    rows = audit.table.filter(pl.col("metric").is_in(CHANGED_METRICS))
-    is_ratio = pl.col("metric") == IMPACT_RATIO
-    values = rows.filter(~is_ratio).with_columns(verdict=pl.lit(None, pl.String))
-    gaps = rows.filter(~is_ratio, pl.col("attribute") != OVERALL)
-    parts = [
-        part.select(
-            *(*ALL_KEYS, "metric", "verdict"),
-            measure=pl.lit(measure),
-            estimate=pl.col(measure),
-            low=pl.col(f"{measure}_low"),
-            high=pl.col(f"{measure}_high"),
-        )
-        for measure, part in ((VALUE, values), (GAP, gaps), (RATIO, rows.filter(is_ratio)))
+    level = Level.of(levels[0])
+    measured = _measure_changes(in_order, level, audits[1].margin, adjust)
+    found = measured.with_columns(_find_reasons(), _find_findings(level), reference=pl.lit(_BEFORE))
+    columns = [
+        (pl.col(name) if name in found.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in CHANGES_SCHEMA.items()
     ]
-    metric = pl.col("metric").cast(pl.Enum(CHANGED_METRICS))
-    in_order = pl.concat(parts).sort(metric, pl.col("measure") == GAP, maintain_order=True)
-    return in_order.with_row_index(_PLACE)
+    return Changes(found.select(columns), *audits, adjust)
+
+
+def _list_estimates(audit: Audited) -> pl.DataFrame:
+    """Return a row for each value, gap and impact ratio of an audit, with its limits.
+
+    ``is_different`` is null without a verdict on the number itself; ``too_few`` says of which kind
+    there are too few rows for a test.
+    """
+    metric, is_ratio = pl.col("metric"), pl.col("metric") == IMPACT_RATIO
+    is_different = pl.col("verdict").is_in(FINDINGS)
+    counts = audit.segments.select(*ALL_KEYS, *_ROWS_OF_CLASS.values())
+    values = (
+        audit.table.filter(metric.is_in([*GAP_METRICS, IMPACT_RATIO]))
+        .join(counts, on=ALL_KEYS, how="left", nulls_equal=True)
+        .with_columns(_say_too_few(audit).alias("too_few"))
+    )
+    gaps = values.filter(~is_ratio, pl.col("attribute") != OVERALL)
+    columns = [*ALL_KEYS, "metric", "value", "value_low", "value_high", "n"]
+    too_few = pl.when(pl.col("reason").str.starts_with(FEW)).then("reason")
+    parts = (
+        values.select(
+            *columns,
+            pl.when(is_ratio).then(pl.col("reason", "reference")),
+            "too_few",
+            is_different=pl.when(is_ratio).then(is_different),
+        ),
+        gaps.with_columns(
+            metric=metric + "_gap", value="gap", value_low="gap_low", value_high="gap_high"
+        ).select(
+            *columns,
+            "reason",
+            "reference",
+            pl.coalesce("too_few", too_few).alias("too_few"),
+            is_different=is_different,
+        ),
+    )
+    order = pl.col("metric").cast(pl.Enum([*CHANGED_METRICS]))
+    return pl.concat(parts).sort(order, maintain_order=True).with_row_index(_PLACE)
+
+
+def _say_too_few(audit: Audited) -> pl.Expr:
+    """Say of which kind a number of an audit has too few rows, beside the rows of its segment."""
+
+    def is_few(rows: str) -> pl.Expr:
+        return (pl.col(rows) < audit.min_rows).fill_null(value=True)
+
+    return pl.coalesce(
+        pl.when(
+            pl.col("metric") == name,
+            # With one kind of rows these are the ones that the number is based on.
+            is_few("n" if len(metric.sample_sizes) == 1 else _ROWS_OF_CLASS[size]),
+        ).then(pl.lit(few_rows(audit.min_rows, size)))
+        for name, metric in CHANGED_METRICS.items()
+        if name not in GAP_CHANGES
+        for size in metric.sample_sizes
+    )
 
 
 def _measure_changes(
-    table: pl.DataFrame, level: ConfidenceLevel, adjust: Adjustment
+    table: pl.DataFrame, level: Level, margin: float, adjust: Adjustment
 ) -> pl.DataFrame:
-    """Subtract estimates, with limits and tests that agree with them."""
+    """Subtract estimates, with limits, tests that agree with them, and verdicts."""
 
     def read(end: str = "") -> tuple[Array, Limits]:
-        value, *limits = (table[f"{name}{end}"].to_numpy() for name in ("estimate", "low", "high"))
+        value, *limits = (table[f"value{part}{end}"].to_numpy() for part in ("", "_low", "_high"))
         return value, Limits(*limits)
 
     (after, limits_after), (before, limits_before) = read(), read("_before")
-    change = after - before
-    is_ratio, is_gap = ((table["measure"] == measure).to_numpy() for measure in (RATIO, GAP))
+    gap = after - before
+    is_ratio = (table["metric"] == IMPACT_RATIO).to_numpy()
+    has_growth = is_ratio | table["metric"].is_in([*GAP_CHANGES]).to_numpy()
     limits = find_gap_limits(after, limits_after, before, limits_before)
+    too_few = table.select(pl.coalesce("too_few", "too_few_before")).to_series()
+    is_tested = ~np.isnan(limits.low) & too_few.is_null().to_numpy()
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_value = p_value_of_limits(change, limits, Level.of(level))
+        p_value = np.where(is_tested, p_value_of_limits(gap, limits, level), np.nan)
     # A gap is measured from 0, and a ratio from 1.
     origin = np.where(is_ratio, 1.0, 0.0)
     growth = np.abs(after - origin) - np.abs(before - origin)
-    p_adjusted = np.empty_like(p_value)
+    p_adjusted = np.full_like(p_value, np.nan)
     # As in an audit, impact ratios are adjusted for themselves.
     for family in (is_ratio, ~is_ratio):
         p_adjusted[family] = adjust_p_values(p_value[family], adjust)
+    # By the normal law, as the p-values: two one-sided tests, for all that have a margin.
+    tests = count_tests(p_value[~is_ratio], adjust)
+    share = level.quantile(tests=tests, tails=1) / level.quantile()
+    one_sided = Limits(gap - share * (gap - limits.low), gap + share * (limits.high - gap))
+    equivalent = is_tested & ~is_ratio & are_equivalent(one_sided, margin)
     numbers = {
-        "before": before,
-        "after": after,
-        "change": change,
-        "change_low": limits.low,
-        "change_high": limits.high,
-        "growth": np.where(is_ratio | is_gap, growth, np.nan),
+        "reference_value": before,
+        "gap": gap,
+        "gap_low": limits.low,
+        "gap_high": limits.high,
+        "growth": np.where(has_growth, growth, np.nan),
         "p_value": p_value,
         "p_adjusted": p_adjusted,
     }
-    return table.with_columns(pl.DataFrame(numbers, nan_to_null=True))
+    verdict = pl.Series("verdict", judge(p_adjusted, equivalent, level), pl.String)
+    return table.with_columns(pl.DataFrame(numbers, nan_to_null=True)).with_columns(
+        n_reference="n_before",
+        verdict=pl.when(pl.col("gap").is_not_null() & ~_IS_REFERENCE).then(verdict),
+    )
 
 
-def _finding(level: ConfidenceLevel) -> pl.Expr:
+# A category that both audits compare the others with.
+_IS_REFERENCE = pl.all_horizontal(
+    (pl.col(name) == THE_REFERENCE).fill_null(value=False) for name in ("reason", "reason_before")
+)
+
+
+def _find_reasons() -> pl.Expr:
+    """Say why there is no verdict or no test."""
+    is_unknown, has_no_limits = pl.col("gap").is_null(), pl.col("gap_low").is_null()
+    in_audits = pl.coalesce("reason", "reason_before")
+    is_small = in_audits.str.starts_with(SMALL_SHARE)
+    is_other = pl.col("reference") != pl.col("reference_before")
+    return pl.coalesce(
+        pl.when(pl.col(_PLACE).is_null()).then(pl.lit(ONLY_BEFORE)),
+        pl.when(pl.col(f"{_PLACE}_before").is_null()).then(pl.lit(ONLY_AFTER)),
+        pl.when(is_unknown | is_small | _IS_REFERENCE).then(in_audits),
+        pl.when(is_unknown).then(pl.lit(UNDEFINED)),
+        pl.coalesce("too_few", "too_few_before"),
+        pl.when(is_other).then(pl.lit(_OTHER_REFERENCE)),
+        pl.when(has_no_limits).then(pl.lit(NO_VARIANCE)),
+    ).alias("reason")
+
+
+def _find_findings(level: Level) -> pl.Expr:
     """Say which gaps changed, and which are different in one of the audits only."""
     # Null where a gap has no verdict, which is then neither different nor alike.
-    after, before = (pl.col(name).is_in(FINDINGS) for name in ("verdict", "verdict_before"))
+    after, before = pl.col("is_different"), pl.col("is_different_before")
     growth = pl.col("growth")
-    found, lost = after & ~before, before & ~after
+    is_found, is_lost = after & ~before, before & ~after
     # Impact ratios are to the highest rate, and so at most 1.
-    turned = pl.col("before") * pl.col("after") < 0
-    kinds = found & (growth > 0), lost & (growth < 0), turned, growth > 0, pl.lit(value=True)
-    of_change, of_detection = (
-        pl.coalesce(pl.when(holds).then(pl.lit(name)) for name, holds in zip(*cases, strict=True))
-        for cases in ((CHANGED, kinds), (SHOWN, (found, lost)))
+    is_turned = pl.col("value") * pl.col("reference_value") < 0
+    change = (
+        pl.when(is_found & (growth > 0))
+        .then(pl.lit(NEW))
+        .when(is_lost & (growth < 0))
+        .then(pl.lit(CLOSED))
+        .when(is_turned)
+        .then(pl.lit(REVERSED))
+        .when(growth > 0)
+        .then(pl.lit(GROWN))
+        .otherwise(pl.lit(SHRUNK))
     )
-    changed = pl.col("p_adjusted") <= 1 - as_number(level)
-    known = (pl.col("measure") != VALUE) & pl.col("change").is_not_null()
-    finding = pl.when(changed).then(of_change).otherwise(of_detection)
-    return pl.when(known).then(finding).alias("verdict")
+    detection = pl.coalesce(
+        pl.when(is_found).then(pl.lit(NOW_SHOWN)), pl.when(is_lost).then(pl.lit(NO_LONGER_SHOWN))
+    )
+    is_changed = (pl.col("p_adjusted") <= level.error).fill_null(value=False)
+    finding = pl.when(is_changed).then(change).otherwise(detection)
+    return pl.when(growth.is_not_null()).then(finding).alias("finding")
 
 
-HEADINGS = {
-    GAP: "Gaps to the reference, in points",
-    RATIO: "Impact ratios",
-    VALUE: "Values, with changes in points",
-}
-
-
-# What has a verdict.
-_NOUNS = {GAP: "gap", RATIO: "impact ratio"}
+def what_to_show(metric: str) -> Show:
+    """Choose the changes of gaps, and the values of other metrics."""
+    return "gap" if metric in GAP_CHANGES else "value"
 
 
 def changes_in_text(changes: Changes, screen: Screen) -> str:
-    """Write what changed in sentences, and in tables what is significant or a verdict."""
+    """Write what changed in sentences, and in tables what is significant or a finding."""
     check_columns(changes.table, screen)
     notable, others = changes.divided()
     parts = [textwrap.fill(" ".join(sentences_of(changes)), screen.width)]
     parts += [
-        f"{screen.heading(HEADINGS[measure])}:\n{_table(rows, measure, screen)}"
-        for measure in HEADINGS
-        if not (rows := notable.filter(measure=measure)).is_empty()
+        f"{screen.heading(kind.heading)}:\n{_table(rows, kind, screen)}"
+        for kind in KINDS
+        if not (rows := kind.rows(notable)).is_empty()
     ]
     if notable.height and others.height:
         parts.append(not_significant(others))
@@ -499,7 +610,7 @@ def changes_in_text(changes: Changes, screen: Screen) -> str:
 
 
 def not_significant(others: pl.DataFrame) -> str:
-    """Count the changes that are neither significant nor a verdict."""
+    """Count the changes that are neither significant nor a finding."""
     are = verb(others.height, "is", "are")
     return f"{many(others.height, 'other change')} {are} not significant."
 
@@ -507,16 +618,45 @@ def not_significant(others: pl.DataFrame) -> str:
 def sentences_of(changes: Changes) -> list[str]:
     """Count what changed and what is only shown, and name what only one audit has."""
     table = changes.table
-    sentences = [_counts(changes)]
-    for finding, (measure, noun) in product(SHOWN, _NOUNS.items()):
-        if number := table.filter(measure=measure, verdict=finding).height:
-            own = verb(number, "its change is", "their changes are")
-            are = verb(number, "is", "are")
-            sentences.append(f"{many(number, noun)} {are} {finding}; {own} not significant.")
-    return [*sentences, *_of_other_references(changes), *_of_one_audit(table)]
+    return [
+        _count_changes(changes),
+        *_tell_gaps(changes),
+        *_count_detections(table),
+        *_name_other_references(changes),
+        *_name_segments_of_one_audit(table),
+        *_name_small_segments(table),
+    ]
 
 
-def _of_other_references(changes: Changes) -> list[str]:
+def _tell_gaps(changes: Changes) -> list[str]:
+    """Say of the gaps that changed significantly from where to where, the surest first."""
+    changed = _GAPS.rows(changes.table).filter(changes.significant)
+    rows = changed.sort("p_value", maintain_order=True).head(_MOST_TOLD)
+    texts = []
+    for row in rows.iter_rows(named=True):
+        score = f" ({row[MODEL]})" if changes.several else ""
+        place = segment_in_words(row["attribute"], row["segment"])
+        turn = write_gap_change(row["finding"], row["reference_value"], row["value"])
+        label = CHANGED_METRICS[row["metric"]].label
+        texts.append(f"{capitalised(label)} of {place}{score}: {turn}.")
+    return texts
+
+
+def _count_detections(table: pl.DataFrame) -> list[str]:
+    """Count the gaps that are different in one audit only and did not change significantly."""
+    sentences = []
+    for finding in (NOW_SHOWN, NO_LONGER_SHOWN):
+        for kind in (_GAPS, _RATIOS):
+            if number := kind.rows(table).filter(finding=finding).height:
+                own = verb(number, "its change is", "their changes are")
+                are = verb(number, "is", "are")
+                sentences.append(
+                    f"{many(number, kind.noun)} {are} {finding}; {own} not significant."
+                )
+    return sentences
+
+
+def _name_other_references(changes: Changes) -> list[str]:
     """Name the impact ratios that refer to another category after than before."""
     keys = ["attribute", MODEL]
     old, new = (
@@ -534,49 +674,67 @@ def _of_other_references(changes: Changes) -> list[str]:
     ]
 
 
-def _counts(changes: Changes) -> str:
+def _count_changes(changes: Changes) -> str:
     """Count the significant changes of gaps, by what became of them, and of the metrics."""
     parts = []
-    for measure, noun in (_NOUNS | {VALUE: "value"}).items():
-        tested = changes.table.filter(pl.col("p_value").is_not_null(), measure=measure)
+    for kind in KINDS:
+        tested = kind.rows(changes.table).filter(pl.col("p_value").is_not_null())
         changed = tested.filter(changes.significant)
         if tested.height:
             how = [
                 f"{number:,} {finding}"
-                for finding in CHANGED
-                if (number := changed.filter(verdict=finding).height)
+                for finding in GAP_FINDINGS
+                if (number := changed.filter(finding=finding).height)
             ]
             count = f"{changed.height:,}" if changed.height else "none"
-            of_all = f"{count} of {many(tested.height, noun)}"
+            of_all = f"{count} of {many(tested.height, kind.noun)}"
             parts.append(f"{of_all} ({', '.join(how)})" if how else of_all)
     text = f"{listed(parts)} changed significantly." if parts else "no change can be tested."
     return capitalised(text)
 
 
-def _of_one_audit(table: pl.DataFrame) -> list[str]:
+def _name_segments_of_one_audit(table: pl.DataFrame) -> list[str]:
     """Name the segments that only one of the audits has."""
     sentences = []
-    for one, other in (("before", "after"), ("after", "before")):
-        known = pl.col(one).is_not_null().any() & pl.col(other).is_null().all()
-        segments = table.group_by(AUDIT_KEYS, maintain_order=True).agg(known.alias("only"))
-        only = segments.filter("only").select(AUDIT_KEYS)
-        if names := [segment_in_words(*keys) for keys in only.rows()]:
-            sentences.append(f"Only {one}: {first_few(names, '; ')}.")
+    for reason in (ONLY_BEFORE, ONLY_AFTER):
+        is_only = (pl.col("reason") == reason).fill_null(value=False).all()
+        if names := _name_segments(table, is_only):
+            sentences.append(f"{capitalised(reason)}: {first_few(names, '; ')}.")
     return sentences
 
 
-def _table(changes: pl.DataFrame, measure: str, screen: Screen) -> str:
+def _name_small_segments(table: pl.DataFrame) -> list[str]:
+    """Name the segments none of whose changes is tested because they have too few rows."""
+    few = pl.col("reason").str.starts_with(FEW).fill_null(value=False)
+    is_untested = few.any() & pl.col("p_value").is_null().all()
+    names = _name_segments(table, is_untested)
+    return [f"Too few rows for a test: {first_few(names, '; ')}."] if names else []
+
+
+def _name_segments(table: pl.DataFrame, condition: pl.Expr) -> list[str]:
+    """Name the segments whose rows meet a condition."""
+    segments = table.group_by(AUDIT_KEYS, maintain_order=True).agg(condition.alias("met"))
+    return [segment_in_words(*keys) for keys in segments.filter("met").select(AUDIT_KEYS).rows()]
+
+
+def _table(changes: pl.DataFrame, kind: Kind, screen: Screen) -> str:
     if changes[MODEL].n_unique() == 1:
         changes = changes.drop(MODEL)
     segments = keys_of(changes)
     changes = changes.with_columns(pl.col(key).fill_null(MISSING) for key in segments)
     keys = [*segments, "metric"]
-    in_points = {GAP: ("before", "after", "change"), VALUE: ("change",)}.get(measure, ())
-    ends = "change_low", "change_high"
-    write = limits_in_text if measure == RATIO else points_in_text
-    short = changes.select(*keys, "before", "after", "change").with_columns(
-        *(points_in_text(changes, name) for name in in_points),
-        write(changes, *ends).alias("interval"),
-        *([changes["verdict"]] if measure != VALUE else []),
+    numbers = changes.select(before="reference_value", after="value", change="gap")
+    in_points = {_GAPS: ["before", "after", "change"], _RATIOS: [], _VALUES: ["change"]}[kind]
+    write = limits_in_text if kind is _RATIOS else points_in_text
+    short = pl.concat(
+        [
+            changes.select(keys),
+            numbers.with_columns(points_in_text(numbers, name) for name in in_points),
+            changes.select(
+                write(changes, "gap_low", "gap_high").alias("interval"),
+                *([] if kind is _VALUES else ["finding"]),
+            ),
+        ],
+        how="horizontal",
     )
     return fitted_table(changes, short, screen, keys, least=short.width)

@@ -16,7 +16,8 @@ from polars_wroc.groups.compare_segments import (
     Partition,
     compare_pair,
 )
-from polars_wroc.groups.comparisons import CALIBRATION, FEW, NO_VARIANCE
+from polars_wroc.groups.comparisons import CALIBRATION, NO_VARIANCE
+from polars_wroc.inputs.reasons import FEW, few_expected
 from polars_wroc.metrics.calibration import (
     CALIBRATION_ERROR,
     SLOPE,
@@ -36,7 +37,6 @@ from polars_wroc.stats.references import Reference
 # Normal tests need so many expected rows of each class. With fewer rows of a class than the other
 # number a slope is often undefined, and its limits are wide.
 _LEAST_EXPECTED, _FEWEST_OF_SLOPE = 5, 10
-_TOO_FEW_EXPECTED = f"{FEW}{_LEAST_EXPECTED} expected rows of a class"
 _TOO_FEW_OF_SLOPE = f"{FEW}{_FEWEST_OF_SLOPE} rows of a class"
 # A slope that is larger than another by a factor e**d, and equal at a probability of a half, moves
 # no probability by more than this times d: the maximum of x p (1 - p), where x is the logit of p.
@@ -145,7 +145,7 @@ class _Sizes:
     def of(cls, partition: Partition, metric: str, level: Level) -> _Sizes:
         """Return the numbers that a metric rests on; a target has no rows."""
         segments, reference = partition.segments, partition.reference
-        sizes = [segments.sample_size(kind) for kind in CALIBRATION[metric].sample_sizes]
+        sizes = [*segments.sizes(CALIBRATION[metric]).values()]
         others = [reference.add_others(size) for size in sizes]
         if reference.includes_own:
             others = [one + two for one, two in zip(sizes, others, strict=True)]
@@ -175,7 +175,7 @@ class _Tested:
     def pair(self) -> Pair:
         """Return the pair of mean errors."""
         few = np.broadcast_to(~np.asarray(self.enough_expected), self.tested_error.shape)
-        return self._make_pair([(few, _TOO_FEW_EXPECTED)], self._are_equal_errors)
+        return self._make_pair([(few, few_expected(_LEAST_EXPECTED))], self._are_equal_errors)
 
     def pair_slopes(self) -> Pair:
         """Return the pair of slopes."""

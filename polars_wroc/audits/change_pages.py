@@ -8,15 +8,21 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.amounts import write_in_brackets, write_p_value
-from polars_wroc.audits.audit_changes import HEADINGS, Changes, not_significant, sentences_of
+from polars_wroc.audits.audit_changes import (
+    KINDS,
+    Changes,
+    not_significant,
+    sentences_of,
+    what_to_show,
+)
 from polars_wroc.audits.page import write_page
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import many, points
 from polars_wroc.charts.options import Show
-from polars_wroc.charts.wording import write_number
 from polars_wroc.documents.blocks import Block, Cell, Column, Figures, Fold, Row, Table, Text
 from polars_wroc.documents.markdown_writer import write_markdown
-from polars_wroc.groups.comparisons import METRICS
+from polars_wroc.documents.numbers import write_number
+from polars_wroc.groups.comparisons import CHANGED_METRICS, GAP_CHANGES, IMPACT_RATIO
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.looks import as_number
 
@@ -24,7 +30,7 @@ from polars_wroc.looks import as_number
 _CHARTS, _OTHERS = 4, 500
 _TERMS = (
     ("New", "a gap that is different only after, and whose change is significant"),
-    ("Gone", "a gap that was different only before, and whose change is significant"),
+    ("Closed", "a gap that was different only before, and whose change is significant"),
     ("Grown, shrunk, reversed", "a gap whose size, or whose sign, changed significantly"),
     (
         "Now shown, no longer shown",
@@ -44,7 +50,7 @@ def write_changes_markdown(changes: Changes, names: tuple[str, str]) -> str:
 
 
 def write_changes_page(
-    changes: Changes, names: tuple[str, str], metric: str | None = None, measure: Show | None = None
+    changes: Changes, names: tuple[str, str], metric: str | None = None, show: Show | None = None
 ) -> str:
     """Write the changes between the audits of these names, with charts of what changed most.
 
@@ -57,10 +63,9 @@ def write_changes_page(
     from polars_wroc.audits.figures import make_figure  # noqa: PLC0415
     from polars_wroc.charts.gap_chart import gap_chart  # noqa: PLC0415
 
-    level = as_number(changes.level)
     figures = [
-        make_figure(gap_chart(changes.table, metric=drawn, show=show, level=level))
-        for drawn, show in changes.most_changed(metric, measure)[:_CHARTS]
+        make_figure(gap_chart(changes.table, metric=each, show=show or what_to_show(each)))
+        for each in changes.most_changed(metric)[:_CHARTS]
     ]
     blocks: list[Block] = [Figures(figures)] if figures else []
     return write_page(_lay_out(changes, names, blocks), _title(names))
@@ -80,10 +85,10 @@ def _lay_out(changes: Changes, names: tuple[str, str], charts: Sequence[Block]) 
         Text(" ".join(sentences_of(changes)), style="answer either" if is_notable else "answer"),
         *charts,
     ]
-    for measure, heading in HEADINGS.items():
-        rows = notable.filter(measure=measure)
+    for kind in KINDS:
+        rows = kind.rows(notable)
         if rows.height:
-            blocks.append(_lay_out_changes(rows, heading, changes))
+            blocks.append(_lay_out_changes(rows, kind.heading, changes))
     if others.height:
         shown = others.head(_OTHERS)
         left_out = others.height - shown.height
@@ -106,7 +111,7 @@ def _count_rows(changes: Changes) -> list[str]:
 def _lay_out_changes(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
     """Lay out changes as a table."""
     level = f"{100 * as_number(changes.level):g}% interval"
-    has_verdicts = rows["verdict"].count() > 0
+    has_findings = rows["finding"].count() > 0
     columns = [Column("Group")]
     if changes.several:
         columns.append(Column("Score", style="left"))
@@ -117,33 +122,32 @@ def _lay_out_changes(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
         Column("Change", level),
         Column("p", "adjusted"),
     ]
-    if has_verdicts:
-        columns.append(Column("Verdict", style="left"))
+    if has_findings:
+        columns.append(Column("Finding", style="left"))
     marked = rows.select(changes.significant).to_series()
     lines = []
     for row, is_significant in zip(rows.iter_rows(named=True), marked, strict=True):
         cells = [Cell(row[MODEL])] if changes.several else []
         cells += _write_numbers(row, is_significant=bool(is_significant))
-        if has_verdicts:
-            cells.append(Cell(row["verdict"] or ""))
+        if has_findings:
+            cells.append(Cell(row["finding"] or ""))
         lines.append(Row(segment_in_words(row["attribute"], row["segment"]), cells))
     return Table(columns, lines, title, label="Changes that are not significant", style="changes")
 
 
 def _write_numbers(row: Mapping[str, Any], *, is_significant: bool) -> list[Cell]:
     """Write the metric, its values before and after, and their change with its p-value."""
-    is_gap, is_ratio = row["measure"] == "gap", row["measure"] == "ratio"
+    is_gap, is_ratio = row["metric"] in GAP_CHANGES, row["metric"] == IMPACT_RATIO
     before, after = (
-        points(row[name]) if is_gap else f"{row[name]:.3f}" for name in ("before", "after")
+        points(row[name]) if is_gap else f"{row[name]:.3f}" for name in ("reference_value", "value")
     )
-    change = _write_change(row["change"], is_ratio=is_ratio)
-    low, high = row["change_low"], row["change_high"]
+    change = _write_change(row["gap"], is_ratio=is_ratio)
+    low, high = row["gap_low"], row["gap_high"]
     if low is not None and high is not None:
         ends = (_write_change(end, is_ratio=is_ratio) for end in (low, high))
         change += write_in_brackets(" to ".join(ends))
-    metric = METRICS[row["metric"]].label
     return [
-        Cell(f"gap in {metric}" if is_gap else metric),
+        Cell(CHANGED_METRICS[row["metric"]].label),
         Cell(before),
         Cell(after),
         Cell(change, tone="either" if is_significant else ""),

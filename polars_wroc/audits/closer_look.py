@@ -279,4 +279,4 @@ def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _not_explored(reason: str | None) -> str:
-    return f"Other subgroups were not searched: {reason}."
+    return f"Other subgroups were not searched for differences, because {reason}."

@@ -9,7 +9,7 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.calibration_tests import slope_in_points
-from polars_wroc.audits.measure import OF_BOTH_CLASSES, Measured
+from polars_wroc.audits.measure import LABELED_SELECTED, Measured
 from polars_wroc.audits.say import NEEDED, write_sentence
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -26,11 +26,8 @@ from polars_wroc.groups.comparisons import (
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
-    NO_REFERENCE,
-    ONE_CLASS,
     PLACE,
     REPEATS,
-    THE_REFERENCE,
     UNDEFINED,
     UNLABELED,
     is_cleared,
@@ -38,7 +35,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
-from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.metrics.summary import AUC_BOUNDS
@@ -49,13 +46,21 @@ from polars_wroc.stats.families import INCONCLUSIVE
 _VALUES = (CURVE_METRICS["average_precision"].column, "accuracy")
 _ENDS = ("low", "high")
 _SELECTION_RATE = "selection_rate"
-_COUNTS: dict[SampleSize, pl.Expr] = {
+# Numbers of rows of each kind, in the table of segments.
+SAMPLE_COUNTS: dict[SampleSize, pl.Expr] = {
     "positives": pl.col("n_pos"),
     "negatives": pl.col("n_neg"),
     "rows": pl.col("n"),
-    "selected": pl.col("n_selected"),
-    "rejected": pl.col("n") - pl.col("n_selected"),
+    "selected": pl.col(LABELED_SELECTED),
+    "rejected": pl.col("n") - pl.col(LABELED_SELECTED),
 }
+
+
+def _count_rows(metric: Metric) -> pl.Expr:
+    """Return the number of rows of each segment that a metric rests on."""
+    if not metric.needs_label:
+        return pl.col("n_decided")
+    return pl.sum_horizontal(SAMPLE_COUNTS[size] for size in metric.sample_sizes)
 
 
 def comparisons(
@@ -71,7 +76,7 @@ def comparisons(
     others = measured.impact, measured.fairness, scores
     known = [with_model(table, settings).lazy() for table in others if table is not None]
     parts = [
-        _join_gaps(_list_values(segments), _leave_out_gaps(compared.filter(~of_calibration))),
+        _join_gaps(_list_values(segments), compared.filter(~of_calibration)),
         compared.filter(of_calibration),
         *known,
     ]
@@ -88,17 +93,6 @@ def comparisons(
     return collect(ordered, reproducible=True)
 
 
-def _leave_out_gaps(gaps: pl.LazyFrame) -> pl.LazyFrame:
-    """Leave out comparisons of precisions that no decision could change."""
-    smaller = pl.min_horizontal("n", "n_reference").filter(metric=ROC_AUC.column).first()
-    one_class = (smaller.over(ALL_KEYS) == 0) & pl.col("metric").is_in(OF_BOTH_CLASSES)
-    told = pl.col("reason").is_in([THE_REFERENCE, NO_REFERENCE]).fill_null(value=False)
-    return gaps.with_columns(
-        pl.when(~one_class).then(pl.col(COMPARED)),
-        pl.when(one_class & ~told).then(pl.lit(ONE_CLASS)).otherwise("reason").alias("reason"),
-    )
-
-
 def _list_values(segments: pl.DataFrame) -> pl.LazyFrame:
     """Return a row for each segment and metric, with its value and the rows it rests on."""
     names = [name for name in (*GAP_METRICS, *_VALUES) if name in segments.columns]
@@ -106,7 +100,7 @@ def _list_values(segments: pl.DataFrame) -> pl.LazyFrame:
         segments.lazy().select(
             *ALL_KEYS,
             metric=pl.lit(name),
-            n=pl.min_horizontal(_COUNTS[size] for size in METRICS[name].sample_sizes),
+            n=_count_rows(METRICS[name]),
             value=pl.col(name),
             **{
                 f"value_{end}": pl.col(f"{name}_{end}")
@@ -155,10 +149,11 @@ def _in_order(table: pl.LazyFrame, segments: pl.DataFrame) -> pl.LazyFrame:
     return placed.sort(attribute, PLACE, metric, nulls_last=True, maintain_order=True).drop(PLACE)
 
 
+_NUMBERS = ("n", "n_pos", "n_neg", "n_missing", "n_decided", "n_selected")
 # Of a segment; null without decisions, or without a label, where they are of these.
 SEGMENT_COLUMNS: dict[str, type[pl.DataType]] = {
     **dict.fromkeys(ALL_KEYS, pl.String),
-    **dict.fromkeys(("n", "n_pos", "n_neg", "n_missing", "n_selected"), pl.Int64),
+    **dict.fromkeys(_NUMBERS, pl.Int64),
     **dict.fromkeys(("w_pos", "w_neg", "threshold", "tp", "fp", "fn", "tn"), pl.Float64),
 }
 _OF_LABELS = ("n_pos", "n_neg", "w_pos", "w_neg", "tp", "fp", "fn", "tn")

@@ -8,8 +8,10 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.answer import count_verdicts
+from polars_wroc.audits.cautions import write_cautions
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import Words
 from polars_wroc.files import outputs
 from polars_wroc.inputs.columns import OVERALL
 
@@ -36,6 +38,7 @@ def json_of(audit: AuditTables, *, reading: str, verdict: str) -> dict[str, Any]
         "verdict": {"text": verdict, "counts": count_verdicts(findings_of(audit.table))},
         "settings": {name: outputs.in_json(value) for name, value in settings.as_dict().items()},
         "run": run,
+        "remarks": write_cautions(audit, Words.of(settings)),
         "gates": [gate.as_dict() for gate in audit.gates],
         **{
             name: outputs.rows_in_json(getattr(audit, name))

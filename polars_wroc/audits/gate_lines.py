@@ -7,8 +7,8 @@ from typing import Any
 
 from polars_wroc.audits.tables import GateCondition, JudgedGate
 from polars_wroc.audits.words import Words, first_few, listed, many, name_briefly, quote
-from polars_wroc.charts.wording import write_number
 from polars_wroc.documents.blocks import Line, LineTone
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.groups.comparisons import FAIRNESS, METRICS, NAMED_FOR
 from polars_wroc.inputs.columns import MODEL, OVERALL
 

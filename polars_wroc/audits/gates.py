@@ -12,22 +12,21 @@ from typing import Any, NamedTuple, NoReturn
 import polars as pl
 
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.audits.audit_changes import CHANGE_NUMBERS, CHANGED_METRICS
+from polars_wroc.audits.audit_changes import CHANGES_SCHEMA
 from polars_wroc.audits.tables import GateCondition, JudgedGate, name_of, segment_in_words
 from polars_wroc.audits.words import first_few, many
 from polars_wroc.checks import did_you_mean
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
+    CHANGED_METRICS,
     COMPARABLE,
     COMPARISON_SCHEMA,
-    EVERYBODY,
     FAIRNESS,
-    FEW,
+    GAP_CHANGES,
     IMPACT_RATIO,
     METRICS,
     NAMED_FOR,
-    NOBODY,
     REPEATS,
     SMALL_SHARE,
     THE_REFERENCE,
@@ -37,6 +36,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import metric_hint
+from polars_wroc.inputs.reasons import EVERYBODY, FEW, IN_REFERENCE, NOBODY
 from polars_wroc.metrics.compare import PAIR, PAIR_COLUMNS
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
@@ -50,14 +50,12 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
 }
 _NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
-_GATE = re.compile(rf"\s*(\w+)\.(?:(value|gap|ratio)\.)?(\w+){_NUMBER}")
+_GATE = re.compile(rf"\s*(\w+)\.(\w+){_NUMBER}")
 _VERDICT = re.compile(r"\s*(\w+)\.verdict\s*(!?=)\s*(.*?)\s*")
 _ONE_NAME = re.compile(rf"\s*(\w+){_NUMBER}")
 # Of releases: all metrics; and what is no worse, if it has a side that is worse.
 _ANY = "any"
 _NO_WORSE = (NO_WORSE, BETTER)
-# Of changes: of the value, or of the gap.
-_MEASURES = {False: ("",), True: ("", "gap.")}
 # Compared without its sign, unless it is to be below 0.
 _UNSIGNED = "gap"
 _WITHOUT_SIDE = [name for name, metric in COMPARABLE.items() if metric.better is None]
@@ -71,9 +69,7 @@ class Judged:
     example: str
     metrics: Collection[str]
     columns: Collection[str]
-    # The verdicts, if there are any, and whether each number is of a value or of a gap.
     verdicts: Collection[str] = ()
-    measured: bool = False
     # Why a metric is not among those that are known.
     why_not: Mapping[str, str] | None = None
 
@@ -85,21 +81,27 @@ class Judged:
         return f"{metric}.verdict={verdict}"
 
 
+def _numbers(schema: Mapping[str, type[pl.DataType]]) -> list[str]:
+    """Return the columns that conditions may be about."""
+    return [
+        name for name, dtype in schema.items() if dtype.is_numeric() and name != "reference_value"
+    ]
+
+
 _NO_DECISIONS = " (it needs decisions: those of a threshold, or recorded ones)"
 _NO_LABEL = " (it needs a label)"
 _NO_RATIOS = " (it needs a decision that is good for a person; found --favorable neither)"
 _OF_DECISIONS = (*GAP_RATES, "accuracy", IMPACT_RATIO, *FAIRNESS)
 _SELECTION_RATE = "selection_rate"
-_ALL_OF_DECISIONS = {*_OF_DECISIONS, *THRESHOLD_METRICS} - {"auc_difference"}
+_ALL_OF_DECISIONS = {*_OF_DECISIONS, *THRESHOLD_METRICS, *GAP_CHANGES} - {
+    "auc_difference",
+    "auc_gap",
+}
 OF_COMPARISONS = Judged(
     what="the audit",
     example="tpr.gap>0.05",
     metrics=[*METRICS],
-    columns=[
-        name
-        for name, dtype in COMPARISON_SCHEMA.items()
-        if dtype.is_numeric() and name != "reference_value"
-    ],
+    columns=_numbers(COMPARISON_SCHEMA),
     verdicts=(DIFFERENT, EQUIVALENT, INCONCLUSIVE, BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS),
 )
 OF_RELEASE = replace(
@@ -118,10 +120,10 @@ OF_IMPACT = replace(
 )
 OF_CHANGES = Judged(
     what="the changes",
-    example="tpr.gap.change>0.02",
-    metrics=CHANGED_METRICS,
-    columns=CHANGE_NUMBERS,
-    measured=True,
+    example="tpr_gap.growth>0.02",
+    metrics=[*CHANGED_METRICS],
+    columns=_numbers(CHANGES_SCHEMA),
+    verdicts=(DIFFERENT, EQUIVALENT, INCONCLUSIVE),
 )
 OF_PAIRS = Judged(
     what="the comparisons",
@@ -149,8 +151,6 @@ class Gate:
     of: Judged
     place: str | None
     metric: str
-    # Of a change: of the value or of the gap.
-    measure: str
     column: str
     sign: str
     limit: float | str
@@ -173,9 +173,8 @@ class Gate:
 
     def _written(self, column_and_sign: str) -> str:
         place = "" if self.place is None else f"{self.place}:"
-        gap = ".gap" if self.measure == "gap" else ""
         limit = self.limit if isinstance(self.limit, str) else f"{self.limit:g}"
-        return f"{place}{self.metric}{gap}{column_and_sign}{limit}"
+        return f"{place}{self.metric}{column_and_sign}{limit}"
 
     def judge(self, table: pl.DataFrame) -> JudgedGate:
         """Say where a table meets the condition, which makes it fail.
@@ -205,7 +204,7 @@ class Gate:
                 lacking.setdefault(reason, []).append(_place(row, several=several))
                 unjudged.append(row | {"reason": reason})
         lines = [
-            f"NOT JUDGED {self.text}: {reason} in {first_few(places, '; ')}"
+            f"NOT JUDGED {self.text}: {_reason_in_places(reason, first_few(places, '; '))}"
             for reason, places in lacking.items()
         ]
         n, metric = judged.height, set(rows["metric"])
@@ -236,9 +235,6 @@ class Gate:
         rows = table if self.metric == _ANY else table.filter(metric=self.metric)
         if self.metric == _ANY and self.limit in (NO_WORSE, BETTER, WORSE):
             rows = rows.filter(~pl.col("metric").is_in(_WITHOUT_SIDE))
-        if self.of.measured:
-            own = "ratio" if self.metric == IMPACT_RATIO else "value"
-            rows = rows.filter(measure=self.measure or own)
         if self.place is None:
             return rows
         attribute, segment = pl.col("attribute"), pl.col("segment").fill_null(MISSING)
@@ -261,7 +257,8 @@ class Gate:
         if "reason" not in rows.columns or told:
             return known
         reason = pl.col("reason").fill_null("")
-        left_out = reason.str.contains_any([FEW, SMALL_SHARE]) | (reason == UNKNOWN_REASON)
+        left_out = reason.str.starts_with(FEW) | reason.str.starts_with(SMALL_SHARE)
+        left_out |= reason == UNKNOWN_REASON
         if not self.column.startswith(("value", "verdict", "n")):
             # Of impact ratios the reference has the ratio 1.
             left_out |= reason == THE_REFERENCE
@@ -273,6 +270,11 @@ class Gate:
             return value not in words if self.sign == "!=" else bool(value == self.limit)
         signed = self.column != _UNSIGNED or self.asks_below_zero
         return _COMPARE[self.sign](value if signed else abs(value), self.limit)
+
+
+def _reason_in_places(reason: str, places: str) -> str:
+    """Say why some places are not judged, where a reason may be about their reference."""
+    return f"{reason} of {places}" if reason.endswith(IN_REFERENCE) else f"{reason} in {places}"
 
 
 def _same_decisions(rows: pl.DataFrame, table: pl.DataFrame) -> list[str | None]:
@@ -322,12 +324,12 @@ def read_gate(text: str, of: Judged) -> Gate:
             known = ", ".join(of.verdicts)
             msg = f"`--fail-if` must name a verdict of {of.what}: {known}; found {word[3]!r}{hint}"
             raise ValueError(msg)
-        gate = Gate(of, place, word[1], "", "verdict", word[2], word[3])
+        gate = Gate(of, place, word[1], "verdict", word[2], word[3])
     elif parts := _GATE.fullmatch(rest):
-        gate = Gate(of, place, parts[1], parts[2] or "", parts[3], parts[4], float(parts[5]))
+        gate = Gate(of, place, parts[1], parts[2], parts[3], float(parts[4]))
     else:
         _refuse(text, of)
-    _check(gate, text)
+    _check(gate)
     return gate
 
 
@@ -348,8 +350,7 @@ def _meant(name: str, of: Judged) -> str:
     if not begun and len(of.metrics) > 1:
         return _near(name, of.metrics)
     metric = max(begun or of.metrics, key=len)
-    columns = [f"{measure}{name}" for measure in _MEASURES[of.measured] for name in of.columns]
-    known = {column.replace(".", "_"): column for column in columns}
+    known = {column: column for column in of.columns}
     own = NAMED_FOR.get(metric, "value")
     known |= {"": own} if own in of.columns else {}
     close = get_close_matches(name.removeprefix(metric).removeprefix("_"), known, 1)
@@ -362,7 +363,7 @@ def _near(name: str, known: Collection[str]) -> str:
     return metric_hint(name, known) or f"; there are {first_few([*known])}"
 
 
-def _check(gate: Gate, text: str) -> None:
+def _check(gate: Gate) -> None:
     """Check the names of a condition, and that it can be met."""
     of = gate.of
     if gate.metric not in of.metrics:
@@ -372,8 +373,6 @@ def _check(gate: Gate, text: str) -> None:
             hint = f": write a condition for each metric, such as {example}"
         msg = f"`--fail-if` must name a metric of {of.what}; found {gate.metric!r}{hint}"
         raise ValueError(msg)
-    if gate.measure and not of.measured:
-        _refuse(text, of)
     if gate.column not in of.columns and gate.column != "verdict":
         hint = did_you_mean(gate.column, of.columns) or f"; there are {', '.join(of.columns)}"
         msg = f"`--fail-if` must name a column of {of.what}; found {gate.column!r}{hint}"
@@ -404,7 +403,9 @@ def _shown(value: Any) -> str:
 def _place(row: dict[str, Any], *, several: bool) -> str:
     """Name the segment, or the attribute and the two segments compared."""
     if row["metric"] in FAIRNESS:
-        place = f"{row['attribute']} ({name_of(row['segment'])} and {row['reference']})"
+        place = row["attribute"]
+        if row["reference"] is not None:
+            place += f" ({name_of(row['segment'])} and {row['reference']})"
     else:
         place = segment_in_words(row["attribute"], row["segment"])
     pair = row.get("pair")

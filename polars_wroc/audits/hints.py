@@ -66,6 +66,13 @@ def count_missing(decided: pl.DataFrame, what: str) -> str:
     return capitalised(f"{up_to}{many(most, 'row')} {have} no {what} and {were} left out.")
 
 
+def list_missing(missing: pl.DataFrame) -> list[str]:
+    """Name the columns with missing values, and the number of rows."""
+    some = missing.filter(pl.col("n_missing") > 0)
+    names = [f"{name} in {many(rows, 'row')}" for name, rows in some.iter_rows()]
+    return [f"Values are missing: {', '.join(names)}."] if names else []
+
+
 def explain_median(decided: pl.DataFrame) -> str:
     """Say that far fewer than half of the rows score above the median, if so."""
     least = decided["share"].min()

@@ -28,7 +28,7 @@ from polars_wroc.audits.words import required_values
 from polars_wroc.config import Division
 from polars_wroc.counts.score_sums import COUNTS, HIGH, LOW
 from polars_wroc.groups.categories import Grouping
-from polars_wroc.inputs.columns import ROW_COUNT
+from polars_wroc.inputs.columns import LABEL, ROW_COUNT, ROW_WEIGHT, score_column
 from polars_wroc.inputs.rows import count_missing
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.auc_sums import AucSums
@@ -43,9 +43,11 @@ from polars_wroc.metrics.segments import (
     join_records,
     measure_segments,
 )
+from polars_wroc.queries import aggregate, collect, collect_all, join_on_keys
+from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
-from polars_wroc.steps import OutsideWeights, SegmentRows, pool_steps
+from polars_wroc.steps import OutsideWeights, SegmentRows, pool_steps, round_to_type
 from polars_wroc.thresholds.cells import Cells
 from polars_wroc.thresholds.choice import choose_points
 from polars_wroc.thresholds.rules import Rule
@@ -139,13 +141,18 @@ def choose_of_ranges(parts: Sequence[RangeOfScore], rule: Rule) -> Decisions:
 
 @dataclass(frozen=True)
 class AddedScore:
-    """The sums of a score over all ranges, from the highest down."""
+    """The sums of a score over all ranges, from the highest down.
+
+    The finest segments have the cells of ``unlabeled`` rows, which are in no range, if there are
+    such rows.
+    """
 
     finest: pl.DataFrame
     decisions: Decisions | None
     sums: FinestSums
     parts: Sequence[RangeOfScore]
     groupings: Sequence[Grouping]
+    unlabeled: Cells | None
 
     @classmethod
     def of(
@@ -154,13 +161,20 @@ class AddedScore:
         cells: Cells | None,
         decisions: Decisions | None,
         groupings: Sequence[Grouping],
+        unlabeled: pl.DataFrame | None,
     ) -> AddedScore:
-        """Add up the ranges of a score; ``cells`` are those at a threshold that a rule chose."""
+        """Add up the ranges of a score; ``cells`` are those at a threshold that a rule chose.
+
+        ``unlabeled`` are the sums over rows without a label: see `_decide_unlabeled`.
+        """
         numbering = Numbering.of_parts([part.keys for part in parts])
         sums = join_records([part.sums for part in parts]).add(numbering)
         if cells is not None:
             sums = replace(sums, cells=cells)
-        return cls(numbering.keys, decisions, sums, parts, groupings)
+        of_segments = None
+        if unlabeled is not None:
+            of_segments = _spread_unlabeled(unlabeled, numbering.keys)
+        return cls(numbering.keys, decisions, sums, parts, groupings, of_segments)
 
     def measure(self, grouping: Grouping) -> MeasuredSegments:
         """Return the segments of a division."""
@@ -191,7 +205,20 @@ class AddedScore:
     def _make_segments(
         self, numbering: Numbering, sums: FinestSums, aucs: AucSums | None
     ) -> Segments:
-        return Segments(numbering.keys, sums.rows, sums.missing, aucs, sums.cells, self.decisions)
+        all_rows = all_cells = None
+        if self.unlabeled is not None and sums.cells is not None:
+            all_cells = sums.cells + self.unlabeled.combine(numbering.add)
+            all_rows = all_cells.count(CELLS).rows
+        return Segments(
+            numbering.keys,
+            sums.rows,
+            sums.missing,
+            aucs,
+            sums.cells,
+            self.decisions,
+            all_rows=all_rows,
+            all_cells=all_cells,
+        )
 
 
 @np.errstate(all="ignore")
@@ -203,7 +230,11 @@ def measure_in_ranges(
     _require_rows(counted.counts)
     ranges = counted.cut(BYTES_IN_RANGE)
     sums = counted.measure(ranges, partial(sum_range, plan=plan))
-    scores = _add_scores(ranges, sums, counted, plan)
+    columns = parts[0].columns
+    rows = counted.counts.with_columns(pl.sum_horizontal(COUNTS).alias(ROW_COUNT))
+    missing = count_missing(rows, columns.names, plan.scores)
+    lack_labels = missing.others["label"] > 0 and not plan.labeled_only
+    scores = _add_scores(ranges, sums, counted, plan, lack_labels=lack_labels)
     if isinstance(level, Looks) and not level.is_known:
         level = level.at(counted.most_complete_rows())
     rules = read_rules(plan, level)
@@ -211,9 +242,6 @@ def measure_in_ranges(
         measure_score(score, place, model, plan, rules)
         for place, (model, score) in enumerate(scores.items())
     ]
-    columns = parts[0].columns
-    rows = counted.counts.with_columns(pl.sum_horizontal(COUNTS).alias(ROW_COUNT))
-    missing = count_missing(rows, columns.names, plan.scores)
     return make_tables(measured, plan, rules, missing, several=columns.several), level
 
 
@@ -230,6 +258,8 @@ def _add_scores(
     sums: Sequence[RangeOfScore],
     counted: CountedParts,
     plan: AuditPlan,
+    *,
+    lack_labels: bool,
 ) -> dict[str, AddedScore]:
     """Return the sums of each score over all ranges, with the cells at its threshold."""
     parts: dict[str, list[RangeOfScore]] = {model: [] for model in counted.models}
@@ -242,10 +272,69 @@ def _add_scores(
     if isinstance(plan.choice, Rule):
         decisions = {model: choose_of_ranges(own, plan.choice) for model, own in parts.items()}
         cells = _sum_cells(ranges, decisions, counted)
+    unlabeled: Mapping[str, pl.DataFrame] = {}
+    if lack_labels and decisions:
+        unlabeled = _decide_unlabeled(counted, decisions)
     return {
-        model: AddedScore.of(own, cells.get(model), decisions.get(model), plan.groupings)
+        model: AddedScore.of(
+            own, cells.get(model), decisions.get(model), plan.groupings, unlabeled.get(model)
+        )
         for model, own in parts.items()
     }
+
+
+# Sums over the selected rows of segments, and over the others, as columns of a table.
+_UNLABELED_SUMS = [
+    f"__{sums}_{cell}" for sums in ("weight", "squares", "rows") for cell in ("fp", "tn")
+]
+
+
+def _decide_unlabeled(
+    counted: CountedParts, decisions: Mapping[str, Decisions]
+) -> dict[str, pl.DataFrame]:
+    """Return the sums over rows without a label in the finest segments, for each score."""
+    task = partial(_decide_part, decisions=decisions)
+    of_parts = [*counted.division.map(task, counted.parts)]
+    return {model: pl.concat([each[model] for each in of_parts]) for model in decisions}
+
+
+def _decide_part(part: Part, decisions: Mapping[str, Decisions]) -> dict[str, pl.DataFrame]:
+    """Return the sums of a part, as `_decide_unlabeled` does."""
+    columns = part.columns
+    weight = pl.lit(1.0)
+    if ROW_WEIGHT in columns.plan.collect_schema():
+        weight = pl.col(ROW_WEIGHT).cast(pl.Float64)
+    number, squares = (weight, weight) if columns.frequency else (pl.lit(1.0), weight**2)
+    tables = []
+    for place, model in enumerate(columns.models):
+        decided, score = decisions[model], pl.col(score_column(place)).cast(pl.Float64)
+        threshold = float(round_to_type(decided.threshold, columns.score_types[place]))
+        is_selected = (score >= threshold) & decided.selects
+        used = pl.col(LABEL).is_null() & (weight > 0) & score.is_not_nan()
+        values = [
+            pl.when(is_selected == selects).then(value).otherwise(0.0)
+            for value in (weight, squares, number)
+            for selects in (True, False)
+        ]
+        named = dict(zip(_UNLABELED_SUMS, values, strict=True))
+        rows = columns.plan.filter(used).select(*columns.keys, **named)
+        sums = {name: pl.col(name).sum() for name in named}
+        tables.append(aggregate(rows, columns.keys, sums))
+    return dict(zip(columns.models, collect_all(tables), strict=True))
+
+
+def _spread_unlabeled(sums: pl.DataFrame, keys: pl.DataFrame) -> Cells:
+    """Return the cells of segments with these keys, in which rows without a label are negatives."""
+    names = keys.columns
+    added = aggregate(sums.lazy(), names, {name: pl.col(name).sum() for name in _UNLABELED_SUMS})
+    placed = join_on_keys(keys.lazy(), added, names) if names else added
+    values = collect(placed).select(pl.col(_UNLABELED_SUMS).fill_null(0.0)).to_numpy().T
+    none = np.zeros(values.shape[1])
+    weight, squares, rows = (
+        np.stack([none, selected, none, rejected])
+        for selected, rejected in values.reshape(3, 2, -1)
+    )
+    return Cells(weight, squares, rows)
 
 
 def _sum_cells(

@@ -51,6 +51,7 @@ from polars_wroc.groups.known_categories import (
 from polars_wroc.groups.segment_spreads import has_all_keys, spread_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.decisions import unknown_conditions
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.inputs.rows import MissingRows
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.auc_limits import interval_columns
@@ -59,15 +60,18 @@ from polars_wroc.metrics.segments import Decisions, Numbering, Segments
 from polars_wroc.ranking.curve import CELLS, ratio
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 from polars_wroc.stats.designs import ReplicateUnits
+from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.limits import DecidedRows, limit_metrics, measure_metrics
-from polars_wroc.thresholds.registry import AUDIT_RATES
+from polars_wroc.thresholds.registry import AUDIT_RATES, RATES
 
 # Columns of `label_segments` by which rows are sorted.
 PLACES = ("__division", "__segment", "__model")
 _AUC_DIFFERENCE = "auc_difference"
 _SELECTION_RATE = "selection_rate"
+# How many rows with a label are selected: a column that is not shown.
+LABELED_SELECTED = "__n_labeled_selected"
 # Precisions where one class lacks are 0 or 1 whatever the decisions.
 OF_BOTH_CLASSES = ("ppv", "npv")
 
@@ -230,8 +234,9 @@ def make_tables(
         fairness = pl.concat(
             [_find_spreads(*each, plan, rules) for each in spreads if each[0].grouping.keys]
         ).with_columns(selectors.float().fill_nan(None))
-        # Without a number there are no segments either.
-        fairness = fairness.filter(pl.coalesce("gap", "ratio").is_not_null())
+        # Otherwise there are no segments either, without a number.
+        tells_nothing = pl.col("reason").is_in([NOBODY, EVERYBODY])
+        fairness = fairness.filter(pl.coalesce("gap", "ratio").is_not_null() | tells_nothing)
     ratios = [table for score in scores for table in score.ratios]
     if ratios:
         impact = adjust_ratios(ratios, _impact_rules(plan, rules))
@@ -281,19 +286,27 @@ def _compare(divided: DividedSegments, plan: AuditPlan, rules: GapRules) -> list
         metrics = [*GAP_METRICS] if plan.labeled else [_SELECTION_RATE]
     compared = [compare_segments(metric, partition, rules) for metric in metrics]
     if plan.labeled:
-        compared = [_leave_untested(each, compared[0]) for each in compared]
+        compared = [_leave_uncompared(each) for each in compared]
     if calibration is not None:
         compared += compare_calibration(partition, calibration, rules)
     return compared
 
 
-def _leave_untested(comparison: Comparison, aucs: Comparison) -> Comparison:
-    """Return a comparison without the tests of precisions that no decision could change."""
+def _leave_uncompared(comparison: Comparison) -> Comparison:
+    """Return a comparison without those of precisions that no decision could change."""
     if comparison.metric not in OF_BOTH_CLASSES:
         return comparison
-    smaller = np.minimum(aucs.columns["n"], aucs.columns["n_reference"])
-    p_value = np.where(smaller == 0, np.nan, comparison.columns["p_value"])
-    return replace(comparison, columns={**comparison.columns, "p_value": p_value})
+    segments, reference = comparison.partition.segments, comparison.partition.reference
+    others = reference.add_others(segments.rows)
+    if reference.includes_own:
+        others = others + segments.rows
+    one_class = np.minimum(segments.rows, others).min(axis=0) == 0
+    known = ("n", "value", "value_low", "value_high", "n_reference")
+    columns = {
+        name: values if name in known else np.where(one_class, np.nan, values)
+        for name, values in comparison.columns.items()
+    }
+    return replace(comparison, columns=columns, one_class=one_class)
 
 
 def _find_spreads(
@@ -319,8 +332,8 @@ def _find_spreads(
     by_decisions = compared
     if plan.favorable in ("selected", "rejected"):
         # The groups that impact ratios compare.
-        n = segments.rows.sum(axis=0)
-        weight = np.where(n == 0, 0.0, _weigh_classes(segments).sum(axis=0))
+        of_all = segments.cells_of(RATES[_SELECTION_RATE]).count(CELLS)
+        weight = np.where(of_all.rows == 0, 0.0, of_all.weight)
         known = pl.Series(
             [
                 (MISSING if name is None else name) if holds else None
@@ -396,18 +409,26 @@ def _tabulate_decisions(segments: Segments, level: Level) -> dict[str, Array]:
     threshold = segments.decisions.threshold
     if not segments.decisions.selects and not np.isnan(threshold):
         threshold = np.inf
-    decided = DecidedRows(np.full(segments.number, threshold), segments.cells, segments.units)
-    values = measure_metrics(decided, [*AUDIT_RATES])
-    limits = limit_metrics(decided, values, level)
+    thresholds = np.full(segments.number, threshold)
+    values, limits = dict[str, Array](), dict[str, Limits]()
+    for needs_label in (True, False):
+        rates = [rate for rate in AUDIT_RATES.values() if rate.needs_label == needs_label]
+        decided = DecidedRows(thresholds, segments.cells_of(rates[0]), segments.units)
+        of_rates = measure_metrics(decided, [rate.name for rate in rates])
+        limits |= limit_metrics(decided, of_rates, level)
+        values |= of_rates
+    every = segments.cells_of(RATES[_SELECTION_RATE])
     columns = {
-        "n_selected": segments.cells.count(("tp", "fp")).rows,
-        "threshold": decided.threshold,
+        "n_decided": every.count(CELLS).rows,
+        "n_selected": every.count(("tp", "fp")).rows,
+        LABELED_SELECTED: segments.cells_of(RATES["ppv"]).count(("tp", "fp")).rows,
+        "threshold": thresholds,
     }
     for cell, weight in zip(CELLS, segments.cells.weight, strict=True):
         columns[cell] = np.where(np.isfinite(weight), weight, np.nan)
-    for name, value in values.items():
+    for name in AUDIT_RATES:
         columns |= {
-            name: value,
+            name: values[name],
             f"{name}_low": limits[name].low,
             f"{name}_high": limits[name].high,
         }

@@ -15,9 +15,12 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.audits import table_pages
 from polars_wroc.audits.hints import explain_median, unknown_hint
-from polars_wroc.audits.table_pages import Page, Screen, Section
+from polars_wroc.audits.page import write_tables_page
+from polars_wroc.audits.table_pages import Page, Screen
 from polars_wroc.audits.tables import now
 from polars_wroc.audits.words import DASH, listed, many, verb
+from polars_wroc.documents.blocks import Table
+from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON, rated_ratios
@@ -122,7 +125,7 @@ class NewYorkSummary:
         unknown = self.table.filter(pl.col("reason") == UNKNOWN_REASON, attribute=attribute)
         return int(unknown["n"].sum())
 
-    def _section(self, attribute: str) -> Section:
+    def _section(self, attribute: str) -> Table:
         """Lay out the categories as the examples of the rule do, with those that are left out."""
         rows = self._known.filter(attribute=attribute).to_dicts()
         names = [attribute] if attribute in self.attributes else self.attributes
@@ -143,7 +146,13 @@ class NewYorkSummary:
         notes = [left_out] if number else []
         if any((row["reason"] or "").startswith(SMALL_SHARE) for row in rows):
             notes.append(f"{DASH} Left out of the impact ratios: see below.")
-        return Section(f"By {_name(attribute)}", pl.DataFrame(keys | numbers), [*keys], notes)
+        return lay_out_columns(
+            pl.DataFrame(keys | numbers),
+            [*keys],
+            essential=[*numbers],
+            title=f"By {_name(attribute)}",
+            note=" ".join(notes),
+        )
 
     @property
     def _known(self) -> pl.DataFrame:
@@ -166,7 +175,7 @@ class NewYorkSummary:
         # Of names with commas several may give the same.
         return {name: found[0] for name, found in named.items() if len(found) == 1}
 
-    def _excluded(self) -> list[Section]:
+    def _excluded(self) -> list[Table]:
         """List the categories that are left out, of which the rule asks for number and rate."""
         rows = self.table.filter(pl.col("reason").str.starts_with(SMALL_SHARE)).to_dicts()
         if not rows:
@@ -182,7 +191,11 @@ class NewYorkSummary:
             f"Justification of the independent auditor: {justified}",
         ]
         heading = "Categories left out of the impact ratios"
-        return [Section(heading, pl.DataFrame(columns), ["Category"], notes)]
+        table = pl.DataFrame(columns)
+        note = " ".join(notes)
+        return [
+            lay_out_columns(table, ["Category"], essential=[*columns], title=heading, note=note)
+        ]
 
     def __repr__(self) -> str:
         text = table_pages.in_text(self.page, Screen(shutil.get_terminal_size().columns))
@@ -201,7 +214,7 @@ class NewYorkSummary:
             about = pl.DataFrame({"about": [*facts], "text": [*facts.values()]})
             outputs.save_workbook({"summary": about, "table": self.table}, path)
         elif suffix in (".html", ".md"):
-            write = table_pages.in_html if suffix == ".html" else table_pages.in_markdown
+            write = write_tables_page if suffix == ".html" else table_pages.in_markdown
             outputs.save_text(write(self.page), path)
         else:
             table = self.table
@@ -245,7 +258,7 @@ def new_york_summary(
     weight: Frequency | None = None,
     title: str | None = None,
 ) -> NewYorkSummary:
-    """The summary of a bias audit that New York City's Local Law 144 asks employers to publish.
+    """Return the summary of a bias audit that New York City's Local Law 144 asks for.
 
     Use it for automated employment decision tools: rates and impact ratios by sex, race and both,
     as computed by `impact_ratios`. The rule [1]_ sets no limit for ratios and requires an

@@ -404,7 +404,8 @@ class RankedRows:
     ``sums`` and ``bins`` are those of the finest segments; by a design there are no sums of these,
     since each sampling unit has its own, and there are no bins of many small segments. Without
     labels it ``has_ranks`` that mean nothing. The ``finest_rows`` are there if a division is that
-    into the finest segments.
+    into the finest segments. ``unlabeled`` are all rows as if there were no labels, if some have
+    none.
     """
 
     descending: DescendingRows
@@ -415,6 +416,7 @@ class RankedRows:
     sums: FinestSums | None
     bins: LogitBins | None
     finest_rows: SegmentRows | None
+    unlabeled: RankedRows | None = None
 
     @property
     def rows(self) -> Rows:
@@ -427,7 +429,7 @@ class RankedRows:
         rows = None
         if self.has_ranks or self.sums is None:
             rows = self._divide(numbering)
-        sums = self._sum(numbering, rows)
+        sums = self.add_sums(numbering, rows)
         aucs = curves = influence = None
         if self.has_ranks and rows is not None:
             aucs, curves = sum_ranks(rows)
@@ -445,18 +447,18 @@ class RankedRows:
 
     def measure_cells(self, numbering: Numbering) -> Segments:
         """Return segments with their cells alone."""
-        rows = self._divide(numbering) if self.sums is None else None
-        return self._make_segments(numbering, self._sum(numbering, rows), None, None)
+        return self._make_segments(numbering, self.add_sums(numbering), None, None)
 
     def _divide(self, numbering: Numbering) -> SegmentRows:
         if self.finest_rows is not None and numbering.is_finest:
             return self.finest_rows
         return self.descending.segments(numbering)
 
-    def _sum(self, numbering: Numbering, rows: SegmentRows | None) -> FinestSums:
+    def add_sums(self, numbering: Numbering, rows: SegmentRows | None = None) -> FinestSums:
+        """Return the sums of segments, of which the rows may be at hand."""
         if self.sums is not None:
             return self.sums.add(numbering)
-        assert rows is not None
+        rows = self._divide(numbering) if rows is None else rows
         return sum_finest(rows, self.rows, self.decisions, calibrated=self.calibrated)
 
     def _make_segments(
@@ -467,6 +469,7 @@ class RankedRows:
         influence: Influence | None,
     ) -> Segments:
         sample = self.rows.sample
+        every = None if self.unlabeled is None else self.unlabeled.add_sums(numbering)
         return Segments(
             numbering.keys,
             sums.rows,
@@ -476,6 +479,8 @@ class RankedRows:
             self.decisions,
             None if sample is None else sample.units,
             influence,
+            all_rows=None if every is None else every.rows.sum(axis=0),
+            all_cells=None if every is None else every.cells,
         )
 
 
@@ -497,8 +502,40 @@ def rank_score(rows: Rows, model: str, plan: AuditPlan) -> RankedRows:
             bins = bin_logits(segments, BIN_WIDTHS[0])
     if not any(set(each.keys) == set(finest.keys.columns) for each in plan.groupings):
         segments = None
+    unlabeled = None
+    if rows.lack_labels and decisions is not None and not plan.labeled_only:
+        unlabeled = _rank_unlabeled(rows.ignore_labels(), model, finest, decisions)
     return RankedRows(
-        descending, finest.keys, decisions, calibrated, plan.labeled, sums, bins, segments
+        descending,
+        finest.keys,
+        decisions,
+        calibrated,
+        plan.labeled,
+        sums,
+        bins,
+        segments,
+        unlabeled,
+    )
+
+
+def _rank_unlabeled(
+    rows: Rows, model: str, finest: FinestSegments, decisions: Decisions
+) -> RankedRows:
+    """Return rows without labels, of which only the decisions are measured."""
+    descending = rank_rows(rows, model, finest)
+    sums = None
+    if rows.sample is None:
+        every = Numbering(finest.keys, np.arange(finest.keys.height))
+        sums = sum_finest(descending.segments(every), rows, decisions, calibrated=False)
+    return RankedRows(
+        descending,
+        finest.keys,
+        decisions,
+        calibrated=False,
+        has_ranks=False,
+        sums=sums,
+        bins=None,
+        finest_rows=None,
     )
 
 

@@ -55,9 +55,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Audit(AuditTables):
-    """The result of `audit`: its tables, findings and reports.
-
-    Print it, read ``verdict`` and ``findings``, and ``save`` it as a report.
+    """The result of `audit`: print it for a first look, and ``save`` it as a report.
 
     Attributes
     ----------

@@ -22,29 +22,28 @@ from polars_wroc.audits.amounts import (
 )
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.words import Words, capitalised, quote
-from polars_wroc.charts.wording import write_number
 from polars_wroc.checks import FOUR_FIFTHS
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
     CALIBRATION,
     CLEARED,
-    EVERYBODY,
     FAIRNESS,
-    FEW,
     FINDINGS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     NO_REFERENCE,
-    NOBODY,
     ONE_CLASS,
     SMALL_SHARE,
     SMD,
     THE_REFERENCE,
+    UNDEFINED,
     UNKNOWN_REASON,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.inputs.reasons import EVERYBODY, FEW, NOBODY
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import ROC_AUC
 
@@ -206,17 +205,15 @@ def _say_needed(row: Row, words: Words) -> str:
         return ""
     times, rows = (f"{float(f'{each:.2g}'):,g}" for each in (factor, number))
     units = {
-        "smaller class": f"{words.rows} of the smaller class",
         "selected": words.selected,
         "rejected": words.rejected,
-        "positives": words.positive,
-        "negatives": words.negative,
+        # Only the words of classes that nobody chose are nouns.
+        "positives": "positives" if words.positive == "positive" else words.positive,
+        "negatives": "negatives" if words.negative == "negative" else words.negative,
         "rows": words.rows,
     }
-    return (
-        f" About {times} times as many would tell: {rows} {units.get(str(unit), unit)} in this "
-        "group."
-    )
+    kind = units.get(str(unit), str(unit))
+    return f" About {times} times as many would tell: {rows} {kind} in this group."
 
 
 def explain_missing(row: Row, words: Words) -> str:
@@ -243,6 +240,8 @@ def explain_missing(row: Row, words: Words) -> str:
 def _say_fairness(row: Row, words: Words) -> str:
     """Write a fairness metric, with the rates of both groups."""
     kind = "ratio" if row["gap"] is None else "gap"
+    if row["value"] is None or row["reference_value"] is None or row[kind] is None:
+        return f"{METRICS[row['metric']].label}: {row['reason'] or UNDEFINED}."
     limits = write_in_brackets(_write_plain_limits(row, kind))
     own = words.group(row["attribute"], row["segment"])
     return (
@@ -416,7 +415,9 @@ class Phrase:
         if metric == CALIBRATION_ERROR:
             return write_interval(row["value_low"], row["value_high"], self._off_digits)
         if metric == SLOPE:
-            return write_interval(row["value_low"], row["value_high"], 2, 1)
+            # A slope is no difference, so its limits have signs.
+            ends = [write_number(row[f"value_{end}"], ".2f") for end in ("low", "high")]
+            return " to ".join(ends) if all(ends) else ""
         return self.gap_limits
 
     @property

@@ -20,7 +20,6 @@ from polars_wroc.groups.comparisons import (
     SMD,
     THE_REFERENCE,
     UNKNOWN_REASON,
-    few_rows,
     small_share,
 )
 from polars_wroc.groups.divisions import name_segments
@@ -35,6 +34,7 @@ from polars_wroc.groups.known_categories import (
 )
 from polars_wroc.inputs.columns import OVERALL
 from polars_wroc.inputs.decisions import unknown_conditions
+from polars_wroc.inputs.reasons import few_rows
 from polars_wroc.metrics.mean_sums import sum_scores
 from polars_wroc.metrics.segments import Numbering
 from polars_wroc.ranking.curve import ratio

@@ -20,6 +20,7 @@ from polars_wroc.audits.cautions import (
     say_left_out,
     say_missing,
     say_not_given,
+    say_unlabeled,
     say_values,
     write_cautions,
 )
@@ -44,7 +45,6 @@ from polars_wroc.audits.words import (
     many,
     quote,
 )
-from polars_wroc.charts.wording import write_number
 from polars_wroc.documents.blocks import (
     Beside,
     Block,
@@ -58,6 +58,7 @@ from polars_wroc.documents.blocks import (
     Text,
 )
 from polars_wroc.documents.blocks import Row as TableRow
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
@@ -425,7 +426,8 @@ def write_summary(audit: AuditTables) -> list[Block]:
     """Turn an audit into what a terminal and a notebook show: the answer, and all groups."""
     report = Report(audit, Words.of(audit.settings))
     blocks = [block for section in _BEGINNING for block in section(report)]
-    remarks = [*say_left_out(audit, report.words), *say_values(audit)]
+    words = report.words
+    remarks = [*say_unlabeled(audit, words), *say_left_out(audit, words), *say_values(audit)]
     if not audit.settings.labeled:
         unseen = [*say_not_given(audit.settings), *say_missing(audit, report.words)]
         remarks = [*unseen, *remarks]

@@ -56,9 +56,10 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
     A segment is left out if it has fewer than ``min_cell`` rows of a class or, with a threshold,
     of a decision. What is left out of a total that is shown must be at least two segments with
     that many rows in all: the smallest of the others are left out until it is. Rows without a
-    label, score, weight or decision are in no class or decision; of these only the number in all
-    is kept. The audit has no rows without a value of the ``unknown`` attributes, of which there
-    were so many.
+    score, weight or decision are in no class or decision; of these only the number in all is kept.
+    So it is of rows without a label, unless each segment has none or ``min_cell`` of them: see
+    `have_few_unlabeled`. The audit has no rows without a value of the ``unknown`` attributes, of
+    which there were so many.
 
     Raises
     ------
@@ -95,6 +96,17 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
         missing=audit.missing.with_columns(n_missing=n_missing),
         run=run,
     )
+
+
+def have_few_unlabeled(segments: pl.DataFrame, min_cell: int) -> bool:
+    """Return whether some segment has few rows without a label that a decision was made on.
+
+    Numbers with and without them would tell which decisions these were.
+    """
+    if "n_decided" not in segments.columns:
+        return False
+    unlabeled = segments["n_decided"] - segments["n"]
+    return bool(unlabeled.is_between(1, min_cell - 1).any())
 
 
 def _count_without_value(
@@ -205,7 +217,10 @@ def _counts(segments: pl.DataFrame) -> dict[Segment, list[int]]:
     if segments["n_pos"].count():
         numbers |= {"pos": pl.col("n_pos"), "neg": pl.col("n_neg")}
     if segments["n_selected"].count():
-        numbers |= {"selected": pl.col("n_selected"), "not": pl.col("n") - pl.col("n_selected")}
+        numbers |= {
+            "selected": pl.col("n_selected"),
+            "not": pl.col("n_decided") - pl.col("n_selected"),
+        }
     least = {name: value.min() for name, value in numbers.items()}
     table = segments.group_by(AUDIT_KEYS, maintain_order=True).agg(**least)
     return {(row[0], row[1]): list(row[2:]) for row in table.rows()}

@@ -22,6 +22,7 @@ from polars_wroc.groups.categories import CategoryReference, Grouping, Intersect
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
+from polars_wroc.keywords import hint_arguments
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.names import escape_controls
 from polars_wroc.queries import collect
@@ -30,6 +31,7 @@ from polars_wroc.steps import FloatType
 from polars_wroc.thresholds.rules import Rule
 
 
+@hint_arguments
 @dataclass(frozen=True, kw_only=True)
 class Text:
     """Title and note of an audit, and the words that its sentences use.
@@ -287,7 +289,8 @@ class AuditPlan:
 
     Decisions were ``recorded``, or are made by a ``choice``: a threshold or a rule that chooses one
     for each score on all rows. Missing scores are counted under the names of ``scores``.
-    ``unknown`` says whether a missing value is a category of impact ratios.
+    ``unknown`` says whether a missing value is a category of impact ratios. Where ``labeled_only``,
+    rows without a label are left out of selection rates too.
     """
 
     groupings: Sequence[Grouping]
@@ -301,6 +304,7 @@ class AuditPlan:
     scores: Sequence[str]
     unknown: Unknown
     labeled: bool
+    labeled_only: bool = False
     # The types that scores came in, in their order.
     score_types: Sequence[FloatType] = ()
 

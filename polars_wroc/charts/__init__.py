@@ -2,7 +2,7 @@
 
 A chart is a table whose columns have fixed roles (`x`, `y`, `low`, `high`, `color`, `panel`, ...),
 drawn by a few drawings: curves, dots, bars and tiles. Each public function gives the columns of
-its table their roles and says what is found; `plot` draws, `groups` gives colours and panels,
+its table their roles and writes the title; `plot` draws, `groups` gives colours and panels,
 `look` has colours and axes, and `options` what a caller may choose.
 
 Each chart is a plain Altair object to restyle. No theme is enabled and no global option is set.

@@ -12,7 +12,8 @@ from polars_wroc.charts.groups import assign_groups, check_size, choose_panels, 
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot
-from polars_wroc.charts.wording import join_sentences, write_number, write_points
+from polars_wroc.charts.wording import join_sentences, write_points
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.queries import over
 
 _COLUMNS = ("bin", "mean_score", "observed_rate", "n", "weight")
@@ -29,13 +30,13 @@ _STEP, _LEAST_STEP = 0.1, 1e-9
 def calibration_chart(
     curves: pl.DataFrame | pl.LazyFrame, **options: Unpack[ChartOptions]
 ) -> alt.LayerChart | alt.FacetChart:
-    """Draw the observed rate against the mean score of each bin, and by how much scores are off.
+    """Draw calibration curves: the observed rate against the mean score of each bin.
 
     Parameters
     ----------
     curves
-        The table of `calibration_curve`; a LazyFrame is collected. With ``smooth`` the line is the
-        smooth curve, with its limits.
+        The table of `calibration_curve`; a LazyFrame is collected. If it was made with ``smooth``,
+        the line is the smooth curve with its limits.
     **options
         See `ChartOptions`. By default groups have panels, and several models colors. Curves are
         sorted, and chosen for color, by mean score minus observed rate.
@@ -44,9 +45,9 @@ def calibration_chart(
     -------
     altair.LayerChart or altair.FacetChart
         A point for each bin, at its mean score and its observed rate: below the dashed diagonal the
-        scores are too high. The area of a point is the share of its group's weight that the bin
-        has. Labels are the mean score minus the observed rate of all rows. Both axes begin and end
-        where the scores and rates do, at tenths if they span more than one; limits are cut there.
+        scores are too high. The area of a point is the bin's share of the group's weight. Labels
+        are the mean score minus the observed rate of all rows. Both axes cover the scores and rates
+        (to full tenths if they span more than one), and limits are cut there.
 
     Raises
     ------

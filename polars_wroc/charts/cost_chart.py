@@ -52,9 +52,10 @@ def cost_chart(
     curves
         The table of `roc_curve`, one curve per panel; a LazyFrame is collected.
     cost_fn
-        Cost of a false negative, as for `cost_partial_auc`; or several, which have a panel each.
+        Cost of a false negative: see `cost_partial_auc`. Several costs have a panel each.
     cost_fp, prevalence, baseline
-        As for `cost_partial_auc`; None takes the weighted prevalence of each curve.
+        See `cost_partial_auc`. Without a ``prevalence``, each curve has the weighted prevalence of
+        its rows.
     **options
         See `ChartOptions`, without ``color``, ``highlight`` and ``colors``. Each combination of
         the groups and costs has a panel; they are sorted by the share of the useful area.
@@ -64,10 +65,10 @@ def cost_chart(
     altair.LayerChart or altair.FacetChart
         Points on the long dashes cost as much as the baseline: a random selection of as many rows
         as are positive, or the cheaper of selecting all and none (``"trivial"``). The useful area
-        between that line and the curve is shaded, and given as the ``ratio`` of `cost_partial_auc`,
-        a share of the useful area of a perfect score. A diamond marks the point with the least
-        expected cost, among equal ones that with the highest threshold. Long curves are drawn
-        through about 160 points; numbers are those of the whole table.
+        between that line and the curve is shaded. Its label is the ``ratio`` of `cost_partial_auc`,
+        the useful area as a share of a perfect score's. A diamond marks the point with the least
+        expected cost; among equal ones, the point with the highest threshold. Long curves are drawn
+        through about 160 points, but their labels describe the whole table.
 
     Raises
     ------
@@ -120,7 +121,7 @@ def cost_chart(
 
 
 def _read_all_costs(cost_fn: object, cost_fp: float | None) -> dict[str, Costs]:
-    """Read the costs of each panel, by what is written above it."""
+    """Read the costs of each panel, by its title."""
     if not isinstance(cost_fn, Sequence) or isinstance(cost_fn, str | bytes):
         return {"": read_costs(cost_fn, cost_fp)}  # type: ignore[arg-type]
     if not cost_fn:

@@ -39,10 +39,10 @@ def decision_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        Net benefit against threshold probability. A score is useful where it has a higher net
-        benefit than selecting ("treating") all rows and than selecting none: labels say from which
-        to which threshold. A thin line is that of selecting all, of each group if groups differ.
-        The axis shows all points of the scores, but none below minus the highest net benefit.
+        Net benefit against threshold probability. A score is useful where its net benefit is higher
+        than the net benefit of selecting ("treating") all rows and of selecting none; labels give
+        the range of these thresholds. A thin line shows selecting all rows, one line per group if
+        groups differ. The axis does not go further below 0 than above it.
 
     Raises
     ------

@@ -18,7 +18,8 @@ from polars_wroc.charts.groups import (
 from polars_wroc.charts.look import FAINT, INK, PALETTE, PAPER, SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, number_tips, span
-from polars_wroc.charts.wording import join_sentences, write_number, write_numbers
+from polars_wroc.charts.wording import join_sentences, write_numbers
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.queries import over
 
 _COLUMNS = ("bin", "bin_low", "bin_high", "n", "weight", "density")
@@ -32,15 +33,14 @@ def distribution_chart(
     threshold: float | None = None,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
-    """Draw histograms of the scores, with positives and negatives stacked, group below group.
+    """Draw a histogram of the scores of each group, with positives and negatives stacked.
 
     Parameters
     ----------
     distributions
         The table of `score_distribution`, with or without ``label``; a LazyFrame is collected.
     threshold
-        Score from which on rows are selected, drawn as a vertical line; labels give the share of
-        the weight above it.
+        Draw this threshold as a vertical line; labels give the share of the weight at or above it.
     **options
         See `ChartOptions`, without ``color``, ``highlight`` and ``colors``. Each combination of the
         groups has a panel, by default in one column; they are sorted by mean score.
@@ -48,8 +48,8 @@ def distribution_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        Heights are shares of the weight of the group, so that those of a group add up to 1; where
-        bins differ in width, areas do. The upper axis of all panels is the same.
+        Heights are shares of the group's weight, so the bars of a group add up to 1; if bins differ
+        in width, areas do. All panels have the same vertical scale.
 
     Raises
     ------

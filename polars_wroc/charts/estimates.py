@@ -9,14 +9,18 @@ from typing import Any
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import cross_columns, name_column, read_table
+from polars_wroc.charts.groups import cross_columns, name_column, read_table, require_columns
 from polars_wroc.charts.options import Show
-from polars_wroc.charts.wording import write_number, write_points
+from polars_wroc.charts.wording import write_gap_change, write_points
 from polars_wroc.checks import FOUR_FIFTHS
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.groups.comparisons import (
     BELOW_FOUR_FIFTHS,
+    CHANGED_METRICS,
     COMPARABLE,
     FAVORABLE_RATE,
+    GAP_CHANGES,
+    GAP_FINDINGS,
     IMPACT_RATES,
     IMPACT_RATIO,
     METRICS,
@@ -35,13 +39,11 @@ MAKERS = (
     "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `worst_segments`, `compare`, "
     "`audit_changes`, `release_check` or `summary`"
 )
-# Columns that tell tables of comparisons, of changes, of pairs of scores and of summaries apart.
+# Columns that tell tables of comparisons, of pairs of scores and of summaries apart.
 _COMPARED = (*AUDIT_KEYS, "metric", "value", "gap", "ratio", "verdict")
-_CHANGED = (*AUDIT_KEYS, "metric", "measure", "before", "change", "change_low", "p_adjusted")
 _PAIRED = (MODEL, "reference", "value", "gap", "gap_low", "p_adjusted")
 _SUMMARISED = ("auc", "auc_low", "auc_high")
-_RELEASED, _SEARCHED = "n_changed", "explained_by"
-_SIGNIFICANT, _NOT_SIGNIFICANT = "significant", "not significant"
+_RELEASED, _CHANGED, _SEARCHED = "n_changed", "growth", "explained_by"
 ROW = "row"
 # What differences of rates are multiplied by.
 POINTS = 100
@@ -58,7 +60,8 @@ class Estimates:
 
     ``rows`` have the columns ``row``, ``n``, ``x``, ``low``, ``high``, ``mark`` (what ``x`` is
     compared with), ``limit`` (the least that is tolerated), ``tone`` (what a finding means; null
-    without one) and ``note``, and the group ``keys``.
+    without one), ``note`` and ``turn`` (what became of a gap between two audits; null for other
+    numbers), and the group ``keys``.
     """
 
     rows: pl.DataFrame
@@ -92,6 +95,8 @@ class Estimates:
         )
         worst = ranked.row(-1, named=True)
         name = ", ".join(str(worst[key]) for key in (ROW, *self.keys) if key != "attribute")
+        if worst["turn"] is not None:
+            return f"{name}: {self.what} {worst['turn']}"
         if self.show == "ratio":
             return (
                 f"{name}: {self.what} {write_number(worst['x'], '.2f')} times that of {self.than}"
@@ -127,21 +132,18 @@ def _capital(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}"
 
 
-def read_estimates(table: object, metric: str, show: Show, level: float) -> Estimates:
-    """Read what is to be shown of the ``metric`` of a table of this package."""
+def read_estimates(table: object, metric: str, show: Show) -> Estimates:
+    """Read the estimates of a ``metric`` from a table of this package."""
     frame, _ = read_table("table", table, (), MAKERS)
-    if _has(frame, _CHANGED):
-        return _read_changes(frame, metric, show, level)
-    if _has(frame, _COMPARED):
-        return _read_comparisons(frame, metric, show)
-    if _has(frame, _PAIRED):
-        return _read_pairs(frame, metric, show)
-    if _has(frame, _SUMMARISED):
-        return _read_summary(frame, metric, show)
-    missing = [name for name in _COMPARED if name not in frame.columns]
-    found = f"no {missing}: make it with {MAKERS}"
-    msg = f"`table` must have the columns {list(_COMPARED)}; found {found}"
-    raise ValueError(msg)
+    if not _has(frame, _COMPARED):
+        if _has(frame, _PAIRED):
+            return _read_pairs(frame, metric, show)
+        if _has(frame, _SUMMARISED):
+            return _read_summary(frame, metric, show)
+        require_columns("table", frame, _COMPARED, MAKERS)
+    if _CHANGED in frame.columns:
+        return _read_changes(frame, metric, show)
+    return _read_comparisons(frame, metric, show)
 
 
 def _has(frame: pl.DataFrame, columns: Sequence[str]) -> bool:
@@ -152,7 +154,7 @@ def _choose_metric(frame: pl.DataFrame, metric: str) -> Metric:
     """Return the metric of a table, or refuse what it does not have."""
     known = frame["metric"].unique(maintain_order=True).to_list()
     check_metric("metric", metric, known, ", which the table has")
-    metrics = {**COMPARABLE, **METRICS, FAVORABLE_RATE.name: FAVORABLE_RATE}
+    metrics = {**COMPARABLE, **METRICS, **CHANGED_METRICS, FAVORABLE_RATE.name: FAVORABLE_RATE}
     return metrics[metric]
 
 
@@ -188,6 +190,14 @@ def _numbers(column: str, unit: int, start: pl.Expr | None = None) -> dict[str, 
     return {role: (begin + pl.col(name).cast(pl.Float64)) * unit for role, name in names.items()}
 
 
+def _numbers_after(metric: Metric) -> dict[str, pl.Expr]:
+    """Return values after a change, with the limits of the change, within those of the metric."""
+    numbers = _numbers("gap", 1, pl.col("reference_value"))
+    if metric is not ROC_AUC and metric.name not in RATES:
+        return numbers
+    return {role: number.clip(0, 1) for role, number in numbers.items()}
+
+
 def _read_comparisons(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
     """Read a table of comparisons of groups, or of two scores."""
     chosen = _choose_metric(frame, metric)
@@ -220,8 +230,7 @@ def _read_comparisons(frame: pl.DataFrame, metric: str, show: Show) -> Estimates
     reference = pl.col("reference_value")
     numbers = _numbers(show, unit)
     if is_release and show == "value":
-        # The limits are those of the change.
-        numbers = _numbers("gap", unit, reference)
+        numbers = _numbers_after(chosen)
     mark, limit = pl.lit(style.get("none"), pl.Float64), pl.lit(None, pl.Float64)
     if show == "value":
         mark = reference
@@ -243,6 +252,7 @@ def _read_comparisons(frame: pl.DataFrame, metric: str, show: Show) -> Estimates
         limit=limit,
         tone=pl.when(is_found).then(tone.fill_null("either")),
         note=pl.coalesce("verdict", "reason"),
+        turn=pl.lit(None, pl.String),
     )
     what = "selection rate" if metric == IMPACT_RATIO else chosen.label
     marks = (
@@ -318,6 +328,7 @@ def _read_pairs(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
         limit=pl.lit(None, pl.Float64),
         tone=pl.when(pl.col("verdict") == DIFFERENT).then(pl.lit("either")),
         note=pl.coalesce("verdict", "reason"),
+        turn=pl.lit(None, pl.String),
     )
     axis = "Difference in AUC, in percentage points"
     return replace(
@@ -362,51 +373,71 @@ def _read_summary(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
         limit=pl.lit(None, pl.Float64),
         tone=pl.lit(None, pl.String),
         note=pl.lit(None, pl.String),
+        turn=pl.lit(None, pl.String),
     )
     return replace(_empty(drawn, keys, show, "AUC", "AUC"), form=".3f", tick=",~f")
 
 
-def _read_changes(frame: pl.DataFrame, metric: str, show: Show, level: float) -> Estimates:
+def _read_changes(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
     """Read the table of `audit_changes`, the rows that matter most if there are many."""
     chosen = _choose_metric(frame, metric)
-    known = frame.filter(pl.col("change").is_not_null(), measure=show, metric=metric)
+    checks.option("show", show, ("value", "gap"))
+    known = frame.filter(pl.col("gap").is_not_null(), metric=metric)
     if known.is_empty():
-        checks.reject("table", f"have changes of the {show} of {metric} to be drawn", "none")
-    order = [pl.col("verdict").is_null(), "p_value", pl.col("change").abs().neg()]
+        checks.reject("table", f"have changes of the {chosen.label} to be drawn", "none")
+    order = [pl.col("finding").is_null(), "p_value", pl.col("gap").abs().neg()]
     ranked = known.with_row_index("place").sort(order, nulls_last=True, maintain_order=True)
     rows = ranked.head(_MOST_CHANGES).sort("place")
-    is_significant = pl.col("p_adjusted") <= 1 - level
-    said = pl.when(is_significant).then(pl.lit(_SIGNIFICANT)).otherwise(pl.lit(_NOT_SIGNIFICANT))
-    style = _style(chosen, show)
+    is_gap, is_value = metric in GAP_CHANGES, show == "value"
+    is_found = (pl.col("verdict") == DIFFERENT) | pl.col("finding").is_in(GAP_FINDINGS)
+    style = _style_changes(chosen, show)
     unit = style.get("unit", 1)
-    before = pl.col("before")
-    is_value = show == "value"
     names, panels = _name_rows(rows, is_search=False, is_fairness=False)
     keys = [*(["attribute"] if panels else []), *([MODEL] if rows[MODEL].n_unique() > 1 else [])]
+    before = pl.col("reference_value")
+    numbers = _numbers("gap", unit)
+    if is_value:
+        numbers = {role: number * unit for role, number in _numbers_after(chosen).items()}
+    turns = [
+        write_gap_change(*row) if is_gap and row[0] in GAP_FINDINGS else None
+        for row in rows.select("finding", "reference_value", "value").iter_rows()
+    ]
+    said = pl.concat_str("verdict", "finding", separator=", ", ignore_nulls=True)
     drawn = rows.select(
         *keys,
-        "n_after" if "n_after" in rows.columns else pl.lit(None, pl.Int64).alias("n"),
+        "n",
         pl.Series(ROW, names, pl.String),
-        **_numbers("change", unit, before if is_value else None),
-        mark=before if is_value else pl.lit(style.get("none"), pl.Float64),
+        pl.Series("turn", turns, pl.String),
+        **numbers,
+        mark=before * unit if is_value else pl.lit(style.get("none"), pl.Float64),
         limit=pl.lit(None, pl.Float64),
-        tone=pl.when(is_significant).then(pl.lit("either")),
-        note=pl.concat_str([said, "verdict"], separator=", ", ignore_nulls=True),
+        tone=pl.when(is_found).then(pl.lit("either")),
+        note=pl.coalesce("reason", pl.when(pl.col("verdict").is_not_null()).then(said)),
     )
-    what = chosen.label if is_value else f"gap in {chosen.label}"
     unit_name = ", in percentage points" if unit == POINTS else ""
-    axis = chosen.heading if is_value else f"Change of the {what}{unit_name}"
+    axis = f"{chosen.heading if is_value else f'Change of the {chosen.label}'}{unit_name}"
     few = f"{rows.height} of {known.height:,} changes: those that matter most"
     mark = "Upright mark: the first audit" if is_value else ""
     marks = [text for text in (mark, few if rows.height < known.height else "") if text]
     return Estimates(
-        drawn.rename({"n_after": "n"}, strict=False),
+        drawn,
         keys,
         chosen,
         show,
-        what,
+        chosen.label,
         axis,
         mark=". ".join(marks),
         than="the first audit",
         **style,
     )
+
+
+def _style_changes(metric: Metric, show: Show) -> dict[str, Any]:
+    """Return how values of two audits are written, or their changes."""
+    none = {} if show == "value" else {"none": 0.0}
+    if metric.name == IMPACT_RATIO:
+        sign = "" if show == "value" else "+"
+        return {"form": f"{sign}.2f", "tick": f"{sign},~f", **none}
+    if metric.name in GAP_CHANGES:
+        return {"unit": POINTS, "form": "+.1f", "tick": "+,~f", **none}
+    return _style(metric, show)

@@ -27,7 +27,8 @@ from polars_wroc.charts.look import (
 )
 from polars_wroc.charts.options import ChartOptions, Options, Show, read_options
 from polars_wroc.charts.plot import Axis, Plot, tip_title
-from polars_wroc.charts.wording import join_sentences, write_number
+from polars_wroc.charts.wording import join_sentences
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
 
 # Pixels of a row, of a model in a row, and of the chart; columns of numbers begin so far right.
@@ -46,29 +47,27 @@ def gap_chart(
     metric: str = "auc",
     show: Show = "gap",
     margin: float | None = None,
-    level: float = 0.95,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.VConcatChart:
-    """Draw the gap of each group with its limits; or its value, or its ratio.
+    """Draw the gap of each group, or its value or ratio, with confidence limits.
 
     Parameters
     ----------
     table
-        The table of `group_gaps`, `impact_ratios`, `fairness`, `audit` or `worst_segments`; that of
-        `compare`, whose gaps are differences between two scores; that of `summary`, whose values
-        are AUCs; that of `audit_changes`, whose changes are drawn; or that of `release_check`, with
-        a row for all rows too. A LazyFrame is collected.
+        The table of `group_gaps`, `impact_ratios`, `fairness`, `audit` or `worst_segments`. Also
+        the tables of `compare` (gaps between two scores), `summary` (AUCs), and of
+        `audit_changes` and `release_check` (which have a row for all rows too). A LazyFrame is
+        collected.
     metric
         Metric of the table.
     show
-        ``"gap"`` to the reference, in percentage points: 0.05 is 5. ``"value"``: the metric itself,
-        with an upright mark at that of the reference. ``"ratio"`` to the reference. Of
-        `audit_changes` it is what changed. Of `release_check` ``"value"`` is that of the new score,
-        with the limits of its change, and the mark is at that of the old score.
+        ``"gap"``: the gap to the reference, in percentage points (0.05 is 5). ``"value"``: the
+        metric itself, with an upright mark at the value of the reference. ``"ratio"``: the ratio to
+        the reference. For `audit_changes` and `release_check`, ``"gap"`` is the change, and
+        ``"value"`` the new value with the limits of its change and the mark at the old one.
     margin
-        Half the width of a shaded band around no difference. Verdicts are those of the table.
-    level
-        Of `audit_changes`: changes are significant up to an adjusted p-value of ``1 - level``.
+        Half the width of a shaded band around no difference. It does not change the verdicts, which
+        come from the table.
     **options
         See `ChartOptions`, without ``highlight``. By default several attributes have a panel each,
         one below the other, and several models a color each.
@@ -76,12 +75,12 @@ def gap_chart(
     Returns
     -------
     altair.LayerChart or altair.VConcatChart
-        One row per group, with the number of rows that it rests on, and right of it the number and
-        its limits. A filled point on a thick line is different by more than chance, as the verdict
-        of the table says; it is orange if that is worse, and blue if it is better. A hollow point
-        is not. Impact ratios have a dashed line at four fifths. All points are on the axis; a line
-        that reaches its end may go on. At most 5,000 rows; of changes at most 40: findings, then
-        the smallest p-values.
+        One row per group, with the number of rows behind it on the left, and the estimate with its
+        limits on the right. A filled point on a thick line differs by more than chance, according
+        to the verdict of the table: orange if it is worse, blue if it is better. A hollow point
+        does not. Impact ratios have a dashed line at four fifths. All points are on the axis, but
+        limits may extend beyond it. At most 5,000 rows are drawn; of changes at most 40, findings
+        first and then the smallest p-values.
 
     Raises
     ------
@@ -108,7 +107,7 @@ def gap_chart(
     checks.option("show", show, get_args(Show))
     if margin is not None:
         margin = checks.margin(margin)
-    read = read_estimates(table, metric, show, checks.level_of_one_look(level, "a chart"))
+    read = read_estimates(table, metric, show)
     check_size("table", read.rows)
     chosen = _with_defaults(chosen, read)
     rows, groups = assign_groups(read.rows.with_columns(rank="x"), read.keys, chosen)
@@ -139,7 +138,7 @@ def _with_defaults(chosen: Options, read: Estimates) -> Options:
 
 
 def _ends(rows: pl.DataFrame, read: Estimates) -> tuple[float, float]:
-    """Return the ends of the axis: all points and marks, and limits but those of wide intervals."""
+    """Return the ends of the axis: all points and marks, and limits except of wide intervals."""
     width = pl.col("high") - pl.col("low")
     is_usual = (width <= _WIDE * width.median()) | pl.col("tone").is_not_null()
     usual = rows.filter(is_usual.fill_null(value=False)).select("low", "high")

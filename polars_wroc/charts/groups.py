@@ -18,8 +18,10 @@ from polars_wroc.queries import collect
 # Altair refuses more rows, and a notebook would contain them all.
 MAX_ROWS = 5_000
 _LONGEST_NAME = 34
+# Missing columns that a message names.
+_NAMED = 4
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
-# Of too many groups, so many of the highest and of the lowest have colours.
+# If there are too many groups, so many of the highest and of the lowest have colours.
 _EXTREMES = 2
 # Properties of every JavaScript object; Vega keeps groups and titles in objects.
 _JAVASCRIPT = re.compile(
@@ -36,18 +38,24 @@ def read_table(
     ``maker`` is what makes such tables, for messages.
     """
     if not isinstance(table, pl.DataFrame | pl.LazyFrame):
-        found = f"{type(table).__name__}: make it with {maker}"
-        msg = f"`{argument}` must be a table of this package; found {found}"
+        has_table = isinstance(getattr(table, "table", None), pl.DataFrame)
+        how = ": pass its `table`" if has_table else ""
+        msg = f"`{argument}` must be a table of {maker}; found {type(table).__name__}{how}"
         raise TypeError(msg)
     rows = collect(table) if isinstance(table, pl.LazyFrame) else table
-    missing = [name for name in expected if name not in rows.columns]
-    if missing:
-        found = f"no {missing}: make it with {maker}"
-        reject(argument, f"have the columns {list(expected)}", found)
+    require_columns(argument, rows, expected, maker)
     if rows.is_empty():
         reject(argument, "have rows to be drawn", "none")
     first = min(map(rows.columns.index, expected), default=0)
     return rows, rows.columns[:first]
+
+
+def require_columns(argument: str, rows: pl.DataFrame, expected: Sequence[str], maker: str) -> None:
+    """Raise for a table that another function made, or that lost some columns."""
+    missing = [name for name in expected if name not in rows.columns]
+    if missing:
+        without = f"{', '.join(missing[:_NAMED])}{' and others' if missing[_NAMED:] else ''}"
+        reject(argument, f"be a table of {maker}", f"one without the columns {without}")
 
 
 def check_size(argument: str, rows: pl.DataFrame) -> None:
@@ -127,8 +135,9 @@ def choose_columns(keys: Sequence[str], options: Options) -> tuple[str | None, s
     color, panel = options.color, options.facet
     for argument, key in (("color", color), ("facet", panel)):
         if key is not None and key not in keys:
-            hint = did_you_mean(key, keys)
-            reject(argument, f"be a group column of the table, {list(keys)}", f"{key!r}{hint}")
+            names = f"out of {', '.join(keys)}" if keys else "and this one has none"
+            rule = f"be a group column of the table, {names}"
+            reject(argument, rule, f"{key!r}{did_you_mean(key, keys)}")
     free = [key for key in keys if key not in (color, panel)]
     if color is None and MODEL in free:
         color = MODEL
@@ -174,7 +183,7 @@ class NamedColumn:
 
 
 def name_column(table: pl.DataFrame, key: str | None, missing: str = MISSING) -> NamedColumn:
-    """Name the values of a group column; those of an Enum have the order of its categories."""
+    """Name the values of a group column; values of an Enum have the order of its categories."""
     if key is None:
         return NamedColumn([""] * table.height, {None: ""})
     column = table[key]
@@ -193,7 +202,7 @@ def name_column(table: pl.DataFrame, key: str | None, missing: str = MISSING) ->
 
 
 def _drawable(text: str) -> str:
-    """Escape control characters, and let a name differ from those that JavaScript has."""
+    """Escape control characters, and let a name differ from JavaScript's own names."""
     text = escape_controls(text) or "(empty)"
     return f"{text}{UNSEEN}" if _JAVASCRIPT.fullmatch(text.rstrip(UNSEEN)) else text
 
@@ -244,7 +253,7 @@ def _natural(name: str) -> list[tuple[bool, int, str]]:
 
 
 def _extremes(names: Sequence[str], ranks: Mapping[str, float | None]) -> list[str]:
-    """Choose all names; of too many the two with the highest and the two with the lowest rank."""
+    """Choose all names, or the two highest and the two lowest in rank if there are too many."""
     if len(names) <= MOST_COLORS:
         return list(names)
     known = sorted((name for name in names if ranks[name] is not None), key=lambda n: ranks[n] or 0)

@@ -20,7 +20,7 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 
 
 def choose_by_background(light: str, dark: str) -> dict[str, str]:
-    """Return a colour that depends on the background, which is that of the theme."""
+    """Return a colour that depends on the background of the theme."""
     return {"expr": f"luminance(background) < 0.3 ? '{dark}' : '{light}'"}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from polars_wroc import checks
-from polars_wroc.checks import did_you_mean
+from polars_wroc.keywords import hint_keyword
 
 Sort: TypeAlias = Literal["rows", "name", "value"]
 Show: TypeAlias = Literal["value", "gap", "ratio"]
@@ -21,26 +21,27 @@ _LEAST_PIXELS = 50
 
 
 class ChartOptions(TypedDict, total=False):
-    """What every chart lets a caller choose, as keyword arguments.
+    """The keyword arguments that every chart takes.
 
     Attributes
     ----------
     title, subtitle
-        Texts above the chart. By default the title says what is found, and the subtitle how to
-        read the chart; ``""`` leaves one out.
+        Texts above the chart. By default the title says what the chart shows, and the subtitle how
+        to read it; ``""`` leaves a text out.
     width, height
-        Pixels of a panel, or of the chart if it has no panels.
+        Pixels of each panel, or of the chart if it has no panels.
     color
-        Group column whose values have a color, and a dash or a shape, each. Of more than five
-        values the two highest and the two lowest do; the others are grey.
+        Group column: each of its values gets a color, and a dash or a shape. If it has more than
+        five values, only the two highest and the two lowest do; the others are grey.
     facet
-        Group column whose values have a panel each. By default several models have colors and
-        groups panels; else the first group column has colors, and the second one panels.
+        Group column: each of its values gets a panel. By default, several models get colors and
+        groups get panels; with one model, the first group column gets colors and the second one
+        panels.
     columns
         Panels in a row, 3 by default.
     sort
-        Order of labels, rows and panels: ``"rows"`` of the table, where an Enum has the order of
-        its categories, ``"name"``, or ``"value"``, the highest first. Groups keep their colors.
+        Order of labels, rows and panels: ``"rows"``, as in the table (an Enum in the order of its
+        categories); ``"name"``; or ``"value"``, the highest first. Groups keep their colors.
     highlight
         Values of ``color`` to draw in color, at most five; the others are grey.
     colors
@@ -108,15 +109,14 @@ def _check_colors(colors: object) -> None:
         checks.reject_type("colors", "be a list of colors, or a mapping of groups to them", colors)
     for color in colors.values() if isinstance(colors, Mapping) else colors:
         if not isinstance(color, str) or not _CSS_COLOR.fullmatch(color):
-            checks.reject("colors", "be CSS colors such as 'teal' or '#0067B2'", repr(color))
+            checks.reject("colors", "be CSS colors, for example 'teal' or '#0067B2'", repr(color))
 
 
 def read_options(given: ChartOptions, without: Sequence[str] = ()) -> Options:
-    """Check options; ``without`` are those that a chart cannot have."""
+    """Check options; ``without`` names the options that a chart cannot have."""
     known = [name for name in ChartOptions.__annotations__ if name not in without]
     for name in given:
         if name not in known:
-            hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
-            msg = f"`{name}` must be an option of this chart; it is none{hint}"
+            msg = f"this chart has no option `{name}`{hint_keyword(name, known)}"
             raise TypeError(msg)
     return Options(**given)

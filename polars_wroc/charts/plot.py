@@ -99,7 +99,7 @@ def round_digits(value: float) -> float:
 class Plot:
     """A chart that is being made: its groups, axes and size, and what was drawn so far.
 
-    ``size`` is that of a chart without panels, and ``panel_size`` that of a panel.
+    ``size`` is the size of a chart without panels, and ``panel_size`` the size of a panel.
     """
 
     groups: Groups
@@ -140,7 +140,7 @@ class Plot:
     # Rows and channels.
 
     def add_rows(self, kind: str, rows: pl.DataFrame) -> Any:
-        """Add rows of a kind, those of grey groups first, and return a chart of them."""
+        """Add rows of a kind, grey groups first, and return a chart of them."""
         if "color" in rows.columns and self.groups.n_grey:
             is_grey = ~pl.col("color").is_in(self.groups.shown)
             marked = rows.with_columns(is_grey=pl.when(is_grey).then(is_grey))
@@ -218,7 +218,7 @@ class Plot:
     ) -> None:
         """Draw lines through points by their ``x``; a band has ``low`` and ``high``.
 
-        With ``steps`` a number holds for all x since that of the point before.
+        With ``steps`` a number holds for all x after the previous point's x.
         """
         base = self.add_rows("curve", rows)
         mark: dict[str, Any] = {"clip": True}
@@ -277,7 +277,7 @@ class Plot:
         )
 
     def add_tooltips(self, kind: str, numbers: Mapping[str, str], form: str = ".4~g") -> None:
-        """Let a reader point at what is drawn; ``numbers`` are the titles of columns."""
+        """Add tooltips to the drawing; ``numbers`` are the titles of columns."""
         points = self.rows_of(kind).mark_point(opacity=0, size=90, aria=False)
         tips = [*self.group_tips(), *number_tips(numbers, form)]
         self.layers.append(points.encode(self.across(), self.up(), tooltip=tips))
@@ -422,7 +422,7 @@ class Plot:
         return layered.properties(width=self.width, height=height)
 
     def _words(self, title: str, subtitle: str, width: float) -> dict[str, Any]:
-        """Return title, subtitle and description: the caller's, or those of the chart."""
+        """Return title, subtitle and description: the caller's texts, or the chart's own."""
         title = title if self.options.title is None else self.options.title
         if self.options.subtitle is None:
             y_title = self.y.title if self.has_panels else ""
@@ -459,7 +459,7 @@ def tip_title(name: str) -> str:
     """Return the title of a group in a tooltip.
 
     Vega turns a tooltip into an object whose properties are the titles: an invisible character
-    makes a name differ from those that JavaScript (``__proto__``) and Vega (``image``) use.
+    makes a name differ from the names that JavaScript (``__proto__``) and Vega (``image``) use.
     Vega-Lite escapes only quotes in the expressions that it makes of titles.
     """
     escaped = json.dumps(escape_controls(name), ensure_ascii=False)[1:-1].replace(r"\"", '"')

@@ -10,11 +10,12 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, cross_columns, read_table
+from polars_wroc.charts.groups import assign_groups, cross_columns, read_table, require_columns
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, Rate, read_options
 from polars_wroc.charts.plot import Axis, Plot, span, thin_curves
-from polars_wroc.charts.wording import write_list, write_number, write_numbers
+from polars_wroc.charts.wording import write_list, write_numbers
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.inputs.metric import check_metric
 from polars_wroc.names import unique_name
@@ -38,17 +39,17 @@ def rates_chart(
     threshold: float | None = None,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
-    """Draw rates against the threshold, a panel for each rate, with the threshold of a decision.
+    """Draw rates against the threshold, with a panel for each rate.
 
     Parameters
     ----------
     table
         The table of `threshold_metrics`, at all thresholds or at some; a LazyFrame is collected.
     rates
-        Columns of the table that are rates; the selection rate, tpr, fpr and precision (``ppv``)
-        by default. Several are a group column called ``rate``, which has the panels.
+        Columns of the table with the rates to draw; by default the selection rate, tpr, fpr and
+        precision (``ppv``). Several rates form a group column named ``rate``, which has the panels.
     threshold
-        A threshold that is drawn as a line, at which labels give the rates.
+        Draw this threshold as a vertical line; labels give the rates there.
     **options
         See `ChartOptions`. Curves are sorted, and chosen for color, by the rate at ``threshold``,
         else by the mean rate.
@@ -56,9 +57,9 @@ def rates_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        Rates are steps: those at a threshold hold for all thresholds down to the next lower score.
-        Limits of at most three curves are bands. Long curves are drawn through about 160 points of
-        the table; labels are those of the whole table.
+        Rates are steps: a rate at a threshold holds for all thresholds down to the next lower
+        score. Up to three curves have their limits drawn as bands. Long curves are drawn through
+        about 160 points, but their labels describe the whole table.
 
     Raises
     ------
@@ -134,11 +135,7 @@ def _read_rates(rates: object, frame: pl.DataFrame) -> list[Rate]:
     if rates is _DEFAULT_RATES:
         known = [name for name in names if name in frame.columns]
         names = known or names
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        checks.reject(
-            "table", f"have the columns {list(names)}", f"no {missing}: make it with {_MAKER}"
-        )
+    require_columns("table", frame, names, _MAKER)
     return list(dict.fromkeys(names))
 
 

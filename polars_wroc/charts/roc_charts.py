@@ -13,7 +13,8 @@ from polars_wroc.charts.groups import assign_groups, read_table
 from polars_wroc.charts.look import INK, without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, thin_curves
-from polars_wroc.charts.wording import join_sentences, write_number, write_numbers, write_range
+from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.queries import over
 from polars_wroc.ranking.curve_points import with_auc
@@ -38,31 +39,36 @@ def roc_chart(
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw ROC curves with the AUC of each, or detection error tradeoff (DET) curves.
 
+    Use it to see at which false positive rates one group or one score ranks better than another.
+    Pass the table of `roc_curve`, and the table of `summary` too if the labels should show
+    confidence intervals.
+
     Parameters
     ----------
     curves
         The table of `roc_curve`; a LazyFrame is collected.
     summary
-        The table of `summary` for the same groups, to show each AUC with its confidence interval.
+        The table of `summary` for the same groups: the label of each curve then shows the
+        confidence interval of its AUC.
     points
-        A table with the columns ``fpr`` and ``tpr`` for the same groups, such as that of
-        `threshold_metrics`, whose points are marked.
+        A table with the columns ``fpr`` and ``tpr`` for the same groups, for example the table of
+        `threshold_metrics`. Its rows are marked on the curves.
     det
         Draw the false negative rate against the false positive rate, both as normal deviates, with
-        the equal error rate of each curve: for scores whose errors are both rare.
+        the equal error rate of each curve. Use it for scores whose errors are both rare.
     band
-        Whether to draw the limits of a table made with ``band``. None draws those of at most three
-        curves.
+        Whether to draw the confidence band of a table made by ``roc_curve(band=...)``. None: only
+        if there are at most three curves.
     **options
-        See `ChartOptions`. Curves are sorted, and chosen for color, by AUC, those of ``det`` by
-        equal error rate.
+        Colors, panels, order, size and texts: see `ChartOptions`. ``sort="value"``, and the choice
+        of curves in color, go by the AUC, with ``det`` by the equal error rate.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        The curves, a dashed line of chance, and a label for each curve. Long curves are drawn
-        through about 160 points of the table, evenly spaced along the curve; numbers are those of
-        the whole curve. A DET curve leaves out points with a rate of 0 or 1.
+        The curves, a dashed line for a random score, and a label for each curve. A long curve is
+        drawn through about 160 points of the table, evenly spaced along the curve, but its label
+        describes the whole curve. A DET curve leaves out points with a rate of 0 or 1.
 
     Raises
     ------
@@ -74,10 +80,13 @@ def roc_chart(
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "g": list("aabb")})
-    >>> chart = wroc.roc_chart(wroc.roc_curve(df, "y", "s", by="g"), facet="g")
+    >>> patients = wroc.data.diabetes()
+    >>> curves = wroc.roc_curve(patients, "progressed", "score", by="sex")
+    >>> aucs = wroc.summary(patients, "progressed", "score", by="sex")
+    >>> chart = wroc.roc_chart(curves, summary=aucs, facet="sex")
     >>> type(chart).__name__
     'FacetChart'
+    >>> chart.save("roc.html", inline=True)  # doctest: +SKIP
     """
     chosen = read_options(options)
     checks.flag("det", det)
@@ -251,10 +260,10 @@ def pr_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        The points are joined by steps: the precision at a threshold holds for the recall that is
-        gained there. The area under the steps is the average precision; straight lines would
-        overestimate it [1]_. A dashed line is the prevalence, the precision of a random selection;
-        if groups differ in it, each has a line in its color.
+        The points are joined by steps: the precision at a threshold applies to the recall gained
+        there. The area under the steps is the average precision; straight lines would overestimate
+        it [1]_. A dashed line shows the prevalence, which is the precision of a random selection;
+        if it differs between groups, each group has a line in its color.
 
     Raises
     ------
@@ -340,18 +349,18 @@ def gain_chart(
     curves
         The table of `roc_curve`; a LazyFrame is collected.
     lift
-        Draw the share of the positives divided by the share of the rows: how many times as many
-        positives as in a random selection.
+        Draw the lift instead: how many times as many positives there are as in a random selection
+        of as many rows.
     at
-        Share of the rows with the highest scores whose number is written.
+        Share of the rows, from the highest scores down, for which labels give the number.
     **options
         See `ChartOptions`. Curves are sorted, and chosen for color, by the number that is written.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        Shares are of weight. Within a tie rows are selected at random, so that curves are straight
-        between two points. A dashed line is a random order.
+        Shares are shares of the weight. Rows with the same score are selected in random order, so
+        curves are straight between two points. A dashed line shows a random order of all rows.
 
     Raises
     ------

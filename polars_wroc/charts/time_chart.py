@@ -16,6 +16,7 @@ from polars_wroc.charts.plot import Axis, Plot, number_tips, span, tip_title
 from polars_wroc.charts.wording import join_sentences, write_list, write_numbers
 from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
+from polars_wroc.inputs.metric import check_metric
 from polars_wroc.queries import over
 from polars_wroc.stats.families import DIFFERENT
 from polars_wroc.thresholds.registry import GAP_RATES
@@ -33,7 +34,7 @@ _SHORTEST_MONTH = 28
 def time_chart(
     table: pl.DataFrame | pl.LazyFrame, *, metric: str = "auc", **options: Unpack[ChartOptions]
 ) -> alt.LayerChart | alt.FacetChart:
-    """Draw a metric over time for each group, with its limits and rings where it differs.
+    """Draw a metric over time for each group, and mark the periods that differ from before.
 
     Parameters
     ----------
@@ -42,17 +43,17 @@ def time_chart(
     metric
         Metric of the table, also ``"shift_auc"``, ``"score_ks"`` or ``"psi"``.
     **options
-        See `ChartOptions`. Group columns are ``segment``, which names the attribute too if there
-        are several, and ``model`` if there are several. By default up to five segments have a
-        color each; more, or those of several models, have a panel each. Lines are sorted, and
-        chosen for color, by their mean.
+        See `ChartOptions`. Group columns are ``segment`` (with the attribute's name if there are
+        several attributes) and, with several models, ``model``. By default up to five segments have
+        a color each; with more segments, or several models, segments have panels. Lines are sorted,
+        and chosen for color, by their mean.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        A line with its limits for each group, and a ring around each period that differs from
-        those before it. Thin dashes are what KS or PSI exceed by chance. Dates are on an axis of
-        time, numbers on one of numbers, other periods side by side. At most 5,000 rows.
+        A line with its limits for each group, and a ring around each period that differs from all
+        periods before it. For KS and PSI, a thin dashed line is the critical value. Dates have a
+        time axis, numbers a numeric axis, and other periods equal distances. At most 5,000 rows.
 
     Raises
     ------
@@ -71,7 +72,8 @@ def time_chart(
     """
     chosen = read_options(options)
     frame, _ = read_table("table", table, _COLUMNS, "`trend`")
-    checks.option("metric", metric, frame["metric"].unique(maintain_order=True).to_list())
+    known = frame["metric"].unique(maintain_order=True).to_list()
+    check_metric("metric", metric, known, ", which the table has")
     rows = frame.filter(metric=metric)
     check_size("table", rows)
     rows, keys = _read_groups(rows)

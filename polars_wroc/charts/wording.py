@@ -7,15 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.inputs.metric import MINUS
-
-
-def write_number(value: float | None, form: str) -> str:
-    """Write a number in a format such as ``+.0f``, with a proper minus; empty without a number."""
-    text = "" if value is None else format(value, form)
-    # A number that rounds to 0 has no sign.
-    is_zero = not text.strip("+-0.%")
-    return text.lstrip("+-") if is_zero else text.replace("-", MINUS)
+from polars_wroc.documents.numbers import write_number
+from polars_wroc.groups.comparisons import CLOSED, GROWN, NEW, REVERSED, SHRUNK
 
 
 def write_numbers(column: str, form: str) -> pl.Expr:
@@ -30,6 +23,26 @@ def write_points(gap: float) -> str:
     size = abs(100 * gap)
     text = f"{size:.0f}" if round(size, 1) >= 1 else f"{size:.1f}"
     return f"{text} point" if text == "1" else f"{text} points"
+
+
+# What a gap did between two audits, by what became of it.
+_GAP_VERBS = {
+    NEW: "opened",
+    CLOSED: "closed",
+    REVERSED: "turned",
+    GROWN: "grew",
+    SHRUNK: "shrank",
+}
+
+
+def write_gap_change(finding: str, before: float, after: float) -> str:
+    """Write what became of a gap between two audits: ``closed from +14 to +3 points``."""
+    texts = [_write_signed_points(gap) for gap in (before, after)]
+    return f"{_GAP_VERBS[finding]} from {texts[0]} to {texts[1]} points"
+
+
+def _write_signed_points(gap: float) -> str:
+    return write_number(100 * gap, "+.0f" if round(abs(100 * gap), 1) >= 1 else "+.1f")
 
 
 def write_range(values: pl.Series, form: str = ".0%") -> str:
@@ -49,5 +62,5 @@ def write_list(parts: Sequence[str], most: int = 3) -> str:
 
 
 def join_sentences(*sentences: str) -> str:
-    """Join sentences, without those that are empty."""
+    """Join sentences, without empty ones."""
     return ". ".join(sentence for sentence in sentences if sentence)

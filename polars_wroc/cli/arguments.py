@@ -16,11 +16,12 @@ from polars_wroc.checks import favorable_choice
 from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import complain, refuse
 from polars_wroc.files.sources import is_address, listed
-from polars_wroc.groups.categories import period_of, ranges
+from polars_wroc.groups.categories import is_period, period_of, ranges
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import Typed
 from polars_wroc.inputs.designs import Design, Survey
 from polars_wroc.inputs.spellings import count_values, describe_values
+from polars_wroc.queries import require_at_collect
 
 # Arguments of functions that have other names than the options.
 _ALIASES = {
@@ -58,19 +59,47 @@ def _group(text: str, schema: pl.Schema, flag: str) -> str | pl.Expr:
     name, colon, listed = text.rpartition(":")
     if text in schema or not colon or name not in schema:
         return text
-    dated = schema[name] in (pl.Date, pl.Datetime)
-    if not (dated or schema[name].is_numeric()):
+    dtype, column = schema[name], pl.col(name)
+    if dtype == pl.String and is_period(listed):
+        column, dtype = _read_times(name, listed, f"{flag} {text}")
+    dated = dtype in (pl.Date, pl.Datetime)
+    if not (dated or dtype.is_numeric()):
         kinds = "numbers, dates or times"
-        msg = f"{flag} {text} must name {kinds}; found column {name!r} of {schema[name]}"
+        msg = f"{flag} {text} must name {kinds}; found column {name!r} of {dtype}"
         raise ValueError(msg)
     try:
         if dated:
-            return period_of(Typed(flag, pl.col(name), schema[name], name), listed)
+            return period_of(Typed(flag, column, dtype, name), listed)
         return ranges(name, [float(part) for part in listed.split(",")])
     except ValueError:
         such = "1mo, a length of time" if dated else "18,30,50 with increasing numbers"
         msg = f"{flag} must be such as {name}:{such}; found {text!r}"
         raise ValueError(msg) from None
+
+
+# How the time of a day may be written after the date, without its zone.
+_TIMES = ("T%H:%M:%S%.f", " %H:%M:%S%.f", "T%H:%M", " %H:%M", "")
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d)$"
+# Ends of periods shorter than a day.
+_WITHIN_A_DAY = ("h", "m", "s", "us", "ns")
+
+
+def _read_times(name: str, every: str, option: str) -> tuple[pl.Expr, pl.DataType]:
+    """Read texts such as 2026-01-31 or 2026-01-31T08:30 as dates, or times for short periods."""
+    text = pl.col(name)
+    dtype: pl.DataType
+    if every.endswith(_WITHIN_A_DAY):
+        dtype, zoneless = pl.Datetime("us"), text.str.replace(_ZONE, "")
+        read = pl.coalesce(
+            zoneless.str.to_datetime(f"%Y-%m-%d{time}", time_unit="us", strict=False)
+            for time in _TIMES
+        )
+    else:
+        dtype, day = pl.Date(), text.str.replace(r"^(\d{4}-\d\d-\d\d)[T ].*", "$1")
+        read = day.str.to_date("%Y-%m-%d", strict=False)
+    rule = f"{option} must name dates or times such as 2026-01-31 or 2026-01-31T08:30"
+    known = require_at_collect(read.is_not_null() | text.is_null(), rule, text)
+    return pl.when(known).then(read).alias(name), dtype
 
 
 # Options about columns of rows.
@@ -102,6 +131,8 @@ def check_columns(options: argparse.Namespace) -> None:
         by_score = options.score and options.threshold is not None
         alone = not options.label and (options.selected or by_score)
         required = [] if alone else [name for name in ("label", "score") if name not in given]
+    if options.command == "audit" and options.selected and required == ["score"]:
+        refuse("--score is needed with --label; to audit decisions alone, leave out --label")
     if not options.counts and required:
         flags = ", ".join(f"--{name}" for name in required)
         msg = f"the following arguments are required: {flags}; without them only with --counts"
@@ -302,6 +333,35 @@ def say_values(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
             continue
         sentences += describe_values(column, text, count_values(frame, column), other)
     return sentences
+
+
+# Values of a number beyond which it is hardly a group.
+_MANY_VALUES = 30
+
+
+def advise_ranges(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
+    """Advise ranges for numbers, and periods for dates, of which each value is a group."""
+    schema = frame.collect_schema()
+    flag, advice = options.flags["groups"], []
+    for name in dict.fromkeys(options.groups):
+        dtype = schema.get(name, pl.String())
+        if not (dtype.is_numeric() or dtype in (pl.Date, pl.Datetime)):
+            continue
+        values = frame.select(pl.col(name).unique().drop_nulls()).collect().to_series()
+        if len(values) > _MANY_VALUES:
+            how = f"cut it into periods by {flag} {name}:1mo"
+            if dtype.is_numeric():
+                cut = f"{name}:{_quartiles(values)}"
+                how = f"if it is a quantity, cut it into ranges by {flag} {cut}"
+            advice.append(f"each of the {len(values):,} values of {name} is a group: {how}")
+    return advice
+
+
+def _quartiles(values: pl.Series) -> str:
+    """Write up to three round numbers that cut the values into parts."""
+    found = (values.quantile(share, "nearest") for share in (0.25, 0.5, 0.75))
+    rounded = (float(f"{each:.2g}") for each in found if each is not None)
+    return ",".join(dict.fromkeys(f"{each:.15g}" for each in rounded))
 
 
 def pos_label_of(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:

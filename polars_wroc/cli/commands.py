@@ -18,6 +18,7 @@ from polars_wroc.audits.audit_changes import (
     changes_between,
     changes_in_text,
     read_audit,
+    what_to_show,
 )
 from polars_wroc.audits.gates import (
     OF_CHANGES,
@@ -35,6 +36,7 @@ from polars_wroc.audits.hints import (
     all_unknown,
     count_missing,
     explain_median,
+    list_missing,
     unknown_flags,
     unknown_hint,
 )
@@ -75,8 +77,23 @@ def _gates(options: argparse.Namespace, of: Judged) -> list[Gate]:
 
 
 def _computed(options: argparse.Namespace, source: Source, name: str, **given: Any) -> pl.DataFrame:
-    """Return the table of a function of the rows in the files."""
-    return collect(source.function(name)(**given, **arguments.uncertainty_of(options)))
+    """Return the table of a function of the rows in the files, and say what these lack."""
+    plan = source.function(name)(**given, **arguments.uncertainty_of(options))
+    if name == "summary":
+        # It has a column of these numbers.
+        return collect(plan)
+    table, missing = collect_all([plan, source.missing])
+    _say_missing(missing, options)
+    return table
+
+
+def _say_missing(missing: pl.DataFrame, options: argparse.Namespace) -> None:
+    """Say how many rows lack which values, and what these rows are left out of."""
+    left_out = "Rows that lack one are left out."
+    if options.command == "gaps" and not options.counts:
+        left_out = "Rows without a label count in selection rates alone, the others not at all."
+    for sentence in list_missing(missing):
+        process.complain(f"{sentence} {left_out}")
 
 
 def _check_positives(options: argparse.Namespace, source: Source, *, found: bool) -> None:
@@ -137,7 +154,8 @@ def run_curve(options: argparse.Namespace) -> None:
     else:
         curves = source.function(function)(**chosen, **design)
     if options.kind != "roc" or not (on_terminal or results.is_chart(options)):
-        table = collect(curves)
+        table, missing = collect_all([curves, source.missing])
+        _say_missing(missing, options)
         positives = "prevalence" if "prevalence" in table.columns else pl.col("tp") + pl.col("fn")
         _check_positives(options, source, found=bool(table.select(positives).sum().item()))
         shown = partial(tables.curve_shown, table, options, [*source.groups])
@@ -226,7 +244,7 @@ def run_diff(options: argparse.Namespace) -> None:
         different_rows=options.different_rows,
         different_settings=options.different_settings,
     )
-    judgement = judged(gates, changes.judged)
+    judgement = judged(gates, changes.table)
     results.present(judgement, partial(_show_changes, changes, options), options)
 
 
@@ -238,8 +256,8 @@ def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
     if options.suffix in results.PAGES:
         results.save_text(_page_of_changes(changes, options), options)
         return
-    metric, show = changes.most_changed(options.metric, options.show)[0]
-    drawn: dict[str, Any] = {"level": changes.level, "metric": metric, "show": show}
+    metric = changes.most_changed(options.metric)[0]
+    drawn: dict[str, Any] = {"metric": metric, "show": options.show or what_to_show(metric)}
     results.show_table("gap_chart", changes.table, options, list, **drawn)
 
 
@@ -274,7 +292,7 @@ def run_impact(options: argparse.Namespace) -> None:
     arguments.check_selected(options, counts["selected"].sum())
     ratios = rated_ratios(table)
     notes = _notes(ratios, counts, options)
-    shown = partial(tables.impact_shown, ratios, notes)
+    shown = partial(tables.impact_shown, table, ratios, notes)
 
     def show() -> None:
         drawn: dict[str, Any] = {"metric": IMPACT_RATIO, "show": "ratio"}
@@ -446,7 +464,8 @@ def run_search(options: argparse.Namespace) -> None:
 def run_thresholds(options: argparse.Namespace) -> None:
     """Measure decisions at thresholds, or at one that a rule chooses."""
     source = sources.source_of(options)
-    table = collect(_decisions(options, source))
+    table, missing = collect_all([_decisions(options, source), source.missing])
+    _say_missing(missing, options)
     found = table.select((pl.col("tp") + pl.col("fn") > 0).any()).item()
     _check_positives(options, source, found=found)
     shown, drawn, known = partial(tables.decisions_shown, table), None, dict[str, Any]()
@@ -475,7 +494,8 @@ def run_calibrate(options: argparse.Namespace) -> None:
         plans.append(source.function("calibration_summary")(**limits, clip=options.clip))
         if not isinstance(options.level, Looks):
             plans.append(source.function("calibration_test")(**limits))
-    table, *others = collect_all(plans)
+    table, missing, *others = collect_all([plans[0], source.missing, *plans[1:]])
+    _say_missing(missing, options)
     found = table.select((pl.col("observed_rate") > 0).any()).item()
     _check_positives(options, source, found=bool(found))
     slopes = others[0] if others else table
@@ -500,12 +520,12 @@ def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:
     if isinstance(given[0], Rule):
         if options.prevalence is not None:
             refuse("--prevalence must not come with a rule in --threshold: least-cost:prevalence=P")
-        chosen = {"threshold": given[0], "per_group": not options.common}
-    elif options.common:
-        refuse("--common must come with a rule in --threshold; found a number")
+        chosen = {"threshold": given[0], "per_group": options.per_group}
+    elif options.per_group:
+        refuse("--per-group must come with a rule in --threshold; found a number")
     else:
         chosen = {"threshold": given[0] if by_rule else given, "prevalence": options.prevalence}
-    chosen |= {"metrics": options.metrics, **arguments.uncertainty_of(options)}
+    chosen |= _given(options, "metrics min_rows") | arguments.uncertainty_of(options)
     table: pl.LazyFrame = source.function("threshold_metrics")(**chosen)
     return table
 

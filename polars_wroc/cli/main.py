@@ -17,12 +17,9 @@ from types import UnionType
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from polars_wroc.audits.audit import audit
-from polars_wroc.audits.audit_changes import CHANGED_METRICS
-from polars_wroc.audits.table_pages import BOLD, CYAN, styled
 from polars_wroc.audits.words import first_few
-from polars_wroc.charts.options import Show
 from polars_wroc.cli import commands, process, sources
-from polars_wroc.cli.arguments import check_columns, flags_of, in_options, say_values
+from polars_wroc.cli.arguments import advise_ranges, check_columns, flags_of, in_options, say_values
 from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, REMARKS, TESTS, TEXTS, Command
 from polars_wroc.cli.process import (
     BAD_INPUT,
@@ -39,8 +36,10 @@ from polars_wroc.cli.results import GateError, check_output
 from polars_wroc.config import MEMORY, Config, connect
 from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.curves.calibration_curve import Strategy
+from polars_wroc.documents.text_writer import BOLD, CYAN, paint_text
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, is_address, scan, without_credentials
+from polars_wroc.groups.comparisons import CHANGED_METRICS
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
@@ -55,6 +54,8 @@ WHERE = {
     "that would take more are computed in ranges of scores; default 60%%",
     "dask": "ADDRESS: scheduler of a Dask cluster, whose workers read the ranges",
 }
+# How much alike names of options are spelled by mistake; race and source are not.
+_ALIKE = 0.65
 _SEPARATORS = ("delimiter", "sep", "separator")
 # Of help: headings, and the names of commands and options, of which the text stands far right.
 _STYLES = {r"^\w+:": BOLD, r"(?<=^  )(-.*?|[A-Z]+\S*|  [a-z][-a-z]*)(?=  |$)": CYAN}
@@ -117,14 +118,17 @@ class _Parser(argparse.ArgumentParser):
 
     def _meant(self, flag: str) -> str | None:
         """Return the option that an unknown one may stand for."""
-        known = self._option_string_actions
-        close = get_close_matches(flag, known, 1)
-        return self._synonym(flag.removeprefix("--").replace("-", "_")) or next(iter(close), None)
+        name = flag.removeprefix("--").replace("-", "_")
+        close = get_close_matches(name, self._names(), 1, _ALIKE)
+        found = self._synonym(name) or next(iter(close), None)
+        return f"--{found.replace('_', '-')}" if found else None
 
     def _synonym(self, name: str) -> str | None:
-        names = [flag.removeprefix("--").replace("-", "_") for flag in self._option_string_actions]
-        found = synonym(name, names)
-        return f"--{found.replace('_', '-')}" if found else None
+        return synonym(name, self._names())
+
+    def _names(self) -> list[str]:
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        return [flag.removeprefix("--").replace("-", "_") for flag in flags]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
@@ -137,7 +141,7 @@ class _Parser(argparse.ArgumentParser):
         # Help and version use the same error as other output if they cannot be printed.
         if process.is_colored(sys.stdout):
             for pattern, style in _STYLES.items():
-                message = re.sub(pattern, styled(r"\g<0>", style), message, flags=re.MULTILINE)
+                message = re.sub(pattern, paint_text(r"\g<0>", style), message, flags=re.MULTILINE)
         process.say(message)
 
 
@@ -172,7 +176,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 # Options that are switched on.
-_SWITCHES = ("common", "first_run_ok", "fail_unjudged", "smooth")
+_SWITCHES = ("per_group", "first_run_ok", "fail_unjudged", "smooth")
 
 
 def _known() -> dict[str, dict[str, Any]]:
@@ -206,9 +210,9 @@ def _known() -> dict[str, dict[str, Any]]:
         "replicate_weights": {"type": process.replicate_weights_of},
         "columns": {"type": process.columns_of},
         "rows": {"type": process.rows_of},
-        "metric": {"choices": CHANGED_METRICS},
+        "metric": {"choices": [*CHANGED_METRICS]},
         "metric_of_size": {"flag": "--metric", "dest": "metric"},
-        "show": {"choices": get_args(Show)},
+        "show": {"choices": ("value", "gap")},
         "searched": {
             "flag": "--metric",
             "dest": "metric",
@@ -431,7 +435,10 @@ def _unexpected(error: BaseException) -> str:
 
 
 def _say_values(options: argparse.Namespace) -> None:
-    """Say on the error output which values of the label and of decisions count."""
+    """Say on the error output which values count, and which are too many for groups."""
+    if getattr(options, "groups", None) and not options.counts and options.command != "counts":
+        for sentence in advise_ranges(scan(options.files[:1]), options):
+            process.complain(sentence)
     has_values = "=" in (getattr(options, "selected", None) or "") or (
         getattr(options, "pos_label", None) is not None
     )

@@ -103,13 +103,13 @@ COMMANDS = {
         "what changed between two audits of different rows",
         "BEFORE AFTER",
         "fail if a gap in AUC has grown by more than two points",
-        "polars-wroc diff march.json april.json --fail-if 'auc.gap.growth>0.02'",
+        "polars-wroc diff march.json april.json --fail-if 'auc_gap.growth>0.02'",
         {
             "metric": ": metric in the chart; default the one that changed most significantly",
-            "fail_if": "LIMIT: in any segment with enough rows: auc.gap.growth>0.02 (by how much "
-            "the size of the gap has grown), auc.change<-0.02 (by how much the value has changed), "
-            "or their limits, auc.change_high<0 or auc.gap.change_high<0 (of after less before, "
-            "with its sign), impact_ratio.change<-0.1",
+            "fail_if": "LIMIT: in any segment with enough rows: auc_gap.growth>0.02 (by how much "
+            "the size of the gap has grown), auc.gap<-0.02 (by how much the value has changed, "
+            "after less before), or their limits, auc.gap_high<0 or auc_gap.gap_high<0 (with their "
+            "sign), impact_ratio.gap<-0.1; write tpr.verdict=different for a verdict",
         },
         required=(),
     ),
@@ -229,12 +229,16 @@ COMMANDS = {
     ),
     "thresholds": Command(
         threshold_metrics,
-        f"{_ROWS} counts by thresholds prevalence common metrics level {_DESIGN} {_OUTPUT}",
+        f"{_ROWS} counts by thresholds prevalence per_group min_rows metrics"
+        f" level {_DESIGN} {_OUTPUT}",
         "rates at thresholds, or at one that a rule chooses",
         f"FILE... {_COLUMNS} --threshold T...",
         "find the lowest threshold that at most a tenth of the negatives reach",
         "polars-wroc thresholds loans.parquet --label repaid --score s --threshold max-fpr=0.1",
-        {"prevalence": "P: prevalence in the population that the rates are for"},
+        {
+            "prevalence": "P: prevalence in the population that the rates are for",
+            "min_rows": "N: rows of each class without which the rates of a group are marked",
+        },
     ),
     "calibrate": Command(
         calibration_curve,
@@ -292,7 +296,8 @@ REMARKS: dict[tuple[str, str], str] = {
     ("compare", "new"): _TWO_SCORES,
 }
 _GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
-_GROUP += "30-49 and 50+; dates into periods by day:1mo. A column of such a name is taken as it is"
+_GROUP += "30-49 and 50+; dates and texts such as 2026-01-31 into periods by day:1mo. A column of "
+_GROUP += "such a name is taken as it is"
 _THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
 _THRESHOLD += "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as "
 _THRESHOLD += "least-cost:fn=5,fp=1"
@@ -303,7 +308,7 @@ GROUPS = {
     " bins prevalence first_run_ok different_rows different_settings",
     "Groups": "attribute by intersections within reference unknown min_share min_rows min_cell",
     "Decisions": "selected selected_of_both threshold thresholds thresholds_of_both favorable"
-    " common",
+    " per_group",
     TESTS: "",
     "Survey": "cluster strata fpc lonely replicate_weights",
     "Output": "kind curve_bins strategy smooth clip max_points band cost_fn cost_fp diagnostics"
@@ -394,7 +399,8 @@ TEXTS = {
     "depth": "N: most attributes that are combined",
     "top": "N: most segments that are shown",
     "redundant": ": also show segments that one above them explains",
-    "show": ": changes of values or of gaps, in the chart; default what changed most significantly",
+    "show": ": the changes (gap), or the values after, in the chart; default gap for metrics such "
+    "as tpr_gap, value for the others",
     "different_rows": ": the audits are of different rows, although all segments have the same "
     "numbers of rows and positives and the same weights",
     "different_settings": ": compare audits with another label, threshold, favorable decision, "
@@ -410,7 +416,7 @@ TEXTS = {
     "are ranked differently; default a test that holds there too",
     "within": "A: column of strata such as jobs or sites, in which groups are compared; repeatable",
     "prevalence": "P: prevalence in the population that the cost is for",
-    "common": ": choose one threshold for all groups",
+    "per_group": ": let the rule choose a threshold in each group",
     "metrics": f"LIST: metrics such as tpr,lift, or all; default {','.join(DEFAULT_METRICS)}",
     "curve_bins": "N: bins of the curve, which are printed then; default 10",
     "clip": "C: for the slope, take scores of 0 and 1, or closer to them than C, as C and 1 - C; "

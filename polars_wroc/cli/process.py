@@ -28,8 +28,9 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_wroc import config
-from polars_wroc.audits.table_pages import BOLD, RED, Columns, Screen, styled
+from polars_wroc.audits.table_pages import Columns, Screen
 from polars_wroc.config import CLEAR_LINE, clock
+from polars_wroc.documents.text_writer import BOLD, RED, paint_text
 from polars_wroc.files.outputs import remove_abandoned, temporary
 from polars_wroc.files.sources import first_line, one_line
 from polars_wroc.inputs.designs import ReplicateWeights
@@ -74,7 +75,7 @@ def is_colored(stream: TextIO | None) -> bool:
 def complain(message: str, style: str = BOLD) -> None:
     """Print a line on standard error, if it is writable."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        program = styled("polars-wroc:", style if is_colored(sys.stderr) else None)
+        program = paint_text("polars-wroc:", style if is_colored(sys.stderr) else "")
         line = f"{program} {one_line(message)}\n"
         sys.stderr.write(_encodable(line, sys.stderr))
         sys.stderr.flush()

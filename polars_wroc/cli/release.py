@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.table_pages import cell_text, limits_in_text
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import first_few, listed, many
 from polars_wroc.cli import arguments, results, sources
 from polars_wroc.cli.process import UsageError
 from polars_wroc.cli.tables import Shown, page_of
+from polars_wroc.documents.table_layout import write_value
 from polars_wroc.groups.comparisons import COMPARABLE
 from polars_wroc.groups.release_check import (
     BETTER,
@@ -23,12 +23,15 @@ from polars_wroc.groups.release_check import (
     WITH_MARGIN,
     WORSE,
 )
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
+from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL
 from polars_wroc.inputs.expressions import typed_column
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
+from polars_wroc.names import write_in_one_line
 from polars_wroc.queries import collect
 
 _DECISION = "__decision"
+# How the decisions of rows change, which is shown in a table of its own.
+_CHANGES = ("n_gained", "n_lost", "share_changed")
 # The outcomes of the rows that become an event of a metric if they are newly selected.
 _OUTCOMES = {"selection_rate": "all", "tpr": "positive", "fpr": "negative"}
 # Metrics of which one side is worse.
@@ -138,9 +141,13 @@ def _check_keys(keys: Sequence[pl.Series], options: argparse.Namespace) -> None:
             more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
             msg = (
                 f"--key {options.key} must match each row of one file with one row of the other; "
-                f"found {cell_text(found[0]) or 'null'}{more} {what}"
+                f"found {_write_key(found[0])}{more} {what}"
             )
             raise ValueError(msg)
+
+
+def _write_key(value: object) -> str:
+    return "null" if value is None else write_in_one_line(write_value(value))
 
 
 def _numbers(flag: str, texts: Sequence[str]) -> dict[str, float]:
@@ -225,37 +232,28 @@ def _left_out(rows: Mapping[str, Any]) -> str:
     for name in (rows["old"], rows["new"]):
         lacks |= pl.col(name).cast(pl.Float64, strict=False).is_nan()
     number = collect(rows["frame"].select(lacks.sum())).item()
-    have = "has" if number == 1 else "have"
-    text = f" {many(number, 'row')} {have} no label, weight or score, and count for neither score."
-    return text if number else ""
+    if not number:
+        return ""
+    have, counts = ("has", "counts") if number == 1 else ("have", "count")
+    decides = rows["threshold"] is not None or rows["selected"] is not None
+    apart = ", but without a label in the selection rate" if decides else ""
+    return (
+        f" {many(number, 'row')} {have} no label, weight or score, and {counts} for neither "
+        f"score{apart}."
+    )
 
 
 def release_shown(table: pl.DataFrame, rows: Mapping[str, Any]) -> list[Shown]:
     """Show the metrics with both scores, after a sentence, and whose decisions change."""
-    names: list[Any] = [pl.col(key).fill_null(MISSING) for key in AUDIT_KEYS]
-    short = table.select(
-        *(*names, "metric"),
-        pl.col("reference_value").alias("old"),
-        pl.col("value").alias("new"),
-        pl.col("gap").alias("change"),
-        limits_in_text(table, "gap_low", "gap_high").alias("interval"),
-        pl.concat_str("verdict", pl.format(" ({})", "reason"), ignore_nulls=True).alias("verdict"),
-        *("margin", "p_adjusted", "n"),
-    )
     heading, keys = "the new score against the old one", [*AUDIT_KEYS, "metric"]
     sentence = _say_selections(table) + sentence_of(table) + _left_out(rows)
-    shown = [Shown(heading, table.with_columns(names), short, keys, 5, sentence)]
+    shown = [Shown(heading, table, keys, sentence, short=table.drop(_CHANGES, strict=False))]
     outcome = pl.col("metric").replace_strict(_OUTCOMES, default=None).alias("outcome")
-    changes = table.select(
-        *(*names, outcome, "n"),
-        pl.col("n_gained").alias("newly selected"),
-        pl.col("n_lost").alias("newly rejected"),
-        pl.col("share_changed").alias("share changed"),
-    ).drop_nulls("outcome")
+    changes = table.select(*AUDIT_KEYS, outcome, "n", *_CHANGES).drop_nulls("outcome")
     if changes.is_empty():
         return shown
     heading, keys = "rows whose decision changes", [*AUDIT_KEYS, "outcome"]
-    return [*shown, Shown(heading, changes, changes, keys, 4, asked=False)]
+    return [*shown, Shown(heading, changes, keys, asked=False)]
 
 
 def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.Namespace) -> None:

@@ -29,7 +29,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import PlannedRows
 from polars_wroc.namespaces import Counts
-from polars_wroc.queries import CheckError, collect
+from polars_wroc.queries import CheckError, aggregate, collect
 from polars_wroc.rows import RowsError
 
 # Errors that a file may have caused.
@@ -43,6 +43,8 @@ class Source(NamedTuple):
     function: Callable[[str], Callable[..., Any]]
     # The types of the groups.
     groups: dict[str, pl.DataType]
+    # How many rows lack a value of each column: its name, and their number.
+    missing: pl.LazyFrame
 
     @property
     def facet(self) -> str | None:
@@ -57,7 +59,14 @@ def source_of(options: argparse.Namespace) -> Source:
         by = groups_of(options, counts.groups)
         methods = Counts(counts, eager=False)
         groups = arguments.group_types(options, counts.groups)
-        return Source(lambda name: partial(getattr(methods, name), **_groups(name, by=by)), groups)
+        # Rows are there once for each score.
+        sums = aggregate(counts.frame, counts.model_keys, {"n_missing": pl.sum("n_missing")})
+        missing = sums.select(
+            column=pl.lit("a label, score or weight"), n_missing=pl.max("n_missing")
+        )
+        return Source(
+            lambda name: partial(getattr(methods, name), **_groups(name, by=by)), groups, missing
+        )
     given = _rows(options)
     groups = arguments.group_types(options, given["frame"])
     if options.bins is not None:
@@ -70,7 +79,19 @@ def source_of(options: argparse.Namespace) -> Source:
             of_name["frame"] = _parts(given["frame"], options)
         return partial(resolve_name(f"polars_wroc:{name}"), **_groups(name, **of_name))
 
-    return Source(function, groups)
+    return Source(function, groups, _count_missing(given["frame"], options))
+
+
+def _count_missing(frame: pl.LazyFrame, options: argparse.Namespace) -> pl.LazyFrame:
+    """Return how many rows lack a label, a weight or one of the scores, by the columns' names."""
+    names = [options.label, options.weight, *(options.score or [])]
+    types = frame.collect_schema()
+    counts = {
+        name: (pl.col(name).fill_nan(None) if types[name].is_float() else pl.col(name)).null_count()
+        for name in names
+        if name is not None and name in types
+    }
+    return frame.select(**counts).unpivot(variable_name="column", value_name="n_missing")
 
 
 def _groups(name: str, **given: Any) -> dict[str, Any]:
@@ -141,7 +162,7 @@ def merged(options: argparse.Namespace) -> CountTable:
     files = sources.each_file(options.files)
     frames = [watched([file], options.progress) for file in files]
     stacked = [file for file in files if sources.is_address(file)]
-    return merge(read_count_tables("files", frames, files, stacked), options.bins)
+    return merge(read_count_tables("files", frames, files, stacked), options.bins, files)
 
 
 def describe(error: Exception, options: argparse.Namespace) -> str:

@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.audits.table_pages import (
-    Page,
-    Screen,
-    Section,
-    check_columns,
-    chosen,
-    fitted_table,
-    limits_in_text,
-    points_in_text,
-)
+from polars_wroc.audits.table_pages import Page, Screen, asked_columns
 from polars_wroc.audits.tables import audited_files, now
 from polars_wroc.audits.words import capitalised, first_few, listed, many, points, verb
 from polars_wroc.checks import FOUR_FIFTHS
+from polars_wroc.documents.blocks import Table
+from polars_wroc.documents.table_layout import lay_out
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import EVERYBODY, GAP_METRICS, NOBODY, REPEATS, is_finding
+from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE, REPEATS, is_finding
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.looks import ConfidenceLevel, as_number
 from polars_wroc.metrics.compare import PAIR
-from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
@@ -198,9 +189,15 @@ def of_ranges(test: pl.DataFrame, level: ConfidenceLevel) -> str:
         f"({100 * abs(row['mean_calibration_error']):.0f} points {row['direction']})"
         for row in test.filter(pl.col("p_adjusted") <= 1 - as_number(level)).iter_rows(named=True)
     ]
+    sentences = [f"Without bins, off most and by more than chance: {', '.join(found)}."]
     if not found:
-        return "No range of scores is shown to be off."
-    return f"Without bins, off by more than chance: {', '.join(found)}."
+        sentences = ["No range of scores is shown to be off."]
+    if untested := [
+        f"{place(row, keys) or 'the scores'} ({row['reason']})"
+        for row in test.drop_nulls("reason").iter_rows(named=True)
+    ]:
+        sentences.append(f"Not tested: {first_few(untested, _SEPARATOR)}.")
+    return " ".join(sentences)
 
 
 def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
@@ -243,40 +240,50 @@ def _places(found: pl.DataFrame, keys: Sequence[str]) -> str:
     return first_few([place(row, keys) for row in found.iter_rows(named=True)], _SEPARATOR)
 
 
-class Shown(NamedTuple):
-    """A table for readers: its heading and a verdict, its columns, and how its rows are named.
+@dataclass(frozen=True)
+class Shown:
+    """A table for readers, with its heading and a verdict above it.
 
-    ``short`` has the columns of ``keys``, ``least`` others that are always printed, and those that
-    are printed where there is room. Not of all tables columns can be ``asked`` for.
+    Its columns can be ``asked`` for, after the ``keys``, unless it is the first of two tables. What
+    is ``short`` is laid out for readers if they are not; nothing for a page that has a chart alone.
     """
 
     heading: str
     table: pl.DataFrame
-    short: pl.DataFrame
-    keys: Sequence[str]
-    least: int
+    keys: Sequence[str] = ()
     verdict: str | None = None
     asked: bool = True
+    short: pl.DataFrame | None = None
 
     def text(self, screen: Screen) -> str:
         """Write the verdict and the columns that fit or are asked for."""
         shown = screen if self.asked else replace(screen, columns=None, more_columns=None)
-        text = fitted_table(self.table, self.short, shown, self.keys, self.least)
-        return f"{textwrap.fill(self.verdict, screen.width)}\n\n{text}" if self.verdict else text
+        text = shown.write(self.lay_out(shown))
+        if not self.verdict:
+            return text
+        sentence = screen.fill(self.verdict)
+        # A head without rows says nothing more.
+        return f"{sentence}\n\n{text}" if self.table.height else sentence
 
-    def section(self, screen: Screen, *, titled: bool) -> Section:
-        """Lay out all columns of the short table, or those that are asked for."""
-        table = self.short
+    def lay_out(self, screen: Screen) -> Table:
+        """Lay out the table for readers, or the columns that are asked for."""
         if screen.columns is not None and self.asked:
-            check_columns(self.table, screen)
-            table = chosen(self.table, screen.columns, self.keys)
-        rows = table if screen.rows is None else table.head(screen.rows)
-        more = table.height - rows.height
-        notes = [f"{many(more, 'more row')}: {_ELSEWHERE}"] if more else []
-        return Section(capitalised(self.heading) if titled else "", rows, self.keys, notes)
+            return asked_columns(_name_missing(self.table, self.keys), screen, self.keys)
+        table = self.table if self.short is None else self.short
+        note = screen.count_left_out(self.table if self.asked else table)
+        return lay_out(table, rows=screen.rows, note=note)
+
+    def section(self, screen: Screen, *, titled: bool) -> Table:
+        """Lay out the table for a page."""
+        return replace(self.lay_out(screen), title=capitalised(self.heading) if titled else "")
 
 
-_ELSEWHERE = "--rows all shows them, and files such as .csv and .xlsx have them."
+def _name_missing(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Name groups that are null."""
+    return table.with_columns(pl.col(key).cast(pl.String).fill_null(MISSING) for key in keys)
+
+
+_ELSEWHERE = "--rows all shows them, and files such as .csv and .xlsx have them"
 
 
 def in_text(shown: Sequence[Shown], screen: Screen) -> str:
@@ -287,50 +294,37 @@ def in_text(shown: Sequence[Shown], screen: Screen) -> str:
 def page_of(shown: Sequence[Shown], options: argparse.Namespace) -> Page:
     """Lay out tables as a page, with how they were made."""
     rows, columns = getattr(options, "rows", None), getattr(options, "columns", None)
-    screen = Screen(0, None if rows == "all" else rows or _MOST_ROWS, columns)
+    most = None if rows == "all" else rows or _MOST_ROWS
+    screen = Screen(0, most, columns, more_rows=_ELSEWHERE)
     files = [Path(name).name for name in options.files]
     if options.command != "size":
         files = [file.name for file in audited_files(options.files, contents=False)]
     facts = {"Date": f"{now():%Y-%m-%d %H:%M} UTC"} | ({"Data": first_few(files)} if files else {})
     verdicts = [each.verdict for each in shown if each.verdict]
-    tables = [each for each in shown if each.short.width]
+    tables = [each for each in shown if each.table.width and each.table.height]
     sections = [each.section(screen, titled=len(tables) > 1) for each in tables]
     title = capitalised(" and ".join(each.heading for each in shown))
     gates = getattr(options, "gate_lines", ())
     return Page(title, facts, verdicts, sections, [f"Made by: {options.command_line}"], gates)
 
 
-_Columns: TypeAlias = list[str | pl.Expr | pl.Series]
-
-_OF_AUCS = ("n_pos", "average_precision", "ks", "n_missing", "auc_se", *DIAGNOSTIC_COLUMNS)
-
-
 def aucs_shown(table: pl.DataFrame) -> list[Shown]:
     """Show the AUC of each group."""
-    bounds = [name for name in ("auc_min", "auc_max") if name in table.columns]
-    limits = _limits(table, "auc_low", "auc_high", "interval")
-    # That no row lacks anything needs no column.
-    more = [name for name in _OF_AUCS if name in table.columns]
-    if not table["n_missing"].sum():
-        more.remove("n_missing")
-    columns: _Columns = ["n", "auc", limits, *bounds, *more]
     keys = _before(table, "auc")
-    return [_shown(f"AUCs{_by(keys)}", table, columns, keys, 3, backwards(table, keys) or None)]
+    return [Shown(f"AUCs{_by(keys)}", table, keys, backwards(table, keys) or None)]
 
 
 def pairs_shown(table: pl.DataFrame, level: ConfidenceLevel) -> list[Shown]:
     """Show which AUCs of pairs of scores differ."""
     keys = _before(table, "metric")
-    limits = _limits(table, "gap_low", "gap_high", "interval")
-    columns: _Columns = ["gap", limits, "p_adjusted", "value", "reference_value", "n"]
     heading, verdict = f"differences between AUCs{_by(keys)}", of_pairs(table, keys, level)
-    return [_shown(heading, table, columns, keys, 3, verdict)]
+    return [Shown(heading, table, keys, verdict)]
 
 
 def gaps_shown(
     table: pl.DataFrame, metric: str | None, reference: str, margin: float
 ) -> list[Shown]:
-    """Show the gaps of a metric, or of all, those that are different first, in points."""
+    """Show the gaps of a metric, or of all, those that are different first."""
     keys, metrics = keys_of_rows(table), table["metric"].unique().to_list()
     if metric is None and len(metrics) == 1:
         metric = metrics[0]
@@ -340,35 +334,14 @@ def gaps_shown(
         of_metric = table.sort(order, nulls_last=True, maintain_order=True)
     else:
         of_metric = table.filter(metric=metric)
-    sizes = of_metric.select(pl.col("gap").alias("gap, points"), "detectable")
-    columns: _Columns = [
-        "n",
-        pl.col("value").alias(metric or "value"),
-        points_in_text(sizes, "gap, points"),
-        "verdict",
-        points_in_text(of_metric, "gap_low", "gap_high").alias("interval"),
-        pl.col("reference_value").alias("reference"),
-        "p_adjusted",
-        # A size has no sign.
-        points_in_text(sizes, "detectable").str.replace("+", " ", literal=True),
-    ]
     verdict = of_gaps(table, keys, metric, reference, margin)
     heading = f"gaps{_in(metric)} to {reference}{_by(attributes_of(table))}"
-    return [_shown(heading, of_metric, columns, keys, 3, verdict)]
+    return [Shown(heading, of_metric, keys, verdict)]
 
 
 def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
     """Show the segments that are significantly worse, after how many were examined."""
-    keys, found = [*AUDIT_KEYS], table.filter(pl.col("depth") > 0)
-    columns: _Columns = [
-        "n",
-        pl.col("value").alias(metric),
-        pl.col("reference_value").alias("reference"),
-        points_in_text(found.select(pl.col("gap").alias("gap, points")), "gap, points"),
-        points_in_text(found, "gap_low", "gap_high").alias("joint limits"),
-        "p_adjusted",
-        *(["explained_by"] if found["explained_by"].count() else []),
-    ]
+    found = table.filter(pl.col("depth") > 0)
     n_worse = table["n_worse"][0]
     verdict = (
         f"Exploration: of {many(table['n_examined'][0], 'segment')} "
@@ -378,16 +351,23 @@ def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
     if found.height < n_worse:
         verdict += f"; {found.height:,} of them {verb(found.height, 'is', 'are')} shown"
     verdict += "."
+    overall = table.row(0, named=True)
+    if overall["reason"] == NO_VARIANCE:
+        verdict = f"The {metric} of all rows is {overall['value']:g}: nothing can be compared."
+    elif not overall["n_examined"]:
+        verdict = (
+            "Exploration: no segment was examined, since none has enough rows: lower --min-rows, "
+            "or cut numbers into ranges such as age:30,45."
+        )
     heading = f"worst segments in {SEARCHED[metric].label}"
-    return [_shown(heading, found, columns, keys, 3, verdict)]
+    return [Shown(heading, found, [*AUDIT_KEYS], verdict)]
 
 
 def decisions_shown(table: pl.DataFrame) -> list[Shown]:
     """Show the rates at thresholds."""
     keys = _before(table, "threshold")
-    rates = table.select(cs.exclude(*keys, *CELLS) - cs.ends_with("_low", "_high")).columns
     heading, verdict = f"rates at thresholds{_by(keys)}", of_decisions(table, keys)
-    return [_shown(heading, table, [*rates, *CELLS], keys, 4, verdict)]
+    return [Shown(heading, table, keys, verdict)]
 
 
 def calibration_shown(
@@ -400,49 +380,23 @@ def calibration_shown(
 ) -> list[Shown]:
     """Show the calibration of each group, what is known of ranges, then curves if ``binned``."""
     keys = _before(slopes, "mean_calibration_error")
-    columns: _Columns = [
-        "n",
-        *(
-            pl.col("oe_ratio").alias("O:E"),
-            _limits(slopes, "oe_ratio_low", "oe_ratio_high", "interval"),
-        ),
-        pl.col("calibration_slope").alias("slope"),
-        _limits(slopes, "calibration_slope_low", "calibration_slope_high", "interval of slope"),
-        *("mean_score", "observed_rate"),
-        pl.col("calibration_intercept").alias("intercept"),
-    ]
     verdict = f"{of_calibration(slopes, keys, clip)} {ranges}"
-    first = _shown("calibration slopes", slopes, columns, keys, 5, verdict)
-    columns = [
-        _limits(curve, "score_min", "score_max", "scores"),
-        *("n", "mean_score", "observed_rate"),
-        _limits(curve, "observed_rate_low", "observed_rate_high", "interval"),
-        "mean_calibration_error",
-    ]
-    if "smooth_rate" in curve.columns:
-        limits = _limits(curve, "smooth_rate_low", "smooth_rate_high", "smooth interval")
-        columns += ["smooth_rate", limits]
-    second = _shown(f"calibration curve{_by(keys)}", curve, columns, [*keys, "bin"], 4)
     # The columns that are asked for are those of the curve.
-    return [first._replace(asked=False), *([second] if binned else [])]
+    first = Shown("calibration slopes", slopes, keys, verdict, asked=False)
+    second = Shown(f"calibration curve{_by(keys)}", curve, [*keys, "bin"])
+    return [first, *([second] if binned else [])]
 
 
-def impact_shown(table: pl.DataFrame, notes: Sequence[str]) -> list[Shown]:
-    """Show the impact ratio of each category, after a verdict and notes."""
+def impact_shown(table: pl.DataFrame, rated: pl.DataFrame, notes: Sequence[str]) -> list[Shown]:
+    """Show the impact ratio of each category, after a verdict and notes.
+
+    The rows of ``rated`` are the ratios with the rates that are in other rows of the table.
+    """
     keys = keys_of_rows(table)
-    verdict = " ".join([of_impact(table, keys), *notes])
-    named = table.with_columns(pl.col(key).fill_null(UNKNOWN_CATEGORY) for key in keys)
-    columns: _Columns = [
-        "n",
-        "rate",
-        "ratio",
-        pl.coalesce("verdict", "reason").alias("verdict"),
-        _limits(table, "ratio_low", "ratio_high", "joint limits"),
-        "reference",
-        "p_adjusted",
-    ]
+    verdict = " ".join([of_impact(rated, keys), *notes])
+    named = rated.with_columns(pl.col(key).fill_null(UNKNOWN_CATEGORY) for key in keys)
     heading = f"impact ratios{_by(attributes_of(table))}"
-    return [_shown(heading, named, columns, keys, 4, verdict)]
+    return [Shown(heading, named, keys, verdict, short=table)]
 
 
 def curve_shown(
@@ -452,21 +406,16 @@ def curve_shown(
     kind: str = options.kind
     name = kind.upper() if kind in ("roc", "pr", "det") else kind
     points = table.select([]) if options.suffix in outputs.CHART_SUFFIXES else table
-    return [Shown(f"{name} curve{_by(groups)}", points, points, [], points.width)]
+    return [Shown(f"{name} curve{_by(groups)}", points)]
 
 
 def size_shown(needed: pl.DataFrame, *, named: bool) -> list[Shown]:
     """Show how many rows are needed, in segments that are ``named`` or from assumptions."""
     keys = keys_of_rows(needed) if named else []
-    texts = [pl.col(key).fill_null(MISSING) for key in keys]
-    counts = [name for name in needed.columns if name.startswith("needed") and needed[name].count()]
-    # Why a row has no number comes before all that may be cut.
-    why = ["note"] if needed["needed"].null_count() else []
-    first = ["metric", *counts, *why, "sampling_unit"]
-    more = [name for name in ("factor", "have", "note") if needed[name].count() and name not in why]
-    short = needed.with_columns(pl.col("have").cast(pl.Int64)).select(*texts, *first, *more)
     heading = f"rows needed for {needed['target'][0]} {needed['goal'][0]:g}"
-    return [Shown(heading, needed, short, keys, len(first))]
+    # The goal is in the heading, and was asked for.
+    short = needed.drop("target", "goal")
+    return [Shown(heading, needed, keys, short=short)]
 
 
 # The size of a drawing in characters, and what its curves are drawn with.
@@ -511,23 +460,6 @@ def _by(keys: Sequence[str]) -> str:
     return f" by {listed(groups)}" if groups else ""
 
 
-def _shown(
-    heading: str,
-    table: pl.DataFrame,
-    columns: _Columns,
-    keys: Sequence[str],
-    least: int,
-    verdict: str | None = None,
-) -> Shown:
-    """Show these columns after the keys, of which null is named."""
-    texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in keys]
-    short = table.select(*texts, *columns)
-    # What is nowhere known needs no column.
-    empty = [each.name for each in short[:, len(keys) + least :] if not each.count()]
-    short = short.drop(empty)
-    return Shown(heading, table.with_columns(texts), short, keys, least, verdict)
-
-
 def _in(metric: str | None) -> str:
     return "" if metric is None else f" in {GAP_METRICS[metric].label}"
 
@@ -535,7 +467,3 @@ def _in(metric: str | None) -> str:
 def _before(table: pl.DataFrame, first: str) -> list[str]:
     """List the groups, which come before the columns of the table."""
     return table.columns[: table.columns.index(first)]
-
-
-def _limits(table: pl.DataFrame, low: str, high: str, name: str) -> pl.Series:
-    return limits_in_text(table, low, high).alias(name)

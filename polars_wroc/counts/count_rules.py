@@ -1,8 +1,8 @@
 """The rules that every row of a table of counts must follow.
 
 Sums of powers of n positive weights bound each other: ``w**2 / n <= w2 <= w**2`` and
-``w2**2 / w <= w3 <= w2**1.5`` (Cauchy-Schwarz, and powers of a sum). That holds for sums in any
-order and merged from any parts, but for rounding, which grows with the number of terms.
+``w2**2 / w <= w3 <= w2**1.5`` (Cauchy-Schwarz, and powers of a sum). This holds for sums in any
+order and merged from any parts, up to rounding, which grows with the number of terms.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ BINS = "bins"
 # Whether rows have a label; without one all are counted as negative. Absent from counts with labels
 # that were made from rows.
 LABELLED = "labelled"
-# Above it a float64 rounds numbers of rows. A thousand such numbers add up within an Int64.
+# A float64 rounds larger numbers of rows. A thousand such numbers add up within an Int64.
 _MOST_ROWS = 2**53
-# Rounding error of a sum of that many squares which are too small for all their digits.
+# Rounding error of a sum of so many squares that are too small to keep all their digits.
 _TINY = _MOST_ROWS * (sys.float_info.min * sys.float_info.epsilon)
 _ROW, _BROKEN, _TIMES = "__row", "__broken", "__times"
 
@@ -96,7 +96,7 @@ def _of_types() -> list[Rule]:
     ]
     for side in CLASSES:
         for power, name in enumerate(_sums(side), 1):
-            # Sums of powers may overflow where those of weights do not.
+            # Sums of powers may overflow where sums of weights do not.
             most = sys.float_info.max if power == 1 else float("inf")
             text = f"hold numbers that are finite and zero or more in column '{name}'"
             rules.append(Rule(_float(name).is_between(0.0, most), text, f"{{{name}}}"))
@@ -169,7 +169,7 @@ def _of_class(side: str) -> list[Rule]:
     count, names = f"n_{side}", _sums(side)
     n = _whole(count).cast(pl.Float64)
     w, w2, w3 = (_float(name) for name in names)
-    # Of sums of n terms and a few products.
+    # The rounding error of sums of n terms and a few products.
     rounding = 1 + (n + 4) * (8 * sys.float_info.epsilon)
     # As products they also hold without rows, and where both sides overflow.
     squares = ((w2 + _TINY) * n * rounding >= w * w) & (w2 <= w * w * rounding + _TINY)

@@ -139,19 +139,25 @@ def count(rows: PlannedRows, binning: Binning, *, labelled: bool = True) -> Coun
     return CountTable(counts, rows.keys, bool(binning), rows.model_keys, rows.names)
 
 
-def merge(tables: Sequence[CountTable], bins: int | None) -> CountTable:
-    """Add up tables of the same groups, in the widest of their bins and ``bins``."""
+def merge(
+    tables: Sequence[CountTable], bins: int | None, names: Sequence[str] | None = None
+) -> CountTable:
+    """Add up tables of the same groups, in the widest of their bins and ``bins``.
+
+    Messages have the ``names`` of the tables, or their numbers.
+    """
     binned = bins is not None or any(table.binned for table in tables)
-    alike = frames_alike("counts", [table.frame for table in tables], LOW, HIGH)
+    shown = None if names is None else [f"the score in {name}" for name in names]
+    alike = frames_alike("counts", [table.frame for table in tables], LOW, HIGH, shown=shown)
     parts = pl.concat(alike, how="diagonal_relaxed")
-    keys, names = tables[0].keys, tables[0].names
+    keys = tables[0].keys
     if binned:
         requested = pl.lit(None if bins is None else bins_of(Binning(bins).parts), pl.Int64)
         widest = [pl.col(BINS).min()] if BINS in parts.collect_schema() else []
         parts = parts.with_columns(pl.min_horizontal(*widest, requested).alias(BINS))
     by = [*keys, *([BINS] if binned else []), *_marks(parts)]
     added = add_up(_unless_mixed(parts), by, bin_number(binned=binned))
-    return CountTable(added, keys, binned, names=names)
+    return CountTable(added, keys, binned, names=tables[0].names)
 
 
 def _unless_mixed(parts: pl.LazyFrame) -> pl.LazyFrame:

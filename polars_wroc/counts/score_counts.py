@@ -33,8 +33,8 @@ from polars_wroc.inputs.columns import (
     score_column,
     shown_as,
 )
-from polars_wroc.inputs.expressions import named_columns, one_zero
-from polars_wroc.inputs.frames import frames_alike, read_rows
+from polars_wroc.inputs.expressions import named_columns, one_zero, typed_column
+from polars_wroc.inputs.frames import frames_alike, read_rows, refuse_widened_scores
 from polars_wroc.inputs.rows import IntoColumns, PlannedRows, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT, collect, like_input
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @hint_keywords
 def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT:
-    """Counts of the whole, added up from counts of parts.
+    """Return the counts of all rows, added up from counts of parts.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     -------
     pl.DataFrame or pl.LazyFrame
         The result of `score_counts` for all rows at once, with the models in alphabetical order;
-        sums may differ in the last digits. Scores of several types get the common one.
+        sums may differ in the last digits. Scores of several types get the common one; Float32 is
+        refused among other types, in which 0.7 is another number.
 
     Raises
     ------
@@ -145,7 +146,7 @@ def _require_names(argument: str, value: Any) -> None:
 
 
 def _polars_schema(native: nw.LazyFrame[Any]) -> pl.Schema:
-    """Return the data types, with Null for those that are unknown until rows are read."""
+    """Return the data types, with Null for types that are unknown until rows are read."""
     types = native.collect_schema().to_polars()
     return pl.Schema(
         {name: pl.Null() if t in (pl.Unknown, pl.Object) else t for name, t in types.items()}
@@ -262,9 +263,9 @@ def score_counts(
     pos_label: object = None,
     bins: int | None = None,
 ) -> pl.DataFrame | pl.LazyFrame:
-    """Row counts and sums of weights by score, in a table that can be merged with others.
+    """Return row counts and sums of weights by score, which can be merged with others.
 
-    Use it to reduce many rows to few, also in a database, before `from_counts`.
+    Use it to reduce many rows, also in a database, to a small table for `from_counts`.
 
     The main columns are:
 
@@ -285,7 +286,8 @@ def score_counts(
         `Config` count LazyFrames.
     label, score, weight, by, pos_label
         As for `summary`; only names of columns if the frame is not a Polars frame. With
-        ``label=None`` all rows count as negative.
+        ``label=None`` all rows count as negative. A row without a label is missing whatever its
+        score: count with ``label=None`` for selection rates of all rows.
     bins
         Count bins of scores instead of distinct scores: about this many for probabilities, at least
         16, and more for scores that span more powers of two. Edges do not depend on the data, so
@@ -297,8 +299,8 @@ def score_counts(
         The same kind of frame as the argument, or a DataFrame for other engines. One row per group
         (and model) and distinct score or bin, sorted by the ``by`` columns, then by descending
         score; missing rows of a group come last, with a null score. Scores keep their type, or get
-        the common one of several. Counts are Int64, sums Float64. Without a label the last column
-        is ``labelled`` (Boolean), False.
+        the common one of several; Float32 is refused among other types. Counts are Int64, sums
+        Float64. Without a label the last column is ``labelled`` (Boolean), False.
 
     Raises
     ------
@@ -307,9 +309,8 @@ def score_counts(
 
     Notes
     -----
-    Thresholds are compared in the type of the counted scores: count a Float32 and a Float64 score
-    in tables of their own. From counts by score all results are exact; from bins an AUC has bounds.
-    In older types of pandas NaN is null: both are missing.
+    Thresholds are compared in the type of the counted scores. From counts by score all results are
+    exact; from bins an AUC has bounds. In older types of pandas NaN is null: both are missing.
 
     Examples
     --------
@@ -334,6 +335,11 @@ def score_counts(
     binning = Binning(bins)
     if label is None and pos_label is not None:
         reject("pos_label", "be None without a label", shown(pos_label))
+    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        # Several scores share a column of the counts.
+        models = named_columns("score", score, frame.lazy())
+        typed = [typed_column("score", column, frame.lazy()) for column in models.values()]
+        refuse_widened_scores(typed)
     read = read_rows if isinstance(frame, pl.DataFrame | pl.LazyFrame) else read_native_rows
     rows = read(frame, label, score, weight, by, pos_label)
     # A table of counts is read by the names of its columns, of either kind.

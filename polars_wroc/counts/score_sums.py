@@ -1,7 +1,7 @@
 """Bins of scores, and sums by score or bin: from rows to counts, and from counts back to rows.
 
 Counts have one row per group and distinct score, or bin of scores, with the sums that all results
-are computed from. Counts of any parts of the data add up to those of the whole.
+are computed from. Counts of any parts of the data add up to the counts of the whole.
 """
 
 from __future__ import annotations

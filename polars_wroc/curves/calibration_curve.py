@@ -74,11 +74,11 @@ def calibration_curve(
     design: Design | None = None,
     smooth: bool = False,
 ) -> FrameT:
-    """Observed rate and mean score in bins of the score, per group.
+    """Return the observed rate and the mean score in bins of the score, per group.
 
-    Use it to see where scores are too high or too low, or draw it with `calibration_chart`. A
-    positive ``mean_calibration_error`` means that the scores of a bin are too high. If the curves
-    of all groups are equal, the score is called calibrated within groups [1]_.
+    Use it to see where scores are too high or too low; `calibration_chart` draws the table. A
+    positive ``mean_calibration_error`` means that the scores of a bin are too high. A score whose
+    curve is right in every group is called calibrated within groups [1]_.
 
     The main columns are:
 
@@ -97,8 +97,8 @@ def calibration_curve(
     bins
         Number of bins for the scores of each group.
     strategy
-        ``"uniform"``: bins of equal width, each including its upper end, the first also 0.
-        ``"quantile"``: bins of equal weight, as nearly as ties allow.
+        ``"uniform"``: bins of equal width; each includes its upper end, the first also 0.
+        ``"quantile"``: bins of equal weight, as far as ties allow.
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     design

@@ -92,11 +92,11 @@ def calibration_summary(
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Calibration of each group: mean error, O:E ratio, slope and intercept, and Brier score.
+    """Return measures of calibration per group: mean error, O:E ratio, slope and others.
 
-    Use it to ask whether scores can be read as probabilities. Start with ``mean_calibration_error``
-    and ``calibration_slope``. To find out where scores are off, use `calibration_test`, which needs
-    no bins; to see it, `calibration_curve`.
+    Use it to find out whether scores can be read as probabilities. Start with
+    ``mean_calibration_error`` and ``calibration_slope``. To test in which range scores are off, use
+    `calibration_test`, which needs no bins; for a chart, use `calibration_curve`.
 
     The main columns are:
 
@@ -105,7 +105,7 @@ def calibration_summary(
     - ``oe_ratio``: observed rate divided by mean score; above 1 if scores are too low;
     - ``calibration_slope``: below 1 if high scores are too high and low ones too low;
     - ``calibration_intercept``: above 0 if scores are too low;
-    - ``brier_score``: mean squared error, with its parts.
+    - ``brier_score``: mean squared error.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ def calibration_summary(
     bins, strategy
         The bins of the two binned errors: see `calibration_curve`.
     clip
-        Smallest distance of a score from 0 and 1 in the regressions, from 1e-15 to 0.5: closer
-        scores are moved to it. None leaves scores of exactly 0 and 1 out, whose logit is infinite;
-        this usually moves the slope least.
+        Smallest distance of a score from 0 and 1 in the regressions, between 1e-15 and 0.5; closer
+        scores are moved to this distance. None: scores of exactly 0 and 1, whose logit is infinite,
+        are left out of the regressions, which usually changes the slope least.
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     design
@@ -127,25 +127,25 @@ def calibration_summary(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns. Numbers are Float64, counts
-        Int64. The four measures above and ``observed_rate`` have limits with the suffixes ``_low``
-        and ``_high``. The other columns have none:
+        One row per group (and model), sorted by the ``by`` columns. Counts are Int64, all other
+        numbers Float64. The mean error, the ratio, the slope, the intercept and ``observed_rate``
+        have limits with the suffixes ``_low`` and ``_high``. Other columns, without limits:
 
         - ``calibration_slope_se``: standard error of the slope; ``mean_score``;
         - ``expected_calibration_error, maximum_calibration_error``: weighted mean and largest
           absolute difference of mean score and observed rate over the bins [1]_;
-        - ``reliability, resolution, uncertainty``: parts of the Brier score over distinct scores,
-          ``reliability - resolution + uncertainty`` [5]_;
-        - ``miscalibration, discrimination``: parts by isotonic regression, ``miscalibration -
-          discrimination + uncertainty`` [6]_. With few ties read ``miscalibration``, since
-          ``reliability`` is then mostly noise;
+        - ``miscalibration, discrimination, uncertainty``: the Brier score is ``miscalibration -
+          discrimination + uncertainty``, by isotonic regression [6]_;
+        - ``reliability, resolution``: the Brier score is also ``reliability - resolution +
+          uncertainty``, over distinct scores [5]_. With few ties ``reliability`` is mostly noise:
+          read ``miscalibration`` instead;
         - ``n, n_pos, n_missing``: rows used, positives and missing rows;
-        - ``n_extreme, n_impossible``: rows with a score of exactly 0 or 1, and how many of these
-          the outcome contradicts.
+        - ``n_extreme, n_impossible``: rows with a score of exactly 0 or 1, and how many of them
+          have the opposite outcome.
 
-        Everything is null where no row has weight. Slope and intercept are null where a class has
-        no weight or the regression does not converge, for example because the score separates the
-        classes. Limits are null where the variance is unknown.
+        Everything is null if no row has weight. Slope and intercept are null if a class has no
+        weight or the regression does not converge, for example because the score separates the
+        classes perfectly. Limits are null if the variance is unknown.
 
     Raises
     ------
@@ -154,12 +154,13 @@ def calibration_summary(
 
     Notes
     -----
-    The binned errors depend on the bins and are above 0 by chance, more so with fewer rows: do not
-    compare groups of different sizes by them. The slope is that of a logistic regression on the
-    logit of the score, the intercept that with the slope held at 1 [2]_. Their variance is the
-    larger of the model's and the sandwich [3]_, with a design that of sampling units [4]_. A 95 %
-    interval of the slope covers 93 % or more from 30 rows on, but is wide; with fewer than 10 rows
-    of a class there is often no slope. Formulas:
+    The binned errors depend on the bins, and chance alone makes them larger than 0, the more so
+    with fewer rows: do not use them to compare groups of different sizes. The slope comes from a
+    logistic regression of the label on the logit of the score; the intercept from the same
+    regression with the slope fixed at 1 [2]_. Their variance is the larger of the model's and the
+    sandwich [3]_; with a design, it is computed from sampling units [4]_. In simulations, 95 %
+    intervals of the slope covered 93 % or more from 30 rows on, but they are wide; with fewer than
+    10 rows of a class there is often no slope. Formulas:
     [formulas](../explanation/formulas.md#calibration_summary).
 
     References

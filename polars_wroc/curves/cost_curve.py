@@ -50,7 +50,7 @@ def cost_curve(
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
-    """Cost of each threshold, and for which costs and prevalences it is optimal, per group.
+    """Return the cost of each threshold, and the costs for which it is optimal, per group.
 
     Use it to see which thresholds are ever worth choosing. The normalised cost of a threshold is
     ``fpr * (1 - q) + fnr * q``, a straight line in ``q``, which combines prevalence and costs. The
@@ -74,7 +74,7 @@ def cost_curve(
         Costs of a false negative and a false positive; only their ratio matters. If one is given,
         it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Prevalence in the population that the decision is for; None takes that of the data.
+        Prevalence in the population that the decision is for. None: as in the data.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def _find_ranges(points: CurvePoints, fpr: Array, fnr: Array) -> dict[str, Array
     is_corner = (is_corner | is_origin) & is_known
     corners = np.flatnonzero(is_corner)
     gained, lost = np.diff(fpr[corners], prepend=0.0), -np.diff(fnr[corners], prepend=0.0)
-    # Where the cost line of a corner crosses that of the one before it; at an origin 1, up to
+    # Where the cost line of a corner crosses the line of the corner before; at an origin 1, up to
     # which the last corner of the curve before it is optimal.
     crossing = np.where(is_origin[corners], 1.0, gained / (gained + lost))
     best_from, best_to = (np.full(len(fpr), np.nan) for _ in range(2))
@@ -199,7 +199,7 @@ def dominated_models(
     pos_label: object = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
-    """Models whose ROC curve is nowhere above the convex hull of another model's, per group.
+    """Return which models are never better than another one, whatever errors cost, per group.
 
     Use it to drop models: a dominated one is never the better choice, at any costs of errors and
     any prevalence [1]_. This describes the sample only; `compare` tests differences.
@@ -219,8 +219,8 @@ def dominated_models(
     score
         Two or more columns or expressions, one for each model.
     max_pairs
-        Raise for more pairs of models than this, since time and memory grow with their number; 63
-        models have fewer than 2,000 pairs.
+        Largest number of pairs of models, since time and memory grow with it; 63 models have fewer
+        than 2,000 pairs.
 
     Returns
     -------

@@ -69,10 +69,11 @@ def decision_curve(
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Net benefit of selecting the rows above each threshold, with limits, per group.
+    """Return the net benefit of selecting rows above each threshold, per group.
 
-    Use it to ask whether acting on a probability is worth it: compare ``net_benefit`` with
-    ``net_benefit_all`` and with 0, the benefit of selecting nobody. Draw it with `decision_chart`.
+    Use it to find out whether acting on a probability is worth it: compare ``net_benefit`` with
+    ``net_benefit_all`` and with 0, the net benefit of selecting nobody. Draw it with
+    `decision_chart`.
 
     The main columns are:
 
@@ -92,7 +93,7 @@ def decision_curve(
     thresholds
         One or several numbers from 0 to less than 1; None for 0.01 to 0.99 in steps of 0.01.
     prevalence
-        Prevalence in the target population, strictly between 0 and 1; None for that of the rows.
+        Prevalence in the target population, strictly between 0 and 1. None: as in the data.
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     design
@@ -158,7 +159,7 @@ def decision_curve(
 class BenefitPlan:
     """The thresholds of a curve, which rise, and how net benefits there are limited.
 
-    They are those of a population with the ``prevalence``, if there is one.
+    They describe a population with the ``prevalence``, if one is given.
     """
 
     thresholds: Array
@@ -185,7 +186,7 @@ def _measure_rows(rows: Rows, columns: Columns, plan: BenefitPlan) -> pl.DataFra
 def measure_benefits(
     rows: Rows, segments: SegmentRows, plan: BenefitPlan, level: Level
 ) -> Iterator[SegmentColumns]:
-    """Yield the columns of the points of curves, of which those of a segment rise."""
+    """Yield the columns of the points of curves, which rise within each segment."""
     for segment, decided in _decide(rows, segments, plan):
         yield SegmentColumns(segment, _measure_points(decided, level))
 

@@ -72,7 +72,7 @@ def pr_curve(
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
-    """Points of the weighted precision-recall curve, per group.
+    """Return the points of the weighted precision-recall curve, per group.
 
     The main columns are:
 
@@ -153,7 +153,7 @@ def roc_curve(
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
-    """Points of the weighted ROC curve, per group.
+    """Return the points of the weighted ROC curve, per group.
 
     Use it to draw curves with `roc_chart`, or to look up rates at every threshold; for limits at
     one rate use `roc_point`.
@@ -172,11 +172,11 @@ def roc_curve(
     label, score, weight, by, pos_label
         As for `summary`.
     drop_collinear
-        Drop points on the straight line between their neighbours, which leaves the curve unchanged.
+        Drop points that lie on a straight line between their neighbours; the curve stays the same.
     max_points
-        Keep at most this many points of each curve, evenly along its length. Adds ``auc_change``,
-        the AUC of the kept points minus that of the curve: at most ``1 / (max_points - 2)`` in
-        size, usually far less.
+        Keep at most this many points of each curve, evenly along its length. This adds
+        ``auc_change``, the AUC of the kept points minus the AUC of the whole curve: at most ``1 /
+        (max_points - 2)`` in size, and usually far less.
     band
         ``"pointwise"``: a confidence interval of the tpr at each fpr, which allows for the
         estimated threshold. ``"simultaneous"``: a band that contains the whole true curve with a
@@ -185,7 +185,7 @@ def roc_curve(
         Confidence level of the band: see `roc_auc_ci`.
     design
         Clusters, a `Survey` or `ReplicateWeights`, for ``band="pointwise"`` without bins. Time
-        grows with rows times points: give ``max_points`` if there are many.
+        grows with rows times points: pass ``max_points`` if there are many.
     bins, tolerance
         Keep only the points between bins of scores: see `summary`.
 
@@ -206,8 +206,8 @@ def roc_curve(
     Notes
     -----
     Points are joined by straight lines, whose area is the AUC [1]_. The pointwise band combines the
-    intervals of both rates as `roc_point` does. The simultaneous band is from bands of the score
-    distributions of both classes [2]_, with Kish's effective sample sizes where there are weights.
+    intervals of both rates as `roc_point` does. The simultaneous band combines bands of the score
+    distributions of both classes [2]_, with Kish's effective sample sizes if there are weights.
 
     References
     ----------
@@ -278,7 +278,7 @@ class _FewerPoints:
         return [*ROC_COLUMNS] if self.max_points is None else [*ROC_COLUMNS, AUC_CHANGE]
 
     def select(self, curve: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
-        """Return the points that stay, given those of contiguous curves."""
+        """Return the points that stay, given the points of contiguous curves."""
         if self.drop_collinear:
             curve = _drop_collinear(curve)
         return curve if self.max_points is None else thin(curve, keys, self.max_points)

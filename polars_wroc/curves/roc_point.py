@@ -225,11 +225,11 @@ def roc_point(
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
-    """True positive rate at given false positive rates, or the reverse, with intervals, per group.
+    """Return the true positive rate at false positive rates, or the reverse, with intervals.
 
-    Use it for "sensitivity at 90 % specificity" and the like. The interval allows for the
-    threshold, which is estimated from the same rows. The curve is interpolated linearly; where it
-    is vertical its highest point counts, and where it is horizontal its leftmost.
+    Use it for "sensitivity at 90 % specificity" and similar questions. The interval allows for the
+    threshold being estimated from the same rows. The curve is interpolated linearly; if it is
+    vertical at the given rate its highest point counts, if horizontal its leftmost.
 
     The main columns are:
 
@@ -247,7 +247,7 @@ def roc_point(
     label, score, weight, by, pos_label, bins, tolerance
         As for `summary`.
     fpr, tpr
-        One or several rates from 0 to 1 of one kind; the result has the other.
+        One or several rates from 0 to 1. Pass exactly one of the two; the result has the other.
     level
         Confidence level: see `roc_auc_ci`.
     design

@@ -51,7 +51,7 @@ def score_distribution(
     bins: int = 20,
     range: tuple[float, float] | None = None,  # noqa: A002  (as in numpy.histogram)
 ) -> FrameT:
-    """Weighted histogram of the score, per group and class.
+    """Return a weighted histogram of the score, per group and class.
 
     Use it to see how a score separates groups and classes; draw it with `distribution_chart`.
 
@@ -145,7 +145,7 @@ class _Histogram:
 def _check_range(ends: object) -> tuple[float, float]:
     """Check the range of the bins."""
     if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != _ENDS:
-        checks.reject_type("range", "be two numbers such as (0.0, 1.0)", ends)
+        checks.reject_type("range", "be two numbers, for example (0.0, 1.0)", ends)
     low, high = (checks.number("range", end, finite=True) for end in ends)
     if low >= high:
         checks.reject("range", "rise from a lower to a higher score", repr(ends))

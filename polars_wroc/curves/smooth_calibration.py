@@ -21,7 +21,7 @@ from polars_wroc.steps import SegmentRows
 SMOOTH = ("ici", "e50", "e90")
 # The curve at a score, and its limits.
 SMOOTH_RATES = ("smooth_rate", "smooth_rate_low", "smooth_rate_high")
-# Of more scores those in a quantile of the weight become one point.
+# With more scores, all scores in a quantile of the weight become one point.
 _MOST_POINTS = 1_000
 # With fewer scores there is no quadratic in each neighborhood.
 _FEWEST_POINTS = 8

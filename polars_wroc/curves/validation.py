@@ -83,7 +83,7 @@ def validate(
     design: Design | None = None,
     smooth: bool = True,
 ) -> FrameT:
-    """Validation of a prediction model: every measure that TRIPOD+AI asks for, with limits.
+    """Return every measure of a prediction model that TRIPOD+AI asks for, with limits.
 
     Use it to report how well a model predicts: discrimination, calibration, overall error and net
     benefit [1]_ in one table.
@@ -121,7 +121,7 @@ def validate(
         - ``n`` and ``events``, the numbers of rows and positives (no limits); ``prevalence``;
         - ``auc``, as in `summary`;
         - ``brier_score``, ``log_loss``, and ``scaled_brier``: 1 minus the Brier score divided by
-          that of predicting the prevalence for every row;
+          the Brier score of predicting the prevalence for every row;
         - ``mean_calibration_error``, ``calibration_intercept``, ``calibration_slope`` and
           ``oe_ratio``, as in `calibration_summary`;
         - ``ici``, ``e50`` and ``e90``: mean, median and ninth decile of the distances between the
@@ -290,7 +290,7 @@ def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str
 def _measure_losses(
     rows: Rows, segments: SegmentRows, precision: float, level: Level
 ) -> list[_Measure]:
-    """Return the mean losses, and 1 minus the Brier score relative to that of the prevalence."""
+    """Return the mean losses, and 1 minus the Brier score divided by the prevalence's score."""
     is_positive = segments.weight > 0
     label = is_positive.astype(np.float64)
     units = None if rows.sample is None else rows.sample.units

@@ -23,6 +23,15 @@ TONE_MEANINGS: dict[LineTone, str] = {
     "passed": "passed",
     "unjudged": "not judged",
 }
+# Signs of tones, so that a colour is never alone.
+TONE_SIGNS: dict[LineTone, str] = {
+    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "better": "\N{WHITE UP-POINTING TRIANGLE}",
+    "either": "\N{BLACK DIAMOND}",
+    "failed": "\N{BALLOT X}",
+    "passed": "\N{CHECK MARK}",
+    "unjudged": "\N{EN DASH}",
+}
 
 
 @dataclass(frozen=True)
@@ -72,12 +81,16 @@ class Dots:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: a text with its change, such as ``56%`` and ``▼24``; or a dot plot."""
+    """A cell of a table: a text with its change, such as ``56%`` and ``▼24``; or a dot plot.
+
+    The limits of an estimate, such as ``(48.9 to 62.6)``, come after it where there is room.
+    """
 
     text: str = ""
     change: str = ""
     tone: Tone = ""
     dots: Dots | None = None
+    limits: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +111,8 @@ class Row:
 class Column:
     """The heading of a column, a technical name below it, and what is above it and its neighbours.
 
-    Columns are aligned to the right unless their style is ``left``, or ``plot`` for dot plots.
+    Columns are aligned to the right unless their style is ``left``, or ``plot`` for dot plots. The
+    names of a column with the style ``name`` are on the left, too, and may be cut.
     """
 
     heading: str
@@ -107,8 +121,10 @@ class Column:
     over: str = ""
     # Places, in percent, and numbers of an axis above dot plots.
     axis: Sequence[tuple[float, str]] = ()
-    # A terminal shows these before others; the first column is one of them.
+    # A terminal always shows essential columns, of which the first one is one. Others are shown
+    # where there is room, those of a higher priority before others.
     essential: bool = False
+    priority: int = 0
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def _heading(column: Column) -> str:
         f'<text x="{place:g}%" y="11">{escape_html(text)}</text>' for place, text in column.axis
     )
     axis = f'<svg class="dots" height="14" aria-hidden="true">{numbers}</svg>' if numbers else ""
-    heading = f"<span>{escape_html(column.heading)}</span>{note}{axis}"
+    heading = f"{escape_html(column.heading)}{note}{axis}"
     return f'<th scope="col"{_class(column.style)}>{heading}</th>'
 
 
@@ -174,7 +174,8 @@ def _cell(cell: Cell, column: Column) -> str:
     if cell.dots is not None:
         return f'<td class="plot">{_dots(cell.dots)}</td>'
     change = f" {_change(cell)}" if cell.change else ""
-    return f"<td{_class(cell.tone, column.style)}>{escape_html(cell.text)}{change}</td>"
+    limits = f' <span class="limits">{escape_html(cell.limits)}</span>' if cell.limits else ""
+    return f"<td{_class(cell.tone, column.style)}>{escape_html(cell.text)}{limits}{change}</td>"
 
 
 def _change(cell: Cell) -> str:

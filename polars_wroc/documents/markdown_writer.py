@@ -77,7 +77,7 @@ def _table(block: Table) -> Iterator[str]:
     # Dot plots are left out: their numbers are in the next column.
     places = [place for place, column in enumerate(block.columns[1:]) if column.style != "plot"]
     columns = [block.columns[0], *(block.columns[1 + place] for place in places)]
-    right = [False, *(column.style != "left" for column in columns[1:])]
+    right = [False, *(column.style not in ("left", "name") for column in columns[1:])]
     rows = [_cells(row, places) for row in block.rows]
     yield markdown_table([_heading(column) for column in columns], rows, right)
     if block.note:
@@ -93,4 +93,4 @@ def _cells(row: Row, places: Sequence[int]) -> list[str]:
     if row.kind == "group":
         return [f"**{name}**", *("" for _ in places)]
     cells = [row.cells[place] for place in places]
-    return [name, *(escape_markdown(f"{cell.text} {cell.change}") for cell in cells)]
+    return [name, *(escape_markdown(f"{cell.text} {cell.limits} {cell.change}") for cell in cells)]

@@ -12,6 +12,7 @@ from typing import assert_never
 from unicodedata import category, east_asian_width
 
 from polars_wroc.documents.blocks import (
+    TONE_SIGNS,
     Beside,
     Block,
     Cell,
@@ -40,20 +41,17 @@ _TONE_STYLES: dict[LineTone, str] = {
     "passed": "38;5;32",
     "either": BOLD,
 }
-_SIGNS: dict[LineTone, str] = {
-    "worse": "▼",
-    "better": "△",
-    "either": "◆",
-    "failed": "✗",
-    "passed": "✓",
-    "unjudged": "\N{EN DASH}",
-}
 _PARTS = {"dot": "○", "other": "│", "fifths": "┊"}
 _BULLET, _BAR, _BETWEEN, _INDENT = "•", "▌", "  ", "  "
 # Letters of a dot plot, of a heading and of a paragraph, if there is room.
 _DOTS, _HEADING, _PARAGRAPH = 26, 11, 100
-# Fewest letters that a name is cut to.
-_LEAST = 4
+# Fewest letters that a name is cut to, and which part of them is from its end.
+_LEAST, _PART_AT_END = 4, 3
+
+
+def paint_text(text: str, style: str) -> str:
+    """Let a terminal show a text in a style, such as `BOLD`; without one, as it is."""
+    return f"\x1b[{style}m{text}\x1b[0m" if style and text.strip() else text
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Terminal:
 
     def paint(self, text: str, style: str) -> str:
         """Show a text in a style, such as `BOLD`, if there are colours."""
-        return f"\x1b[{style}m{text}\x1b[0m" if self.colored and style and text.strip() else text
+        return paint_text(text, style) if self.colored else text
 
 
 def write_text(blocks: Iterable[Block], terminal: Terminal) -> str:
@@ -151,7 +149,7 @@ def _list(block: Lines, terminal: Terminal) -> Iterator[str]:
 
 
 def _item(line: Line, terminal: Terminal) -> Iterator[str]:
-    sign = terminal.paint(_SIGNS.get(line.tone, _BULLET), _TONE_STYLES.get(line.tone, ""))
+    sign = terminal.paint(TONE_SIGNS.get(line.tone, _BULLET), _TONE_STYLES.get(line.tone, ""))
     width = terminal.width - len(_INDENT)
     first, *others = _wrap_with_lead(line.lead, line.text, width, terminal) or [""]
     yield f"{sign} {first}"
@@ -174,12 +172,12 @@ class _Written:
     @property
     def is_left(self) -> bool:
         """Whether the column is aligned to the left."""
-        return self.is_name or self.column.style in ("left", "plot")
+        return self.is_name or self.column.style in ("name", "left", "plot")
 
     @property
     def is_cut(self) -> bool:
         """Whether texts are cut where there is too little room."""
-        return self.is_name or self.column.style == "left"
+        return self.is_name or self.column.style == "name"
 
     @property
     def width(self) -> int:
@@ -199,6 +197,14 @@ def _table(block: Table, terminal: Terminal) -> Iterator[str]:
         parts = _divide(columns, terminal.width)
     else:
         parts = [_choose(columns, terminal.width)]
+    has_limits = True
+    if not terminal.below and len(parts[0]) < len(columns):
+        # Without the limits of estimates that are not essential, more of them may fit.
+        without = _write_columns(block, limits=False)
+        more = _choose(without, terminal.width)
+        is_more = _rank_shown(columns, more) > _rank_shown(columns, parts[0])
+        if is_more and _have_limits(columns, without, parts[0]):
+            columns, parts, has_limits = without, [more], False
     for number, places in enumerate(parts):
         if number:
             yield ""
@@ -206,12 +212,33 @@ def _table(block: Table, terminal: Terminal) -> Iterator[str]:
         at_places = dict(zip(places, widths, strict=True))
         yield from _write_lines(block.rows, columns, at_places, terminal)
     notes = [block.note] if block.note else []
-    left_out = 0 if terminal.below else len(columns) - len(parts[0])
-    if left_out:
-        s = "" if left_out == 1 else "s"
-        notes.append(f"{left_out} more column{s} in a wider terminal")
+    if not terminal.below:
+        notes += _say_left_out(len(columns) - len(parts[0]), limits=not has_limits)
     for line in _wrap("; ".join(notes), terminal.width):
         yield terminal.paint(line, DIM)
+
+
+def _rank_shown(columns: Sequence[_Written], shown: Sequence[int]) -> list[int]:
+    """Count the columns that are shown, those of the highest priority first."""
+    priorities = sorted({one.column.priority for one in columns}, reverse=True)
+    of_shown = [columns[place].column.priority for place in shown]
+    return [of_shown.count(priority) for priority in priorities]
+
+
+def _have_limits(
+    columns: Sequence[_Written], without: Sequence[_Written], shown: Sequence[int]
+) -> bool:
+    """Whether estimates that are left out have limits, without which they are narrower."""
+    left_out = (place for place in range(len(columns)) if place not in shown)
+    return any(columns[place].width > without[place].width for place in left_out)
+
+
+def _say_left_out(columns: int, *, limits: bool) -> list[str]:
+    """Say what there is no room for."""
+    parts = ["more intervals"] if limits else []
+    if columns:
+        parts.append(f"{columns} more column{'' if columns == 1 else 's'}")
+    return [f"{' and '.join(parts)} in a wider terminal"] if parts else []
 
 
 def _sign(sign: Sign) -> str:
@@ -220,8 +247,11 @@ def _sign(sign: Sign) -> str:
     return f"{_PARTS.get(sign.part, '')} {sign.meaning}"
 
 
-def _write_columns(block: Table) -> list[_Written]:
-    """Write the cells of all columns; the names of grouped rows are indented."""
+def _write_columns(block: Table, *, limits: bool = True) -> list[_Written]:
+    """Write the cells of all columns; the names of grouped rows are indented.
+
+    Essential columns have their limits anyway.
+    """
     grouped = any(row.kind == "group" for row in block.rows)
     names = [_name(row, grouped=grouped) for row in block.rows if row.kind != "group"]
     heading = [write_in_one_line(block.columns[0].heading)]
@@ -229,7 +259,8 @@ def _write_columns(block: Table) -> list[_Written]:
     rows = [row for row in block.rows if row.kind != "group"]
     columns = [first]
     for place, column in enumerate(block.columns[1:]):
-        cells = _write_cells([row.cells[place] for row in rows])
+        has_limits = limits or column.essential
+        cells = _write_cells([row.cells[place] for row in rows], limits=has_limits)
         columns.append(_Written(column, _heading(column, cells), cells))
     return columns
 
@@ -239,7 +270,7 @@ def _name(row: Row, *, grouped: bool) -> str:
     return f"{_INDENT}{name}" if grouped and row.kind != "all" and name else name
 
 
-def _write_cells(cells: Sequence[Cell]) -> list[str]:
+def _write_cells(cells: Sequence[Cell], *, limits: bool) -> list[str]:
     """Write the cells of a column; changes have the same width in all of them."""
     changes = [write_in_one_line(cell.change) for cell in cells]
     width = max(map(text_width, changes), default=0)
@@ -248,7 +279,7 @@ def _write_cells(cells: Sequence[Cell]) -> list[str]:
         if cell.dots is not None:
             written.append(draw_dots(cell.dots))
         else:
-            text = write_in_one_line(cell.text)
+            text = write_in_one_line(f"{cell.text} {cell.limits}" if limits else cell.text)
             written.append(f"{text} {fit_text(change, width)}" if width else text)
     return written
 
@@ -265,13 +296,20 @@ def _choose(columns: Sequence[_Written], width: int) -> list[int]:
     """Return the places of the essential columns, and of the others that fit beside them."""
     places = _essential(columns)
     used = _total_width([columns[place].width for place in places])
-    for place, column in enumerate(columns):
-        if place in places:
-            continue
-        wider = used + len(_BETWEEN) + column.width
-        if wider <= width:
-            places.append(place)
-            used = wider
+    others = [place for place in range(len(columns)) if place not in places]
+    priorities = {columns[place].column.priority for place in others}
+    for priority in sorted(priorities, reverse=True):
+        for place in others:
+            column = columns[place].column
+            if column.priority != priority:
+                continue
+            wider = used + len(_BETWEEN) + columns[place].width
+            if wider <= width:
+                places.append(place)
+                used = wider
+            elif column.style != "plot":
+                # The columns after one that is left out would seem to follow those before it.
+                break
     return sorted(places)
 
 
@@ -340,7 +378,7 @@ def _write_lines(
         texts = [one.cells[number] for one in shown]
         parts = map(_align, texts, widths.values(), shown)
         styles = [_style(row, place) for place in widths]
-        painted = map(_paint_text, parts, styles, [terminal] * len(styles))
+        painted = map(_paint_inside, parts, styles, [terminal] * len(styles))
         yield _BETWEEN.join(painted).rstrip()
         number += 1
 
@@ -354,7 +392,7 @@ def _style(row: Row, place: int) -> str:
     return DIM if tone == "alike" else _TONE_STYLES.get(tone, "")
 
 
-def _paint_text(text: str, style: str, terminal: Terminal) -> str:
+def _paint_inside(text: str, style: str, terminal: Terminal) -> str:
     """Paint a text, but for the spaces around it."""
     inside = text.strip()
     return text.replace(inside, terminal.paint(inside, style), 1) if inside else text
@@ -366,7 +404,7 @@ def _align(text: str, width: int, column: _Written) -> str:
 
 def text_width(text: str) -> int:
     """Count the columns of the screen that a text takes."""
-    return sum(map(_sign_width, text))
+    return len(text) if text.isascii() else sum(map(_sign_width, text))
 
 
 def _sign_width(sign: str) -> int:
@@ -383,14 +421,22 @@ def fit_text(text: str, width: int, *, right: bool = False) -> str:
 
 
 def _cut(text: str, width: int) -> str:
+    """Cut a text in its middle: names that begin alike often end with what tells them apart."""
     if text_width(text) <= width:
         return text
-    kept = ""
+    room = max(width - 1, 0)
+    end = _take(text[::-1], room // _PART_AT_END)[::-1]
+    return f"{_take(text, room - text_width(end))}{ELLIPSIS}{end}"
+
+
+def _take(text: str, width: int) -> str:
+    """Take as many signs as fit from the beginning of a text."""
+    taken = ""
     for sign in text:
-        if text_width(kept + sign) >= width:
+        if text_width(taken + sign) > width:
             break
-        kept += sign
-    return kept + ELLIPSIS
+        taken += sign
+    return taken
 
 
 # Dot plots.

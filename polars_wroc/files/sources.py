@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote
 import polars as pl
 
 from polars_wroc.checks import check_text, reject, shortened
+from polars_wroc.names import write_in_one_line
 
 # Suffixes of files: the engine may name only the end of an address.
 _FILE = r"\.(?:parquet|pq|arrow|ipc|feather|csv|ndjson|jsonl)"
@@ -41,7 +42,7 @@ def first_line(error: BaseException) -> str:
 
 def one_line(text: str) -> str:
     """Write a message in one line without credentials."""
-    return without_credentials(" ".join(text.split("\n")).replace("\r", " "))
+    return without_credentials(write_in_one_line(text))
 
 
 def without_credentials(text: str) -> str:

@@ -51,7 +51,7 @@ def abroca_test(
     seed: int = 0,
     max_groups: int = _MOST_GROUPS,
 ) -> FrameT:
-    """Area between the ROC curves of each group and of all other rows, with a permutation test.
+    """Return the area between the ROC curves of each group and everyone else, with a test.
 
     Use it to find differences between curves that cross, which the AUCs hide. The area is never
     negative and is larger by chance in small groups [2]_, so compare it with ``abroca_null`` and
@@ -62,7 +62,7 @@ def abroca_test(
     - the ``by`` columns (and ``model``);
     - ``abroca``: the area between both curves [1]_;
     - ``abroca_null``: its mean over the permutations, what to expect by chance alone;
-    - ``p_value``: the proportion of permutations, the data included, with an area as large.
+    - ``p_value``: the proportion of permutations, the data included, with at least this area.
 
     Parameters
     ----------
@@ -75,10 +75,10 @@ def abroca_test(
     permutations
         Number of random permutations of the groups, at least 1.
     seed
-        Seed of the permutations, at least 0. Results repeat with the same seed and version of
-        Polars.
+        Seed of the permutations, at least 0. The same seed gives the same results with the same
+        version of Polars.
     max_groups
-        Raise for more groups than this: time grows with their number.
+        Largest number of groups, since time grows with it.
 
     Returns
     -------
@@ -168,7 +168,7 @@ class _Test:
     def _test_groups(
         self, rows: Rows, model: str, group: Ints, number: int, progress: Progress
     ) -> pl.DataFrame:
-        """Return the area of each group, and how it compares with those of the permutations."""
+        """Return the area of each group, and how it compares with the permuted areas."""
         ranked = _rank_rows(rows, model, group)
 
         def measure(seed: int | None) -> Array:

@@ -9,14 +9,17 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.groups.categories import Grouping
+from polars_wroc.groups.comparisons import NO_VARIANCE, UNDEFINED
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.groups.score_blocks import find_blocks, sum_blocks_in_units, walk_blocks
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.reasons import ONE_SCORE, few_expected
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.calibration import CalibrationSums, count_rows, sum_calibration
@@ -35,7 +38,14 @@ from polars_wroc.rows import (
 from polars_wroc.stats.designs import SamplingUnits, design_effect
 from polars_wroc.stats.families import Adjustment, adjust_p_values, count_tests
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.walks import RangeTests, WalkRanges, WalkSteps, find_ranges, range_quantile
+from polars_wroc.stats.walks import (
+    LEAST_EXPECTED,
+    RangeTests,
+    WalkRanges,
+    WalkSteps,
+    find_ranges,
+    range_quantile,
+)
 from polars_wroc.steps import SegmentRows, map_segments, pool_steps
 
 RANGE_TYPES: Mapping[str, Any] = {
@@ -57,6 +67,7 @@ RANGE_TYPES: Mapping[str, Any] = {
     "n_missing": pl.Int64,
     "n_scores": pl.Int64,
     "n_impossible": pl.Int64,
+    "reason": pl.String,
 }
 EQUAL_SCORE_TYPES: Mapping[str, Any] = {
     "mean_gap": pl.Float64,
@@ -73,7 +84,9 @@ EQUAL_SCORE_TYPES: Mapping[str, Any] = {
     "n_blocks": pl.Int64,
     "n": pl.Int64,
     "n_reference": pl.Int64,
+    "reason": pl.String,
 }
+NO_EQUAL_SCORES, ONE_BLOCK = "no equal scores", "one block of scores"
 # The margin of the mean difference in an interval, by a range of 1; whether a test repeats that of
 # another row; and the place of a row.
 _UNIT, _REPEATS, _PLACE = "__unit", "__repeats", "__place"
@@ -98,21 +111,20 @@ def calibration_test(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Tests of calibration without bins, and the scores between which each group is miscalibrated.
+    """Return tests of calibration without bins, and the range of scores that is most off.
 
-    Use it to ask whether scores are off anywhere. With ``reference="rest"`` it asks instead whether
-    equal scores mean the same in a segment and in all others (sufficiency [4]_), also for scores
-    that are not probabilities. Limits hold for every interval of scores at once, so that they allow
-    for the choice of the worst one. A test that is not significant does not prove calibration: read
-    the limits.
+    Use it to find out whether scores are off anywhere. With ``reference="rest"`` it tests instead
+    whether equal scores mean the same in a segment and in all others (sufficiency [4]_), also for
+    scores that are not probabilities. The limits allow for picking the range of scores that is most
+    off. A test that is not significant does not prove calibration: read the limits.
 
     The main columns are:
 
     - the ``by`` columns (and ``model``), or ``attribute, segment``;
     - ``from_score, to_score``: the interval of scores that is off most;
     - ``direction``: whether scores there are ``"too high"`` or ``"too low"``;
-    - ``mean_calibration_error`` with limits: mean score minus observed rate in it;
-    - ``p_value, p_adjusted``: test that no score is off;
+    - ``mean_calibration_error`` with limits: mean score minus observed rate in this interval;
+    - ``p_value, p_adjusted``: of the test that no score is off;
     - with ``reference="rest"``, ``mean_gap`` with limits: how much higher the rate of positives is
       than among others with equal scores.
 
@@ -153,9 +165,12 @@ def calibration_test(
         scores where both sides have rows; ``n_blocks``, the blocks of scores; ``n, n_reference``.
         If there are two segments, both rows are the same test.
 
-        P-values and limits are null with fewer than 5 expected effective rows of a class or 2
-        effective steps, or an unknown variance; the interval where nothing is off at all; gaps
-        without blocks.
+        Only the interval that is off most is named. Others may be off too, also in the other
+        direction: `calibration_curve` shows them all. The interval is null where nothing is off.
+
+        ``reason`` (String) says why there is no p-value and no limit: ``"fewer than 5 expected rows
+        of a class"``, ``"one score"``, ``"few scores"`` (fewer than 2 effective steps), ``"one
+        block of scores"``, ``"no equal scores"`` or ``"no variance"``.
 
     Raises
     ------
@@ -165,13 +180,13 @@ def calibration_test(
 
     Notes
     -----
-    The statistic is the range of a random walk [1]_ with half of Siegmund's correction [2]_;
-    without the correction, on distinct scores, this is the test of [3]_. It finds what a mean
-    hides, scores that are too high here and too low there, but has a little less power than
-    `calibration_summary` if all are off alike. At equal scores, differences are weighted as by
-    Mantel and Haenszel [5]_. A finding there is no proof of discrimination: any feature that the
-    score leaves out and that differs between groups has this effect. Formulas and simulations:
-    [formulas](../explanation/formulas.md#calibration_test).
+    The statistic is the range of a random walk [1]_ with half of Siegmund's correction
+    [2]_; without the correction, on distinct scores, this is the test of [3]_. It finds errors that
+    a mean hides, because scores are too high here and too low there, but has a little less power
+    than `calibration_summary` if all scores are off by the same amount. At equal scores,
+    differences are weighted as by Mantel and Haenszel [5]_. A finding there is no proof of
+    discrimination: any feature that the score leaves out and that differs between groups has this
+    effect. Formulas and simulations: [formulas](../explanation/formulas.md#calibration_test).
 
     References
     ----------
@@ -268,6 +283,8 @@ class CalibrationTest:
             pl.Series(f"{name}_high", np.clip(value + margin, -1.0, 1.0)),
             pl.Series("p_adjusted", adjust_p_values(p_value, self.adjust, repeats)),
         )
+        untested = pl.col("p_value").is_nan() & (pl.col("reason") != "")
+        finished = finished.with_columns(pl.when(untested).then("reason").alias("reason"))
         if self.equal_scores:
             return finished
         direction = pl.col("direction").cast(pl.Int8, strict=False)
@@ -323,7 +340,7 @@ def measure_divisions(
     return pl.concat(tables)
 
 
-def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, Array]:
+def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, NDArray[Any]]:
     """Return the range of the sums of score less label of each segment."""
     counts = count_rows(segments)
     sums = sum_calibration(segments, rows.sample)
@@ -358,9 +375,22 @@ def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, Array]:
         "observed_rate": rate,
         "mean_calibration_error": tests.value,
         "p_value": tests.p_value,
+        "reason": _find_reasons(tests, counts["n"], ONE_SCORE),
         _UNIT: tests.unit,
         _REPEATS: np.zeros(segments.number, dtype=bool),
     }
+
+
+def _find_reasons(tests: RangeTests, rows: Array, one_step: str) -> NDArray[np.str_]:
+    """Return why segments with so many rows are not tested, if they are not."""
+    cases = [
+        (rows == 0, UNDEFINED),
+        (tests.ranges.steps == 0, NO_EQUAL_SCORES),
+        (tests.expected < LEAST_EXPECTED, few_expected(LEAST_EXPECTED)),
+        (tests.has_few_steps & (tests.ranges.steps == 1), one_step),
+        (tests.has_few_steps & (tests.ranges.variance > 0), "few scores"),
+    ]
+    return np.select([holds for holds, _ in cases], [why for _, why in cases], NO_VARIANCE)
 
 
 def _find_effect_of_errors(
@@ -400,7 +430,7 @@ def _find_effects(
 ) -> tuple[Array, Array]:
     """Return how many times larger the variance of the sum is by a design.
 
-    First that of all rows, then the larger of that and the one of the interval that was picked.
+    First the factor of all rows, then the larger of this factor and the factor in the interval.
     ``difference`` and ``inside`` are sums of sampling units, whose ratios to the ``weight`` of all
     units are the sums of all steps and of those in the interval.
     """
@@ -412,7 +442,7 @@ def _find_effects(
     return whole, np.where(np.isnan(whole), np.nan, np.fmax(whole, part))
 
 
-def _compare_segments(rows: Rows, segments: SegmentRows, level: Level) -> dict[str, Array]:
+def _compare_segments(rows: Rows, segments: SegmentRows, level: Level) -> dict[str, NDArray[Any]]:
     """Return the range of the sums of differences between each segment and all others."""
     blocks = find_blocks(segments)
     ranges = find_ranges(walk_blocks(blocks))
@@ -452,6 +482,7 @@ def _compare_segments(rows: Rows, segments: SegmentRows, level: Level) -> dict[s
         "to_score": ranges.to_score,
         "gap": tests.value,
         "p_value": p_value,
+        "reason": _find_reasons(tests, n, ONE_BLOCK),
         _UNIT: tests.unit,
         _REPEATS: repeats,
     }

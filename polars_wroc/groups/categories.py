@@ -24,6 +24,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.expressions import one_column
 from polars_wroc.keywords import hint_keywords
+from polars_wroc.queries import of_types
 
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
 # Between the names of columns whose groups are crossed.
@@ -176,7 +177,7 @@ _INTEGERS = 2.0**63
 
 @hint_keywords
 def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
-    """Ranges of numbers, to be used as groups: ages into <30, 30-44 and 45+.
+    """Return ranges of numbers as groups, for example ages as <30, 30-44 and 45+.
 
     Parameters
     ----------
@@ -214,8 +215,15 @@ def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
     >>> rates["segment"].unique(maintain_order=True).to_list()
     ['<45', '45+', None]
     """
+    if isinstance(breaks, str) and is_period(breaks):
+        name = repr(column) if isinstance(column, str) else "..."
+        msg = (
+            f"`breaks` must be a list of numbers; found {breaks!r}: cut dates into periods by "
+            f"pl.col({name}).dt.truncate({breaks!r}), and read texts by .str.to_date() before"
+        )
+        raise TypeError(msg)
     cuts = _increasing(breaks)
-    return pl.pipe_with_dtype([one_column("column", column)], partial(_cut, cuts=cuts))
+    return of_types([one_column("column", column)], partial(_cut, cuts=cuts))
 
 
 def _increasing(breaks: object) -> list[float]:
@@ -232,7 +240,11 @@ def _increasing(breaks: object) -> list[float]:
 def _cut(columns: list[tuple[pl.Expr, pl.DataType]], *, cuts: Sequence[float]) -> pl.Expr:
     """Name the range of each number."""
     ((column, dtype),) = columns
-    value = numeric(Typed("column", column, dtype, shown_as(column)))
+    typed = Typed("column", column, dtype, shown_as(column))
+    if dtype.is_temporal():
+        msg = f"`column` must be numeric; found {typed}: cut dates by .dt.truncate('1mo')"
+        raise TypeError(msg)
+    value = numeric(typed)
     if not dtype.is_integer():
         value = (value.cast(pl.Float64) if dtype.is_decimal() else value).fill_nan(None)
     names = _names(cuts, whole=dtype.is_integer() and all(isinstance(cut, int) for cut in cuts))
@@ -261,11 +273,22 @@ def period_of(time: Typed, every: object) -> pl.Expr:
     if not isinstance(every, str):
         checks.reject_type("every", "be a length of time such as '1mo'", every)
     if time.dtype not in (pl.Date, pl.Datetime):
-        msg = f"`{time.argument}` must hold dates or times with `every`; found {time}"
+        how = ""
+        if time.dtype == pl.String:
+            name = next(iter(time.column.meta.root_names()), "...")
+            how = f": read it as pl.col({name!r}).str.to_date()"
+        msg = f"`{time.argument}` must hold dates or times with `every`; found {time}{how}"
         raise TypeError(msg)
+    if not is_period(every):
+        msg = f"`every` must be a length of time such as '1mo', '1w' or '1q'; found {every!r}"
+        raise ValueError(msg)
+    return time.column.dt.truncate(every)
+
+
+def is_period(every: str) -> bool:
+    """Whether a text is a length of time such as 1mo."""
     try:
         pl.select(pl.date(2000, 1, 1).dt.truncate(every))
     except pl.exceptions.PolarsError:
-        msg = f"`every` must be a length of time such as '1mo', '1w' or '1q'; found {every!r}"
-        raise ValueError(msg) from None
-    return time.column.dt.truncate(every)
+        return False
+    return True

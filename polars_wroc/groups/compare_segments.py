@@ -15,18 +15,18 @@ from polars_wroc.checks import MARGIN
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
     COMPARISON_SCHEMA,
-    EVERYBODY,
     FEW_EVENTS,
     GAPS_ON_REQUEST,
     NO_REFERENCE,
     NO_VARIANCE,
-    NOBODY,
+    ONE_CLASS,
     REPEATS,
     SHIFTS,
     THE_REFERENCE,
     UNDEFINED,
-    few_rows,
 )
+from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.inputs.reasons import few_rows
 from polars_wroc.metrics.pairs import Pair, pair_metric
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats.estimates import Limits
@@ -42,10 +42,6 @@ from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 _METRICS = GAPS_ON_REQUEST | SHIFTS | CALIBRATION
-
-
-# Reasons, by who is selected.
-SAME_DECISIONS: dict[str, str] = {"nobody": NOBODY, "everybody": EVERYBODY}
 
 
 @dataclass(frozen=True)
@@ -75,13 +71,13 @@ class Partition:
 
     def same_decision(self, metric: str) -> str | None:
         """Return why a metric tells nothing of the segments: all have the same decision."""
-        same = self.segments.same_decision if metric in THRESHOLD_METRICS else None
-        return None if same is None else SAME_DECISIONS[same]
+        if metric not in THRESHOLD_METRICS:
+            return None
+        return self.segments.same_decision(THRESHOLD_METRICS[metric])
 
-    @property
-    def pair(self) -> tuple[int, int] | None:
-        """The places of two segments that are each compared with the other alone."""
-        places = np.flatnonzero(self.segments.have_rows)
+    def find_pair(self, metric: str) -> tuple[int, int] | None:
+        """Return the places of two segments that are each compared with the other alone."""
+        places = np.flatnonzero(self.segments.have_rows(_METRICS[metric]))
         if not self.reference.is_mutual or len(places) != 2:  # noqa: PLR2004
             return None
         return int(places[0]), int(places[1])
@@ -91,8 +87,10 @@ class Partition:
 class Comparison:
     """The rows of one metric of the segments of a partition, before they are judged.
 
-    ``test_df`` are the degrees of freedom of the tests. There are ``enough`` rows for a test, but
-    maybe so ``few_rows`` that there are no limits; ``repeats`` marks tests that duplicate another.
+    ``test_df`` are the degrees of freedom of the tests, for which the segment or its reference may
+    be ``too_small``, with a reason for each kind of rows. Where there are ``few_rows``, there are
+    no limits; ``repeats`` marks tests that duplicate another, and ``one_class`` values that no
+    decision could change, which are not compared.
     """
 
     metric: str
@@ -100,13 +98,19 @@ class Comparison:
     pair: Pair
     columns: Mapping[str, Array]
     test_df: Array
-    enough: Mask
+    too_small: Sequence[tuple[Mask, str]]
     few_rows: Mask
     repeats: Mask
+    one_class: Mask | bool = False
+
+    @property
+    def enough(self) -> Mask:
+        """Where there are enough rows for a test."""
+        return np.asarray(~np.logical_or.reduce([holds for holds, _ in self.too_small]))
 
 
 def compare_segments(metric: str, partition: Partition, rules: GapRules) -> Comparison:
-    """Return a metric of segments beside that of their references, with limits and a p-value."""
+    """Return a metric of segments beside their references, with limits and a p-value."""
     pair = pair_metric(GAPS_ON_REQUEST[metric], partition.segments, partition.reference)
     return compare_pair(metric, pair, partition, rules)
 
@@ -115,18 +119,18 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
     """Return a given pair with limits and a p-value, as `compare_segments` does."""
     segments, reference = partition.segments, partition.reference
     kind, contrast = _METRICS[metric], pair.contrast
-    sizes = [segments.sample_size(each) for each in kind.sample_sizes]
-    other_sizes = [reference.add_others(size) for size in sizes]
-    n = np.minimum.reduce(sizes)
-    enough = (n >= rules.min_rows) & ~(np.minimum.reduce(other_sizes) < rules.min_rows)
+    sizes = segments.sizes(kind)
+    other_sizes = {each: reference.add_others(size) for each, size in sizes.items()}
+    too_small = _find_too_small(sizes, other_sizes, rules.min_rows)
     if reference.includes_own:
-        other_sizes = [a + b for a, b in zip(sizes, other_sizes, strict=True)]
-    n_reference = np.minimum.reduce(other_sizes)
+        other_sizes = {each: size + other_sizes[each] for each, size in sizes.items()}
+    n, n_reference = (np.add.reduce([*each.values()]) for each in (sizes, other_sizes))
+    fewest, fewest_others = (np.minimum.reduce([*each.values()]) for each in (sizes, other_sizes))
     own_holds = np.ones(n.shape, dtype=bool)
     both_hold, few = own_holds, ~own_holds
     if pair.is_wald:
         # A target has no rows.
-        rows = pair.effective_rows or (n, np.fmin(n, n_reference))
+        rows = pair.effective_rows or (fewest, np.fmin(fewest, fewest_others))
         own_holds = rules.level.enough(rows[0], least=pair.fewest_rows)
         both_hold = rules.level.enough(*rows, least=pair.fewest_rows)
         few = ~both_hold & ~np.isnan(np.minimum(*rows))
@@ -152,18 +156,31 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
     if kind.has_ratio and not pair.is_wald:
         compared |= _find_ratios(pair, quantiles)
     test = pair.test(rules.level)
+    enough = ~np.logical_or.reduce([holds for holds, _ in too_small])
     testable = enough & contrast.sign_is_known & both_hold
     if partition.same_decision(metric) is not None:
         testable = np.zeros(n.shape, dtype=bool)
     # Two segments compared with each other are one test, unless the reference includes the segment.
-    twins = None if pair.includes_own else partition.pair
+    twins = None if pair.includes_own else partition.find_pair(metric)
     p_value = np.where(testable, test.p_value, np.nan)
     compared["p_value"] = _share_p_value(p_value, partition.picked_from, twins, rules.level)
     columns |= {name: np.where(is_own, np.nan, each) for name, each in compared.items()}
     repeats = np.zeros(n.shape, dtype=bool)
     if twins is not None:
         repeats[twins[1]] = True
-    return Comparison(metric, partition, pair, columns, test.df, enough, few, repeats)
+    return Comparison(metric, partition, pair, columns, test.df, too_small, few, repeats)
+
+
+def _find_too_small(
+    sizes: Mapping[SampleSize, Array], others: Mapping[SampleSize, Array], min_rows: int
+) -> list[tuple[Mask, str]]:
+    """Return where segments or their references have too few rows of each kind, and the reason."""
+    found = [(~(size >= min_rows), few_rows(min_rows, kind)) for kind, size in sizes.items()]
+    found += [
+        (size < min_rows, few_rows(min_rows, kind, in_reference=True))
+        for kind, size in others.items()
+    ]
+    return found
 
 
 def gap_quantiles(
@@ -205,7 +222,7 @@ def _share_p_value(
 def add_verdicts(comparisons: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
     """Return the table of comparisons, with p-values adjusted together, and verdicts.
 
-    The rows are those of one comparison after another.
+    The rows of one comparison come after the rows of another.
     """
     if not comparisons:
         return pl.DataFrame(schema=COMPARISON_SCHEMA)
@@ -285,16 +302,18 @@ def _find_reasons(
     has_values = ~np.isnan(columns["value"]) & ~np.isnan(columns["reference_value"])
     is_own = partition.reference.is_own(gap.size)
     no_reference = np.full(gap.shape, partition.reference_name is None)
-    repeated = "" if partition.pair is None else partition.names[partition.pair[0]]
+    twins = partition.find_pair(comparison.metric)
+    repeated = "" if twins is None else partition.names[twins[0]]
     fewest = int(rules.level.fewest_rows(comparison.pair.fewest_rows))
     same = partition.same_decision(comparison.metric)
     cases = [
         (~known & is_own, THE_REFERENCE),
         (~known & no_reference, NO_REFERENCE),
+        (~known & comparison.one_class, ONE_CLASS),
         (~known & has_values, NO_VARIANCE),
         (~known, UNDEFINED),
         *([(known, same)] if same is not None else []),
-        (inconclusive & ~comparison.enough, few_rows(rules.min_rows)),
+        *((inconclusive & holds, reason) for holds, reason in comparison.too_small),
         (inconclusive & comparison.few_rows, few_rows(fewest)),
         *((inconclusive & holds, reason) for holds, reason in comparison.pair.obstacles),
         (inconclusive & np.isnan(columns["gap_low"]), NO_VARIANCE),

@@ -47,15 +47,13 @@ COMPARISON_SCHEMA: dict[str, type[pl.DataType]] = {
 }
 # Verdicts on impact ratios; those on gaps are in `stats/families.py`.
 BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS = "below four fifths", "at least four fifths"
-# The verdicts that find something, and those that show that there is nothing that matters.
+# The verdicts that find something, and the verdicts that show that nothing matters.
 FINDINGS, CLEARED = (DIFFERENT, BELOW_FOUR_FIFTHS), (EQUIVALENT, AT_LEAST_FOUR_FIFTHS)
 # Reasons: why there is no verdict, or no test.
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
 UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
 UNKNOWN_REASON = "an unknown category"
-# Why decisions tell nothing of groups: all are the same.
-NOBODY, EVERYBODY = "nobody is selected", "everybody is selected"
-FEW, REPEATS, SMALL_SHARE = "fewer than ", "repeats ", "share below "
+REPEATS, SMALL_SHARE = "repeats ", "share below "
 # Why limits of a weighted rate may be too narrow: the heaviest rows may not be among so few.
 FEW_EVENTS = "few effective events"
 # The name of what the overall rows of calibration are compared with.
@@ -77,8 +75,8 @@ def is_cleared() -> pl.Expr:
 def join_rates(ratios: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
     """Add to rows of impact ratios the rates that they divide.
 
-    The rows of ``rates`` have those of all segments as ``value``. The columns are ``rate, rate_low,
-    rate_high`` and that of the reference, ``reference_rate``; null where there are none.
+    The rows of ``rates`` have the rates of all segments as ``value``. The new columns are ``rate,
+    rate_low, rate_high`` and ``reference_rate``, the rate of the reference; null without rates.
     """
     attribute, name = AUDIT_KEYS
     keys = [attribute, MODEL]
@@ -109,11 +107,6 @@ def rated_ratios(table: pl.DataFrame) -> pl.DataFrame:
     return join_rates(table.filter(metric=IMPACT_RATIO), rates)
 
 
-def few_rows(min_rows: int) -> str:
-    """Say that a number rests on too few rows to be tested."""
-    return f"{FEW}{min_rows} rows"
-
-
 def small_share(min_share: float) -> str:
     """Say that a category has too small a share of the weight to be compared."""
     return f"{SMALL_SHARE}{100 * min_share:g}%"
@@ -138,6 +131,7 @@ IMPACT = ComparedMetric(
     label="impact ratio",
     definition="Rate of the favorable decision divided by that of the reference.",
     has_ratio=True,
+    needs_label=False,
     family="impact",
 )
 # The rate of the favorable decision in tables of impact ratios, where that is not to be selected.
@@ -145,6 +139,7 @@ FAVORABLE_RATE = ComparedMetric(
     name="favorable_rate",
     label="rate of the favorable decision",
     definition="Share of the weight that has the favorable decision.",
+    needs_label=False,
     family="impact",
 )
 CALIBRATION: dict[str, ComparedMetric] = {
@@ -175,10 +170,11 @@ SMD = ComparedMetric(
     label="standardized mean difference",
     definition="Mean score less that of the reference, in standard deviations of all scores.",
     better=None,
+    needs_label=False,
     family="scores",
 )
 
-# Metrics of gaps, with that of scores without a label.
+# Metrics of gaps, with the metric of scores without a label.
 GAPS_ON_REQUEST: dict[str, Metric] = {**COMPARABLE, SMD.name: SMD}
 
 Kind = Literal["difference", "ratio"]
@@ -213,6 +209,7 @@ def _fairness(
         definition=label,
         better="high" if kind == "ratio" else "low",
         has_ratio=kind == "ratio",
+        needs_label=any(GAP_METRICS[name].needs_label for name in compares),
         family="fairness",
         of=GAP_METRICS[compares[0]].sample_sizes,
         criterion=criterion,
@@ -237,10 +234,16 @@ FAIRNESS: dict[str, FairnessMetric] = {
         _fairness("auc", "difference", f"Difference of the {ROC_AUC.label}s", _AUC),
     )
 }
-# How the scores of a period differ from those of the periods before it.
+# How the scores of a period differ from the scores of the periods before it.
 SHIFTS: dict[str, ComparedMetric] = {
     name: ComparedMetric(
-        name=name, label=label, definition=f"{label}.", better=None, target=none, family="scores"
+        name=name,
+        label=label,
+        definition=f"{label}.",
+        better=None,
+        needs_label=False,
+        target=none,
+        family="scores",
     )
     for name, label, none in (
         ("shift_auc", "AUC after against before", 0.5),
@@ -261,6 +264,21 @@ METRICS: dict[str, Metric] = {
         *FAIRNESS.values(),
     )
 }
+# The gaps of metrics, as metrics of their own whose changes are measured.
+GAP_CHANGES: dict[str, ComparedMetric] = {
+    f"{name}_gap": ComparedMetric(
+        name=f"{name}_gap",
+        label=f"gap in {metric.label}",
+        definition=f"{metric.heading} less that of the reference.",
+        better=None,
+        of=metric.sample_sizes,
+    )
+    for name, metric in GAP_METRICS.items()
+}
+# What became of a gap that changed significantly.
+GAP_FINDINGS = NEW, CLOSED, REVERSED, GROWN, SHRUNK = "new", "closed", "reversed", "grown", "shrunk"
+# The metrics of tables of changes.
+CHANGED_METRICS: dict[str, Metric] = {**GAP_METRICS, IMPACT_RATIO: IMPACT, **GAP_CHANGES}
 # The number that a metric is named for, where that is not the value of the segment.
 NAMED_FOR = {IMPACT_RATIO: "ratio"} | {
     metric.name: "gap" if metric.kind == "difference" else "ratio" for metric in FAIRNESS.values()
@@ -268,11 +286,8 @@ NAMED_FOR = {IMPACT_RATIO: "ratio"} | {
 _SELECTION_RATE = "selection_rate"
 # The rates whose ratios are impact ratios: of those selected, or else of the favorable decision.
 IMPACT_RATES = (_SELECTION_RATE, FAVORABLE_RATE.name)
-# What compares decisions, whatever the label.
-UNLABELED = (
-    *(_SELECTION_RATE, IMPACT.name, SMD.name),
-    *(name for name, metric in FAIRNESS.items() if metric.compares == (_SELECTION_RATE,)),
-)
+# What compares decisions or scores, whatever the label.
+UNLABELED = tuple(name for name, metric in METRICS.items() if not metric.needs_label)
 
 
 def score_name(frame: object, score: IntoColumns | None) -> str | None:

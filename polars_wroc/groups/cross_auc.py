@@ -72,15 +72,14 @@ def cross_auc(
     design: Design | None = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
-    """AUC of the positives of each group against the negatives of each group, or of the rest.
+    """Return the AUC of each group's positives against each group's, or others', negatives.
 
-    Use it to ask whether the score ranks members of different groups correctly against each other,
-    which AUCs within groups cannot show.
+    Use it to find out whether the score ranks members of different groups correctly against each
+    other, which AUCs within groups cannot show.
 
     The main columns are:
 
-    - ``positive_g, negative_g`` for ``by="g"``: the group of the positives and that of the
-      negatives;
+    - for ``by="g"``, ``positive_g`` and ``negative_g``: the groups of the positives and negatives;
     - ``xauc`` with limits: the proportion of these pairs that the score ranks correctly [1]_;
     - ``xauc_gap`` with limits: ``xauc`` minus the one with both groups exchanged;
     - with ``against="rest"``, ``subgroup_auc``, ``bpsn_auc`` and ``bnsp_auc`` with limits [2]_.
@@ -97,8 +96,7 @@ def cross_auc(
         ``"groups"``: a row for each ordered pair of groups. ``"rest"``: a row for each group,
         ranked against all others together.
     max_pairs
-        Raise for more ordered pairs of groups, over all scores, than this. The default allows 500
-        groups.
+        Largest number of ordered pairs of groups, over all scores. The default allows 500 groups.
 
     Returns
     -------
@@ -113,9 +111,9 @@ def cross_auc(
 
         - ``subgroup_auc``: within the group;
         - ``bpsn_auc`` (background positive, subgroup negative): low if the group's negatives score
-          higher than positives of the others, which leads to false positives;
+          higher than other groups' positives, which leads to false positives;
         - ``bnsp_auc`` (background negative, subgroup positive): low if the group's positives score
-          lower than negatives of the others, which leads to false negatives.
+          lower than other groups' negatives, which leads to false negatives.
 
     Raises
     ------
@@ -217,7 +215,7 @@ class _Plan:
 def _compare_pairs(
     rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
 ) -> pl.DataFrame:
-    """Return the AUC of each pair of groups, and how far it is from that of exchanged roles."""
+    """Return the AUC of each pair of groups, minus the AUC with exchanged roles too."""
     sums = sum_pairs(segments)
     auc, correlation = estimate_aucs(sums), np.zeros_like(sums.misranked)
     if rows.sample is not None:
@@ -262,7 +260,7 @@ def _compare_pairs(
 def _compare_with_rest(
     rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
 ) -> pl.DataFrame:
-    """Return the AUC of each group, and those of one of its classes and the rest's other one."""
+    """Return each group's own AUC, and the AUCs of one of its classes against the rest's other."""
     sums = [measure_aucs(segments), *sum_against_rest(segments)]
     aucs = [estimate_aucs(each) for each in sums]
     if rows.sample is not None:

@@ -63,9 +63,9 @@ def equalized_thresholds(
     pos_label: object = None,
     min_rows: int = 0,
 ) -> FrameT:
-    """Thresholds for each group that give all groups equal error rates at the least cost.
+    """Return thresholds that give all groups equal error rates at the least cost.
 
-    Use it to see what equalized odds or equal opportunity would take, and what they would cost.
+    Use it to see which thresholds equalized odds or equal opportunity need, and what they cost.
     Decisions are randomized between two thresholds or by a coin, so that each group can reach any
     point below the convex hull of its ROC curve [1]_. The optimum is exact, without a grid search.
 
@@ -102,9 +102,10 @@ def equalized_thresholds(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns, with Float64 columns. The last
         two are ``overall_cost_common``, the cost of the best single threshold for all groups, and
-        ``overall_cost_unconstrained``, that of the best threshold for each. Costs are per row,
-        scaled so that the costs of both errors sum to 1. Groups without weight in both classes, or
-        with fewer than ``min_rows``, are left out of everything, and their rows are null.
+        ``overall_cost_unconstrained``, the cost of the best threshold for each group. Costs are per
+        row, scaled so that the costs of both errors sum to 1. Groups without weight in both
+        classes, or with fewer than ``min_rows``, are left out of everything, and their rows are
+        null.
 
     Raises
     ------
@@ -178,7 +179,7 @@ def _tabulate(
 
 @dataclass(frozen=True)
 class Edges:
-    """The edges of the hulls of some groups, those of each group in order from the origin.
+    """The edges of the hulls of some groups, in order from the origin within each group.
 
     Each edge has its ``group``, the rates and the threshold at its beginning, and those at its end.
     """
@@ -352,8 +353,8 @@ def equalize_odds(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:
 def equalize_tpr(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:
     """Return the points at the tpr above which costs exceed savings.
 
-    The marginal cost of the tpr is the sum of those of the groups on their edges, and grows at each
-    corner.
+    The marginal cost of the tpr is the sum of the groups' marginal costs on their edges, and grows
+    at each corner.
     """
     rising = np.flatnonzero(edges.rise > 0)
     edge = edges.at(rising)
@@ -390,13 +391,13 @@ def _find_share(target: float, before: Array, step: Array) -> Array:
 def find_highest(slope: Array, height: Array) -> float:
     """Return the first place from 0 to 1 where the minimum of all lines is largest.
 
-    ``height`` is that of each line at 0.
+    ``height`` is the height of each line at 0.
     """
     # Lines of the lower envelope from left to right, and where each begins.
     envelope: list[tuple[float, float, float]] = []
     for place in np.lexsort((height, -slope)):
         own_slope, own_height, begin = float(slope[place]), float(height[place]), -np.inf
-        # Of parallel lines only the first, which is the lowest, can be part of it.
+        # Only the first, which is the lowest, of several parallel lines can be part of it.
         if envelope and envelope[-1][0] == own_slope:
             continue
         while envelope:

@@ -67,7 +67,7 @@ def expected_metrics(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """AUC and rates that probabilities imply for their own rows, with or without labels.
+    """Return the AUC and the rates that probabilities imply, with or without labels.
 
     Use it before labels arrive, or to check labels against probabilities: if each row is positive
     with its probability, these are the values to expect. Labels that give clearly other values show
@@ -78,9 +78,9 @@ def expected_metrics(
 
     - the ``by`` columns, and ``metric``;
     - ``expected``: the value that the probabilities imply;
-    - ``expected_low, expected_high``: where the value from labels is to be expected;
-    - with a ``label``: ``value``, what the labels give, ``excess``, the value minus the expected
-      one, and ``excess_p_value, excess_p_adjusted``, whether that may be chance.
+    - ``expected_low, expected_high``: limits between which the value from labels should be;
+    - with a ``label``: ``value``, from the labels; ``excess``, the value minus the expected one;
+      and ``excess_p_value, excess_p_adjusted``, of the test that the excess is chance.
 
     Parameters
     ----------
@@ -124,9 +124,9 @@ def expected_metrics(
 
     Notes
     -----
-    The expected AUC is the expected weight of correctly ranked pairs divided by that of all pairs
-    [1]_. A wrong level of the probabilities moves it, although an AUC depends on the order alone;
-    `calibration_summary` checks the level. Formulas:
+    The expected AUC is the expected weight of correctly ranked pairs divided by the expected weight
+    of all pairs [1]_. Probabilities that are too high or too low on average change it, although an
+    AUC depends on the order alone; check them with `calibration_summary`. Formulas:
     [formulas](../explanation/formulas.md#expected_metrics).
 
     References
@@ -398,7 +398,7 @@ class _Ranks:
         return add_up(values, self.starts)
 
     def find_lower(self, values: Array) -> Array:
-        """Add up the values of lower scores of the segment, half of that of the score itself."""
+        """Add up the values of the segment's lower scores, and half the value of the score."""
         filled = self.starts[:-1][np.diff(self.starts) > 0]
         lower = values / 2
         lower -= cumulate(values, filled) if len(filled) else 0.0
@@ -433,7 +433,7 @@ def _measure_auc(forecast: _Forecast) -> _Expected:
 
 
 def _rank_classes(ranks: _Ranks, positives: Array, negatives: Array) -> Array:
-    """Return the weight of the pairs that are ranked correctly, given that of rows by class."""
+    """Return the weight of correctly ranked pairs, given the rows' weights by class."""
     return ranks.total(ranks.pool(positives) * ranks.find_lower(ranks.pool(negatives)))
 
 

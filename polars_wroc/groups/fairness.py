@@ -50,19 +50,19 @@ def fairness(
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
-    """Fairness metrics of each attribute: the largest difference and smallest ratio between groups.
+    """Return the largest difference and the smallest ratio between groups in fairness metrics.
 
-    Use it for the standard one-number summaries: demographic parity, equal opportunity, equalized
-    odds and others. The limits hold whichever groups turn out to be the extremes. With many small
-    groups the largest difference is large by chance, so read the limits and ``p_value``, not the
-    difference alone.
+    Use it for the usual one-number summaries of an attribute: demographic parity, equal
+    opportunity, equalized odds and others. With many small groups the largest difference is large
+    by chance, so read the limits and ``p_value`` too: they allow for picking the two most extreme
+    groups. To see which group differs from the others, use `group_gaps`.
 
     The main columns are:
 
     - ``attribute, metric``: what the row describes;
     - ``segment, value`` and ``reference, reference_value``: the two extreme groups and their rates;
-    - ``gap, gap_low, gap_high``: for a difference, the largest difference with joint limits;
-    - ``ratio, ratio_low, ratio_high``: for a ratio, the smallest ratio with joint limits;
+    - ``gap, gap_low, gap_high``: in rows of a difference, the largest one, with joint limits;
+    - ``ratio, ratio_low, ratio_high``: in rows of a ratio, the smallest one, with joint limits;
     - ``p_value``: test that all groups have the same rate.
 
     Parameters
@@ -71,36 +71,39 @@ def fairness(
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label, level, design
         As for `summary`. Without a ``score`` there is no AUC; without a ``label``, only demographic
-        parity.
+        parity. Rows where the label is null count in demographic parity alone.
     attributes, intersections
         The attributes whose values are the groups: see `group_gaps`. Rows with a missing value
         belong to no group.
     threshold, selected
-        The decisions, one of the two: see `group_gaps`.
+        The decisions; pass exactly one of the two: see `group_gaps`.
     min_rows
-        Leave out estimates from fewer rows, or fewer rows of each class for an AUC.
+        Fewest rows of a group that is compared; for an AUC, fewest rows of each class.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         The comparison table of `group_gaps`, with one row per attribute, score and metric:
 
-        - ``demographic_parity_difference`` and ``demographic_parity_ratio``: selection rates; a
-          ratio below 0.8 fails the four-fifths rule;
-        - ``equal_opportunity_difference`` and ``equal_opportunity_ratio``: tpr;
-        - ``predictive_equality_difference``: fpr;
-        - ``equalized_odds_difference`` and ``equalized_odds_ratio``: the worse of tpr and fpr;
-        - ``predictive_parity_difference``: ppv;
-        - ``auc_difference``.
+        - ``demographic_parity_difference, demographic_parity_ratio``: of selection rates; a ratio
+          below 0.8 fails the four-fifths rule;
+        - ``equal_opportunity_difference, equal_opportunity_ratio``: of tpr;
+        - ``predictive_equality_difference``: of fpr;
+        - ``equalized_odds_difference, equalized_odds_ratio``: of tpr or fpr, whichever is worse;
+        - ``predictive_parity_difference``: of ppv;
+        - ``auc_difference``: of AUCs.
 
-        In the row of a difference ``segment`` has the largest value and ``reference`` the smallest;
-        in the row of a ratio it is the other way round. For equalized odds, values show the rate
-        that decides. ``n, n_reference`` are the rows of both groups.
+        In rows of a difference ``segment`` has the largest value and ``reference`` the smallest; in
+        rows of a ratio it is the other way round. For equalized odds, the values are those rates,
+        tpr or fpr, that are further apart. ``n, n_reference`` are the rows that both values are
+        based on.
 
-        ``reason`` is ``"undefined"`` where there is no difference or ratio: fewer than two groups
-        are left, or the larger rate is 0. Undefined values and values from too few rows are left
-        out. ``p_value`` is the same for a difference and its ratio, and null for
-        ``auc_difference``. Limits lie within 0 and 1, and are null if a group has none. All other
+        Groups with an undefined value or too few rows are left out; ``reason`` says how many, for
+        example ``"2 groups with fewer than 30 positives left out"``. It is ``"nobody is selected"``
+        or ``"everybody is selected"`` if nothing can be compared, otherwise ``"undefined"`` if
+        fewer than two groups are left or, for a ratio, if the larger rate is 0. ``p_value`` is
+        the same for a difference and its ratio, and null for ``auc_difference`` and without a
+        comparison. Limits are between 0 and 1, and null if any group has no limits. All other
         columns are null.
 
     Raises
@@ -110,9 +113,10 @@ def fairness(
 
     Notes
     -----
-    Definitions follow fairlearn [1]_, except that 0/0 is null. A ratio excludes 1 exactly where the
-    difference excludes 0. With a ``design`` the correlation of groups that share sampling units is
-    ignored, which is cautious where it is positive; `group_gaps` uses it. Formulas:
+    Definitions follow fairlearn [1]_, except that 0/0 is null. The interval of a ratio excludes 1
+    exactly if the interval of the difference excludes 0. With a ``design``, the correlation between
+    groups that share sampling units is ignored, which is cautious if it is positive; `group_gaps`
+    uses it. Formulas:
     [formulas](../explanation/formulas.md#fairness).
 
     References

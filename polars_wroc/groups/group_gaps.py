@@ -92,10 +92,9 @@ def group_gaps(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Gaps in AUC and rates between each segment and a reference, with tests and verdicts.
+    """Return the gaps in AUC and rates between each segment and a reference, with tests.
 
-    Use it to ask whether a score or decision treats the groups of an attribute differently. Read
-    ``gap`` with its limits first, then ``verdict``, which allows for the number of tests.
+    Read ``gap`` with its limits first, then ``verdict``, which allows for the number of tests.
 
     The main columns are:
 
@@ -111,35 +110,36 @@ def group_gaps(
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label, design
-        As for `summary`. Without a ``score``, the ``selected`` decisions are compared and there is
-        no AUC. Without a ``label``, the metrics are ``"selection_rate"`` and
+        As for `summary`. Without a ``score``, only the ``selected`` decisions are compared, without
+        AUCs. Without a ``label``, the metrics are ``"selection_rate"`` and
         ``"standardized_mean_difference"``.
     attributes
         One or several columns or expressions, for example race and sex. The segments of an
         attribute are its values.
     intersections
-        True: also compare all attributes crossed; ``"only"``: these alone.
+        True: also compare the combinations of all attributes; ``"only"``: compare only these.
     reference
-        ``"rest"``: all other segments (for AUCs, the mean weighted by pairs). ``"overall"``: all
-        segments, itself included. ``"best"``: the segment with the highest AUC; tests and limits
-        allow for this choice. Or a segment, or a mapping, for example ``{"race": "white"}``, where
-        other attributes use the rest.
+        What each segment is compared with. ``"rest"``: all other segments (for AUCs, their mean,
+        weighted by pairs). ``"overall"``: all segments, itself included. ``"best"``: the segment
+        with the highest AUC; tests and limits allow for this choice. Or a segment, or a mapping,
+        for example ``{"race": "white"}``; attributes it does not name use ``"rest"``.
     threshold, selected
-        The decisions, if any, from which rates follow: a number, ``"median"`` or a rule of
-        `polars_wroc.rules`, where rows with at least this score are selected; or a column or
-        expression, Boolean or of 0 and 1, with the recorded decisions, where null counts as
+        The decisions that rates need. ``threshold``: rows with at least this score are selected; a
+        number, ``"median"`` or a rule of `polars_wroc.rules` (for rows with a label). ``selected``:
+        a column or expression with recorded decisions, Boolean or of 0 and 1, where null counts as
         missing.
     metrics
         Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
         ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.
         ``margin`` is in the units of each metric.
     within
-        Columns or expressions of strata, for example a job or site: differences within strata are
-        averaged. Not with ``metrics``, a ``design`` or the reference ``"overall"``.
+        Columns or expressions of strata, for example jobs or sites: segments are compared within
+        each stratum, and the differences averaged. Not with ``metrics``, a ``design`` or the
+        reference ``"overall"``.
     margin
         Largest gap that does not matter, between 0 and 1.
     min_rows
-        Fewest rows, or rows of each class for an AUC, for a test.
+        Fewest rows in ``n`` for a test; for an AUC, fewest rows of each class.
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     adjust
@@ -153,23 +153,24 @@ def group_gaps(
         columns:
 
         - ``model`` (String): name of the score; null without one.
-        - ``n, n_reference`` (Int64): rows of the segment and of the reference.
+        - ``n, n_reference`` (Int64): rows behind each value, for example positives for a tpr.
         - ``ratio, ratio_low, ratio_high`` (Float64): ``value / reference_value``; null for an AUC.
         - ``p_value, p_adjusted`` (Float64): test of no gap, alone and adjusted; null if untested.
-        - ``detectable`` (Float64): the smallest gap that a test would find with 80 % power.
+        - ``detectable`` (Float64): the smallest gap that the test would find with 80 % power.
 
         Names are String, values Float64. Crossed attributes are joined by a multiplication sign,
-        their values by commas. A null ``segment`` is the missing value. A value is null without a
-        denominator, an AUC without both classes; the reference itself has no comparison.
+        their values by commas. A null ``segment`` has the rows without a value. A rate is null if
+        its denominator is 0, an AUC if a class is missing. The reference has no comparison.
 
         ``reason`` is ``"undefined"``, ``"no variance"``, ``"the reference"``, ``"no reference
-        shown"``, ``"fewer than 30 rows"`` (or another number), ``"few effective events"`` (so few
-        weighted events that limits may be too narrow) or ``"repeats female"`` (two segments are
-        each other's rest: the same test).
+        shown"``, ``"nobody is selected"`` or ``"everybody is selected"`` (nothing can be compared),
+        ``"fewer than 30 positives"`` (or another number or kind of rows, in the segment or ``"in
+        the reference"``), ``"few effective events"`` (so few weighted events that limits may be too
+        narrow) or ``"repeats female"`` (if there are two segments, both rows are the same test).
 
-        ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of it
-        that strata explain (null where the crude gap may be 0); and ``share_within``, the share of
-        the segment's weight in strata with rows of the reference.
+        ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of that
+        gap which the strata explain (null if the crude gap may be 0); and ``share_within``, the
+        share of the segment's weight in strata where the reference has rows too.
 
     Raises
     ------
@@ -179,10 +180,10 @@ def group_gaps(
 
     Notes
     -----
-    Variances of AUCs are DeLong's [1]_, intervals of gaps combine both values' intervals [2]_, and
-    equivalence is two one-sided tests [3]_. Intervals are not adjusted for the number of tests;
-    verdicts are. Near an AUC of 1 a test may be significant while the cautious interval includes 0:
-    the p-value decides. Formulas and simulations:
+    AUCs have DeLong's variance [1]_. The interval of a gap combines the intervals of both values
+    [2]_. Equivalence is shown by two one-sided tests [3]_. Verdicts are adjusted for the number of
+    tests, intervals are not. Near an AUC of 1 a test may be significant although the cautious
+    interval includes 0; the p-value decides. Formulas and simulations:
     [formulas](../explanation/formulas.md#group_gaps).
 
     References
@@ -274,7 +275,7 @@ def group_gaps(
 class GapPlan:
     """What is compared between the segments of each division, and with which references.
 
-    ``score_names`` are those of the models in the table, None without a score. ``choice`` are the
+    ``score_names`` are the models' names in the table, None without a score. ``choice`` are the
     decisions, a threshold, or a rule that chooses one for each score; ``strata`` are columns within
     whose values segments are compared.
     """
@@ -411,7 +412,7 @@ def _default_metrics(*, has_score: bool, has_decisions: bool) -> tuple[str, ...]
 
 
 def read_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-    """Check the names of the metrics that are to be compared, out of those that are known."""
+    """Check the names of the metrics that are to be compared, out of the known ones."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for name in metrics:
@@ -443,7 +444,7 @@ def _check_unlabeled(metrics: Sequence[str], references: CategoryReference) -> N
 def read_needs(
     metrics: Sequence[str], columns: Columns, *, aucs: bool, count_weights: bool
 ) -> Needs:
-    """Return what is to be measured for some metrics, whatever the decisions are."""
+    """Return the sums that some metrics need, whatever the decisions are."""
     losses = [name for name in metrics if name in ROW_LOSSES]
     scores = SMD.name in metrics
     purpose = "mean losses" if losses else "mean scores"

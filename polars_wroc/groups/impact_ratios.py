@@ -14,7 +14,6 @@ from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE, Array, Mask
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
-from polars_wroc.groups.compare_segments import SAME_DECISIONS
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
@@ -27,7 +26,6 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
     UNDEFINED,
     UNKNOWN_REASON,
-    few_rows,
     score_name,
     small_share,
 )
@@ -52,6 +50,7 @@ from polars_wroc.inputs.decisions import (
 )
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.reasons import few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -109,19 +108,19 @@ def impact_ratios(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Impact ratios: the selection rate of each category relative to the highest, with verdicts.
+    """Return the selection rate of each category relative to the highest, with verdicts.
 
-    Use it for the four-fifths rule and bias audits; no label is needed. Decisions are given or made
-    by a threshold. Read the limits of the ratio: the verdict is decided by them, not by the
-    p-value, and they hold for all categories of an attribute together.
+    Use it for the four-fifths rule and bias audits. It needs no label, only decisions: recorded
+    ones, or decisions made by a threshold. The limits of the ratio decide the verdict, not the
+    p-value; they hold for all categories of an attribute together.
 
     The main columns are:
 
     - ``attribute, segment``: the category;
     - ``reference``: the category that it is compared with;
-    - ``metric``: ``"impact_ratio"``, and ``"selection_rate"`` (``"favorable_rate"`` if being
-      selected is bad) in a row of its own, which has no verdict;
-    - ``value, value_low, value_high``: the ratio with its joint limits, or the rate with its own;
+    - ``metric``: ``"impact_ratio"``, or ``"selection_rate"`` (``"favorable_rate"`` if being
+      selected is bad) in additional rows, which have no verdict;
+    - ``value, value_low, value_high``: the ratio with joint limits, or the rate with its limits;
     - ``verdict``: ``"below four fifths"`` (the whole interval is below 0.8), ``"at least four
       fifths"`` or ``"inconclusive"``;
     - ``reason``: why there is no verdict.
@@ -131,30 +130,31 @@ def impact_ratios(
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     score
-        Column or numeric expression, or several, to which the ``threshold`` applies.
+        Column or numeric expression, or several, that the ``threshold`` turns into decisions.
     attributes, intersections, weight, level, adjust, design
         As for `group_gaps`.
     favorable
-        Which decision is good for a person: ``"selected"`` (a loan, a job) or ``"rejected"`` where
-        being selected is bad (a denial, a suspicion). Ratios compare rates of the good decision.
-        The data cannot tell, so there is no default.
+        Which decision is good for a person: ``"selected"`` (a loan, a job), or ``"rejected"`` if
+        being selected is bad (a denial, a suspicion). Ratios compare the rates of the good
+        decision. The data cannot tell which one it is, so there is no default.
     threshold
         Rows with at least this score are selected. ``"median"``: rows above the median of all rows
-        are selected, at most half of the weight and far less where many scores equal the median.
+        are selected, that is at most half of the weight, and far less if many scores equal the
+        median.
     selected
         Instead of ``score`` and ``threshold``: a column or expression, Boolean or of 0 and 1, with
         the decisions.
     reference
-        ``"highest"``: the category with the highest rate of the favorable decision; ties go to the
-        larger weight, then to the first. Or one category, or a mapping of attributes to categories,
-        for example ``{"race": "white"}``; other attributes use the highest.
+        What each category is compared with. ``"highest"``: the category with the highest rate of
+        the favorable decision; ties go to the larger weight, then to the first. Or one category, or
+        a mapping, for example ``{"race": "white"}``; attributes it does not name use the highest.
     unknown
-        ``"exclude"``: null is unknown; a list of values, for example ``["", "Prefer not to say"]``:
-        these are unknown too; ``"keep"``: null is a category. A row is unknown in crossed
-        attributes if it is unknown in any of them.
+        Which values count as unknown. ``"exclude"``: null. A list of values, for example ``["",
+        "Prefer not to say"]``: null and these. ``"keep"``: none, null is a category. A row is
+        unknown in crossed attributes if it is unknown in any of them.
     min_share
-        Categories with a smaller share of the known weight are shown, but are no reference and get
-        no test and no verdict. 0 keeps all.
+        Categories with a smaller share of the known weight get no limits of the ratio, no test and
+        no verdict, and cannot be the reference. 0 keeps all.
     exact
         Test for small categories: ``"mid-p"`` for Fisher's test with the mid-p, or ``"fisher"`` for
         the conservative test without it.
@@ -162,15 +162,15 @@ def impact_ratios(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        The comparison table of `group_gaps`: for each category and score its rate and its
-        ``impact_ratio``, then those of all attributes crossed. Rows of unknown category form the
-        last segment of an attribute, which is null.
+        The comparison table of `group_gaps`: a row with the rate and a row with the impact ratio of
+        each category and score, then the same for crossed attributes. Rows of unknown category are
+        the last segment of an attribute, which is null. Besides the main columns:
 
-        - ``reference, reference_value``: the category that this one is compared with, and its rate;
-          1 in rows of ``impact_ratio``, whose ``ratio, ratio_low, ratio_high`` repeat the value.
+        - ``reference_value``: the rate of the reference in rows of rates, and 1 in rows of
+          ``impact_ratio``, where ``ratio, ratio_low, ratio_high`` repeat the value.
         - ``n, n_reference``: rows with a decision.
-        - ``p_value, p_adjusted``: test that both rates are equal, which allows for the choice of
-          the highest rate.
+        - ``p_value, p_adjusted``: of the test that both rates are equal; it allows for picking the
+          highest rate.
         - ``reason``: ``"an unknown category"``, ``"share below 2%"`` (or another ``min_share``),
           ``"the reference"``, ``"undefined"`` or ``"no variance"``.
 
@@ -183,11 +183,11 @@ def impact_ratios(
 
     Notes
     -----
-    The four-fifths rule is a convention that comes from guidelines of 1978 [1]_, which the Equal
-    Employment Opportunity Commission is rescinding (RIN 3046-AB43). New York City's rule on
-    automated employment decisions [2]_ asks for ratios without setting a limit, and lets the
-    auditor leave out categories of less than 2 % with a reason. Neither a ratio of 0.8 nor a test
-    says that a decision is lawful. Formulas: [formulas](../explanation/formulas.md#impact_ratios).
+    The four-fifths rule is a convention from guidelines of 1978 [1]_, which the Equal Employment
+    Opportunity Commission is rescinding (RIN 3046-AB43). New York City's rule on automated
+    employment decisions [2]_ requires ratios without setting a limit, and lets the auditor leave
+    out categories below 2 % if a reason is given. Neither a ratio of 0.8 nor a test says that a
+    decision is lawful. Formulas: [formulas](../explanation/formulas.md#impact_ratios).
 
     References
     ----------
@@ -300,7 +300,7 @@ def compare_categories(
 ) -> pl.DataFrame:
     """Return the ratios of the categories of a division, without their names.
 
-    The ``names`` are those of the categories, null for the unknown one.
+    The ``names`` are the names of the categories, null for the unknown one.
     """
     return _tabulate_ratios(_pair_categories(segments, names, division, references, rules), rules)
 
@@ -347,7 +347,7 @@ def _make_table(
 
 @dataclass(frozen=True)
 class _CategoryPairs:
-    """The rates of categories beside that of their reference.
+    """The rates of categories beside the rate of their reference.
 
     ``n`` are their rows with a decision. Of the categories that can be compared, which are known
     and not too small, all but the reference ``are_tested``. It is the highest of so many
@@ -376,8 +376,8 @@ def _pair_categories(
     references: CategoryReference,
     rules: ImpactRules,
 ) -> _CategoryPairs:
-    metric, cells = _RATES[rules.favorable], segments.cells
-    assert cells is not None
+    metric = _RATES[rules.favorable]
+    cells = segments.cells_of(metric)
     rate = cells.rate(metric.counted, metric.others)
     # Without a score there is no median, and so no decision.
     n = np.nan_to_num(rate.all.rows)
@@ -402,7 +402,7 @@ def _pair_categories(
         np.sum(~np.isnan(candidates), dtype=float),
         named is not None,
         None if place < 0 else names[place],
-        None if (same := segments.same_decision) is None else SAME_DECISIONS[same],
+        segments.same_decision(metric),
     )
 
 
@@ -440,7 +440,7 @@ def _measure_ratios(pairs: _CategoryPairs, rules: ImpactRules) -> dict[str, Arra
 
 
 def _measure_rates(pairs: _CategoryPairs, rules: ImpactRules) -> dict[str, Array]:
-    """Return the rates of categories with their limits, and that of the reference."""
+    """Return the rates of categories with their limits, and the rate of the reference."""
     own = pairs.pair.contrast.own
     shown = own.limits(rules.level.quantile(own.df))
     return {
@@ -466,7 +466,7 @@ def _joint_quantiles(pairs: _CategoryPairs, level: Level) -> tuple[Array, Array]
 
 
 def _test_rates(pairs: _CategoryPairs, rules: ImpactRules) -> Array:
-    """Return the p-values of the tests that rates are those of the reference."""
+    """Return the p-values of the tests that rates equal the rate of the reference."""
     if pairs.by_design:
         p_value = pairs.pair.test(rules.level).p_value
     else:

@@ -16,13 +16,10 @@ from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.comparisons import (
     COMPARABLE,
     COMPARISON_SCHEMA,
-    EVERYBODY,
     FEW_EVENTS,
     METRICS,
     NO_VARIANCE,
-    NOBODY,
     UNDEFINED,
-    few_rows,
 )
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.inputs.columns import (
@@ -36,6 +33,7 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.metric import check_metric
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -107,7 +105,7 @@ def release_check(
     level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",
 ) -> FrameT:
-    """Changes from an old score to a new one on the same rows, overall and in every segment.
+    """Return the changes from an old to a new score on the same rows, in every segment.
 
     Use it before a release: a verdict of ``"no worse"`` means that the new score loses at most the
     ``margin``. "No worse in every row of the table" needs no adjustment for many tests [1]_; one
@@ -170,14 +168,14 @@ def release_check(
         worse"`` that the worse limit is within the margin. A selection rate has no good side: it is
         ``"equivalent"``, ``"different"`` or ``"inconclusive"``.
 
-        ``reason`` is ``"undefined"``; ``"fewer than 30 rows"`` (or another number); ``"no
-        variance"``; ``"same scores"``, ``"same order"`` or ``"no decision changed"`` (nothing
-        differs in these rows, which does not show that no other row would change); or ``"few
-        effective events"`` (the changed rows are so heavy, or so few decide a log loss, that limits
-        may be too narrow).
+        ``reason`` is ``"undefined"``; ``"fewer than 30 positives"`` (or another number or kind of
+        rows); ``"nobody is selected"`` or ``"everybody is selected"``; ``"no variance"``; ``"same
+        scores"``, ``"same order"`` or ``"no decision changed"`` (nothing differs in these rows,
+        which does not show that no other row would change); or ``"few effective events"`` (the
+        changed rows are so heavy, or so few decide a log loss, that limits may be too narrow).
 
-        A row without its label, weight, a score or a decision is left out of all metrics. Columns
-        of the table that are not named here are null.
+        A row without its weight, a score or a decision is left out of all metrics, one without its
+        label of all but the selection rate. Columns of the table that are not named here are null.
 
     Raises
     ------
@@ -382,7 +380,7 @@ class _ReleasePlan:
         table = table.with_columns(pl.Series("p_adjusted", p_adjusted, nan_to_null=True))
         return table.with_columns(
             _find_verdicts(level),
-            _find_reasons(self.min_rows),
+            _find_reasons(),
             model=pl.lit(self.names[1]),
             reference=pl.lit(self.names[0]),
         )
@@ -397,7 +395,8 @@ class _ReleasePlan:
             names = name_segments(division, sums.keys) if division.keys else pl.Series([OVERALL])
             for metric, margin in self.margins.items():
                 change = change_metric(metric, sums, self.odds)
-                columns = _describe_change(change, level, self.min_rows, is_same=is_same)
+                too_small = _find_too_small(change, metric, self.min_rows)
+                columns = _describe_change(change, level, too_small, is_same=is_same)
                 table = pl.DataFrame([names.cast(pl.String).alias("segment"), *columns])
                 tables.append(
                     table.with_row_index("number").with_columns(
@@ -421,7 +420,8 @@ def _find_same_decision(paired: PairedRows) -> pl.Expr:
     """Return who is selected if all rows have the same decision by both scores, else null."""
     why = None
     if paired.selected is not None:
-        old, new = (each[~np.isnan(paired.rows.weight)] for each in paired.selected)
+        has_decisions = ~np.isnan(paired.rows.ignore_labels().weight)
+        old, new = (each[has_decisions] for each in paired.selected)
         if old.size and not (old | new).any():
             why = NOBODY
         elif old.size and (old & new).all():
@@ -440,8 +440,22 @@ def _has_same_scores(paired: PairedRows) -> bool:
     return np.array_equal(old, new)
 
 
+def _find_too_small(change: Change, metric: str, min_rows: int) -> pl.Series:
+    """Return why there are too few rows of a kind for a test of each segment, else null."""
+    sizes = change.sizes
+    if not sizes:
+        (kind,) = COMPARABLE[metric].sample_sizes
+        sizes = {kind: np.minimum(change.n_old, change.n_new)}
+    reasons = np.select(
+        [~(size >= min_rows) for size in sizes.values()],
+        [few_rows(min_rows, kind) for kind in sizes],
+        "",
+    )
+    return pl.Series("too_small", [reason or None for reason in reasons.tolist()], pl.String)
+
+
 def _describe_change(
-    change: Change, level: Level, min_rows: int, *, is_same: bool
+    change: Change, level: Level, too_small: pl.Series, *, is_same: bool
 ) -> list[pl.Series]:
     """Return the columns of a metric of each segment; with the same scores nothing differs."""
     limits, one_sided = change.limits(level), change.limits(level, one_sided=True)
@@ -457,8 +471,7 @@ def _describe_change(
         known = ~np.isnan(change.gap)
         nothing = dict.fromkeys(tested, 0.0) | {"p_value": 1.0}
         tested = {name: np.where(known, value, np.nan) for name, value in nothing.items()}
-    is_enough = np.minimum(change.n_old, change.n_new) >= min_rows
-    tested["p_value"] = np.where(is_enough, tested["p_value"], np.nan)
+    tested["p_value"] = np.where(too_small.is_null().to_numpy(), tested["p_value"], np.nan)
     numbers = tested | {
         "value": change.new,
         "reference_value": change.old,
@@ -478,11 +491,10 @@ def _describe_change(
         for name, values in numbers.items()
     ]
     masks = {
-        "is_enough": is_enough,
         "few_events": change.few_events,
         "same_order": change.same_order,
     }
-    return columns + [pl.Series(name, values) for name, values in masks.items()]
+    return [*columns, too_small, *(pl.Series(name, values) for name, values in masks.items())]
 
 
 def _find_verdicts(level: Level) -> pl.Expr:
@@ -494,7 +506,8 @@ def _find_verdicts(level: Level) -> pl.Expr:
     is_small = (pl.col("is_same") | (worst > -margin)) & ~is_unsure
     is_within = (pl.col("equivalent_low") > -margin) & (pl.col("equivalent_high") < margin)
     cases = (
-        (INCONCLUSIVE, ~(pl.col("is_enough") & pl.col("gap").is_not_null()) | _IS_UNDECIDED),
+        (INCONCLUSIVE, pl.col("too_small").is_not_null() | pl.col("gap").is_null()),
+        (INCONCLUSIVE, _IS_UNDECIDED),
         (EQUIVALENT, (good == 0) & is_within),
         (DIFFERENT, (good == 0) & is_significant),
         (BETTER, is_significant & (change > 0)),
@@ -505,13 +518,13 @@ def _find_verdicts(level: Level) -> pl.Expr:
     return _first_that_holds(*cases).alias("verdict")
 
 
-def _find_reasons(min_rows: int) -> pl.Expr:
+def _find_reasons() -> pl.Expr:
     is_decision = pl.col("metric").is_in(METRICS_OF_DECISIONS)
     cases = (
         (UNDEFINED, pl.col("gap").is_null()),
         (NOBODY, _IS_UNDECIDED & (pl.col("same_decision") == NOBODY)),
         (EVERYBODY, _IS_UNDECIDED),
-        (few_rows(min_rows), ~pl.col("is_enough")),
+        (pl.col("too_small"), pl.col("too_small").is_not_null()),
         (SAME_SCORES, pl.col("is_same")),
         (NO_VARIANCE, pl.col("gap_low").is_null()),
         (SAME_ORDER, pl.col("same_order")),
@@ -521,6 +534,9 @@ def _find_reasons(min_rows: int) -> pl.Expr:
     return _first_that_holds(*cases).alias("reason")
 
 
-def _first_that_holds(*cases: tuple[str, pl.Expr]) -> pl.Expr:
+def _first_that_holds(*cases: tuple[str | pl.Expr, pl.Expr]) -> pl.Expr:
     """Return the word of the first condition that holds."""
-    return pl.coalesce(pl.when(holds).then(pl.lit(word)) for word, holds in cases)
+    return pl.coalesce(
+        pl.when(holds).then(pl.lit(word) if isinstance(word, str) else word)
+        for word, holds in cases
+    )

@@ -47,7 +47,6 @@ from polars_wroc.thresholds.registry import RATES
 _ROUNDING = 1e-10
 # A gap that is so close to the one that was observed is that gap.
 _SAME_GAP = 1e-12
-_SMALLER_CLASS = "smaller class"
 _SELECTION_RATE = "selection_rate"
 _AUC, _OE_RATIO = ROC_AUC.column, "oe_ratio"
 _MAKERS = "`group_gaps`, `audit` or `release_check`"
@@ -72,7 +71,7 @@ def rows_needed(
     tests: int | None = None,
     deff: float = 1.0,
 ) -> pl.DataFrame:
-    """Rows needed to reach one target, from assumptions or for each segment of a table.
+    """Return how many rows one target needs, from assumptions or per segment of a table.
 
     Use it to plan a study or audit, or to see how many more rows an inconclusive comparison needs.
     Give exactly one target: ``half_width``, ``gap``, ``equivalent_within`` or ``no_worse_by``.
@@ -121,11 +120,11 @@ def rows_needed(
     -------
     pl.DataFrame
         One row, or one per segment, score and metric. ``target`` (String) and ``goal`` (Float64)
-        repeat the target; ``have`` (Float64) is the number of rows that the value of the table is
-        based on. ``factor`` is Float64, the rows needed are Int64, the rest String.
+        repeat the target; ``have`` (Float64) is ``n`` of the table, the rows that its value rests
+        on. ``factor`` is Float64, the rows needed are Int64, the rest String.
         ``sampling_unit`` says which rows are counted: ``"positives"``, ``"negatives"``,
-        ``"selected"``, ``"rejected"``, ``"rows"`` or, for an AUC, the ``"smaller class"``. There is
-        no number if more than a thousand million rows would be needed.
+        ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of both classes.
+        There is no number if more than a thousand million rows would be needed.
 
     Raises
     ------
@@ -137,7 +136,7 @@ def rows_needed(
     Gaps of rates use the formula of [1]_, the inverse of the ``detectable`` gap of a table, and
     equivalence is two one-sided tests [2]_. AUCs are planned for normal scores with equal
     variances. Effective sizes of a table, with its weights and design, are assumed to grow with the
-    rows. Power is that of one comparison, not of all together.
+    rows. The power is for one comparison, not for all together.
 
     References
     ----------
@@ -257,9 +256,8 @@ class _Plan:
     ``keys`` has the columns up to the metric, and the ``unit`` that is counted. ``have`` are the
     rows that there are, and ``found`` those that the target needs: NaN if not even `MOST_ROWS` are
     enough, or if what it rests on is not ``known``. The reference needs ``kappa`` times as many,
-    and there are ``total`` rows in all for each. By a design there must be ``times`` as many, of
-    which the share ``of_class`` is counted. ``observed`` marks gaps that were observed, and
-    ``note`` is what was assumed.
+    and there are ``total`` rows in all for each. By a design there must be ``times`` as many.
+    ``observed`` marks gaps that were observed, and ``note`` is what was assumed.
     """
 
     keys: pl.DataFrame
@@ -270,7 +268,6 @@ class _Plan:
     total: Array
     observed: Mask
     times: float = 1.0
-    of_class: float = 1.0
     note: str | None = None
 
 
@@ -278,7 +275,7 @@ def _name_unit(metric: str) -> str:
     """Return the name of the rows that decide a metric."""
     kind = (COMPARABLE | METRICS).get(metric)
     sizes = ("rows",) if kind is None else kind.sample_sizes
-    return sizes[0] if len(sizes) == 1 else _SMALLER_CLASS
+    return sizes[0] if len(sizes) == 1 else "rows"
 
 
 def _read_assumptions(metric: str | None, goal: _Goal) -> _Plan:
@@ -294,12 +291,9 @@ def _read_assumptions(metric: str | None, goal: _Goal) -> _Plan:
         needed["changed"] = True
     goal.check(needed, f"of {metric}")
     unit, prevalence = _name_unit(metric), given.get("prevalence")
-    kappa, of_class = given.get("ratio", 1.0), 1.0
-    shares = {"rows": 1.0, _SMALLER_CLASS: 1.0}
+    kappa, shares = given.get("ratio", 1.0), {"rows": 1.0}
     if prevalence is not None:
         shares |= {"positives": prevalence, "negatives": 1 - prevalence}
-        if metric == _AUC:
-            of_class = min(prevalence, 1 - prevalence)
     # Without a share the segment is all rows, or all without the reference.
     share = given.get("share", 1 / (1 + kappa) if goal.compares else 1.0)
     counted = shares.get(unit, 0.0) * share
@@ -314,7 +308,6 @@ def _read_assumptions(metric: str | None, goal: _Goal) -> _Plan:
         total=np.array([1 / counted if counted else np.nan]),
         observed=np.array([False]),
         times=given.get("deff", 1.0),
-        of_class=of_class,
         note=f"assumed: {', '.join(f'{name} {each:g}' for name, each in given.items())}",
     )
 
@@ -340,7 +333,7 @@ def _find_assumed(metric: str, goal: _Goal) -> Array:
 
 
 def _find_sized(value: Array, plan: RowsPlan, goal: _Goal, quantile: Array) -> Array:
-    """Return the rows that AUCs or rates need; ``value`` is that of the segment."""
+    """Return the rows that AUCs or rates need, given the ``value`` of the segment."""
     if goal.target == "half_width":
         return find_rows_for_width(value, plan.sizes, goal.number, quantile)
     if goal.target == "gap":
@@ -536,8 +529,8 @@ def _lay_out(plan: _Plan, goal: _Goal) -> pl.DataFrame:
         "goal": np.full(len(exact), goal.number),
         "have": plan.have,
         "factor": exact / plan.have,
-        "needed": _round_up(exact * plan.of_class),
-        "needed_reference": _round_up(exact * plan.of_class * kappa),
+        "needed": _round_up(exact),
+        "needed_reference": _round_up(exact * kappa),
         "needed_total": _round_up(exact * plan.total),
         "sampling_unit": plan.keys["unit"],
         "note": pl.Series([note or None for note in notes.tolist()], dtype=pl.String),

@@ -1,4 +1,4 @@
-"""Blocks of scores in which the outcomes of a segment are compared with those of all others."""
+"""Blocks of scores in which a segment's outcomes are compared with all other segments' outcomes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Side:
         return Side(*(a + b for a, b in pairs))
 
     def less(self, other: Side) -> Side:
-        """Return the sums without those of another side; rounding makes none of them negative."""
+        """Subtract the sums of another side; rounding makes none of them negative."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Side(*(np.maximum(a - b, 0.0) for a, b in pairs))
 
@@ -52,7 +52,7 @@ class Side:
 class Blocks:
     """The blocks of scores of one segment that have rows of both sides, from the highest down.
 
-    ``own`` are the sums of the segment, and ``others`` those of all other segments. If scores are
+    ``own`` has the sums of the segment, ``others`` the sums of all other segments. If scores are
     probabilities, which they are for all segments or none, their means are ``taken_out``.
     """
 
@@ -69,12 +69,12 @@ class Blocks:
 
     @property
     def weight(self) -> Array:
-        """The weight of each block: that of Mantel and Haenszel, w1 w0 / (w1 + w0)."""
+        """The weight of each block, after Mantel and Haenszel: w1 w0 / (w1 + w0)."""
         return self.others.weight * (self.own.weight / self.both.weight)
 
     @property
     def gap(self) -> Array:
-        """How much higher the rate of the segment is than that of the others."""
+        """How much higher the rate of the segment is than the rate of the others."""
         return self._rate(self.own) - self._rate(self.others)
 
     @property

@@ -13,7 +13,7 @@ import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.groups.categories import ATTRIBUTE, CROSSED, SEGMENT
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, TARGET
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, NO_VARIANCE, TARGET
 from polars_wroc.groups.crossed_cells import CrossedCells
 from polars_wroc.inputs.columns import MISSING, OVERALL
 from polars_wroc.inputs.metric import Metric, Worse
@@ -52,9 +52,9 @@ _MOST_SEGMENTS = 100_000
 _FEWEST_CLUSTERS, _FEWEST_EVENTS = 10, 5
 # The exact test of rates decides where a segment is so many standard errors from the others.
 _FAR = 2.0
-# Of distances that decide the order of segments.
+# Decimals of the distances that decide the order of segments.
 _DECIMALS = 9
-# A sorted list of numbers of groups may be longer than that of cells by this factor.
+# A sorted list of group numbers may be longer than the list of cells by this factor.
 _SPARSE = 10
 
 
@@ -145,7 +145,7 @@ class CrossedSegments:
     ) -> tuple[Array, Array]:
         """Return the sums of squared totals of units, and the numbers of units of each segment.
 
-        The total of a unit is that of its values in the segment less the ``share`` of all of them.
+        A unit's total is the total of its values in the segment minus the ``share`` of all of them.
         Squares are multiplied by the ``factor`` of the unit. Only units with values count.
         """
         total = np.bincount(unit, values, factor.size)
@@ -168,7 +168,7 @@ class CrossedSegments:
 class UnitLevel(NamedTuple):
     """Sampling units or their strata: the number of each cell's, and factors of squared totals.
 
-    Squared totals of units less those of strata are sums of squares within strata.
+    Squared totals of units minus squared totals of strata are sums of squares within strata.
     """
 
     sign: int
@@ -197,7 +197,7 @@ def read_unit_levels(unit: Ints, sample: Sampling) -> tuple[UnitLevel, UnitLevel
 class SearchRules:
     """How segments are compared with all other rows, and which are shown.
 
-    ``names`` are those of the attributes.
+    ``names`` are the names of the attributes.
     """
 
     metric: Metric
@@ -296,7 +296,7 @@ class SegmentSearch:
         return bool(abs(whole.squares * whole.n / whole.weight**2 - 1) < EQUAL_WEIGHTS)
 
     def _replace_by_exact(self, tail: Array, chosen: Mask) -> Array:
-        """Return tails that are exact for rates far from those of the others."""
+        """Return tails that are exact for rates far from the rates of the others."""
         own, whole, tests = self.all.own, self.all.whole, self.all.tests
         unit = whole.weight / whole.n
         is_exact = chosen & (np.abs(tests.z) > _FAR) & (tests.plain <= MOST_EXACT * unit**2)
@@ -357,7 +357,7 @@ class SegmentSearch:
         return self.all.whole.take_away(own)
 
     def table(self) -> pl.DataFrame:
-        """Return the row of all rows, then those of the segments that are significantly worse."""
+        """Return the row of all rows, then the rows of segments that are significantly worse."""
         numbers = np.flatnonzero(self.examined)
         p_value = self.p_values()
         p_adjusted = adjust_p_values(p_value, "holm")
@@ -427,13 +427,18 @@ class SegmentSearch:
         return np.asarray(is_worse & is_enough)
 
     def name(self, number: int) -> tuple[str, str | None]:
-        """Name a segment as those of crossed attributes are."""
+        """Name a segment as segments of crossed attributes are named."""
         attributes, cell = self.segments.conditions[number], int(self.segments.cell[number])
         texts = [self.texts[each][cell] for each in attributes]
         names = CROSSED.join(self.rules.names[each] for each in attributes)
         if len(attributes) == 1:
             return names, texts[0]
         return names, ", ".join(MISSING if text is None else text for text in texts)
+
+    def _is_same_everywhere(self) -> bool:
+        """Return whether a rate is 0 or 1 in all rows, so that no segment can differ."""
+        first, weight = float(self.all.whole.first), float(self.all.whole.weight)
+        return isinstance(self.rules.metric, RateMetric) and (first in (0.0, weight))
 
     def _lay_out(
         self,
@@ -474,8 +479,9 @@ class SegmentSearch:
                 "n": [float(whole.n)],
                 "value": [float(whole.first / whole.weight) if whole.weight > 0 else None],
                 "depth": [0.0],
+                "reason": [NO_VARIANCE if self._is_same_everywhere() else None],
             },
-            schema_overrides={"value": pl.Float64},
+            schema_overrides={"value": pl.Float64, "reason": pl.String},
         )
         table = pl.concat([overall, found], how="diagonal").with_columns(
             pl.lit(self.rules.metric.name).alias("metric"),

@@ -17,6 +17,8 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.inputs.columns import MISSING
 from polars_wroc.inputs.decisions import Favorable
+from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.levels import Level
@@ -30,14 +32,16 @@ _SELECTION_RATE = "selection_rate"
 class _Measured:
     """A rate or an AUC of the segments that are compared.
 
-    ``places`` are those of the segments with a value from enough rows, and ``n`` the rows of each.
-    The ``p_value`` is that of the test that all have the same value, NaN without a test.
+    ``places`` are the places of segments with a value from enough rows, ``n`` the rows of each. The
+    ``p_value`` belongs to the test that all have the same value, NaN without a test. The
+    ``reason`` says why values tell nothing, or how many segments are left out.
     """
 
     places: Ints
     n: Array
     groups: ComparedGroups
     p_value: float
+    reason: str | None
 
 
 def spread_rows(
@@ -99,11 +103,11 @@ def _measure(
     if name == _SELECTION_RATE and favorable == "rejected":
         assert isinstance(metric, RateMetric)
         metric = replace(metric, counted=metric.others, others=metric.counted)
-    n = np.minimum.reduce([segments.sample_size(kind) for kind in metric.sample_sizes])
+    sizes = segments.sizes(metric)
+    fewest, n = (each.reduce([*sizes.values()]) for each in (np.minimum, np.add))
     by_design = segments.units is not None
     if isinstance(metric, RateMetric):
-        assert segments.cells is not None
-        rate = segments.cells.rate(metric.counted, metric.others, segments.units)
+        rate = segments.cells_of(metric).rate(metric.counted, metric.others, segments.units)
         estimate = rate.estimate()
         # V = p (1 - p) rho
         variances = None if by_design else rate.value * rate.complement * rate.all.inverse_size
@@ -111,14 +115,28 @@ def _measure(
         score_type = segments.auc.estimate("score")
         assert isinstance(score_type, Wilson)
         estimate, variances = score_type, None
-    places = np.flatnonzero(~np.isnan(estimate.value) & (n >= min_rows) & compared)
+    places = np.flatnonzero(~np.isnan(estimate.value) & (fewest >= min_rows) & compared)
     groups = ComparedGroups(
         estimate.at(places), variances if variances is None else variances[places]
     )
-    # The test of all groups holds at one look.
-    tested = isinstance(metric, RateMetric) and level.looks is None
+    is_small = compared & segments.have_rows(metric) & ~(fewest >= min_rows)
+    reason = _name_left_out(int(is_small.sum()), [*sizes], min_rows)
+    same = segments.same_decision(metric) if isinstance(metric, RateMetric) else None
+    if same is not None:
+        reason = same
+    # The test of all groups holds at one look, where they may differ.
+    tested = isinstance(metric, RateMetric) and level.looks is None and same is None
     p_value = equal_groups(groups, by_design=by_design) if tested else np.nan
-    return _Measured(places, n[places], groups, p_value)
+    return _Measured(places, n[places], groups, p_value, reason)
+
+
+def _name_left_out(number: int, kinds: Sequence[SampleSize], min_rows: int) -> str | None:
+    """Say how many segments are left out, which have too few rows of some kinds; None if none."""
+    if number == 0:
+        return None
+    few = few_rows(min_rows, kinds[0]) if len(kinds) == 1 else f"{few_rows(min_rows)} of a class"
+    groups = "1 group" if number == 1 else f"{number:,} groups"
+    return f"{groups} with {few} left out"
 
 
 def _make_row(
@@ -135,17 +153,21 @@ def _make_row(
     worst = int(np.argmin(values) if is_ratio else np.argmax(values))
     # A criterion of several metrics needs all of them.
     is_known = len(measured) == 1 or not np.isnan(values).any()
-    number = values[worst] if is_known else np.nan
+    reasons = dict.fromkeys(each.reason for each in measured if each.reason is not None)
+    tells = not {NOBODY, EVERYBODY} & reasons.keys()
+    number = values[worst] if is_known and tells else np.nan
+    low = lows.min() if is_ratio else lows.max()
+    high = highs.min() if is_ratio else highs.max()
     p_values = np.array([each.p_value for each in measured])
     row: dict[str, object] = {
         "metric": metric.name,
         shown: number,
-        f"{shown}_low": np.maximum(lows.min() if is_ratio else lows.max(), 0.0),
-        f"{shown}_high": np.minimum(highs.min() if is_ratio else highs.max(), 1.0),
+        f"{shown}_low": np.maximum(low, 0.0) if tells else np.nan,
+        f"{shown}_high": np.minimum(high, 1.0) if tells else np.nan,
         "p_value": np.minimum(p_values.min() * len(p_values), 1.0),
-        "reason": UNDEFINED if np.isnan(number) else None,
+        "reason": "; ".join(reasons) or (UNDEFINED if np.isnan(number) else None),
     }
-    if is_known:
+    if is_known and tells:
         row |= _name_extremes(measured[worst], spreads[worst], names, is_ratio=is_ratio)
     return row
 

@@ -1,4 +1,4 @@
-"""Metrics by period, compared with those of the earlier periods, and shifts of the scores."""
+"""Metrics by period, compared with all earlier periods, and shifts of the scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from polars_wroc.groups.comparisons import (
     NO_VARIANCE,
     SHIFTS,
     UNDEFINED,
-    few_rows,
     score_name,
 )
 from polars_wroc.groups.divisions import name_segments, read_divisions
@@ -47,6 +46,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
 from polars_wroc.inputs.frames import require_text
+from polars_wroc.inputs.reasons import ONE_SCORE, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.pairs import pair_with_chance
@@ -70,7 +70,6 @@ from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 PERIOD, CRITICAL = "period", "critical"
 # The reason of rows that are compared with nothing.
 FIRST = "the first period"
-ONE_SCORE = "one score"
 _SELECTION_RATE = "selection_rate"
 _BEFORE = "before"
 _SHIFT_AUC, _KS, _PSI = SHIFTS
@@ -96,7 +95,7 @@ def trend(
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Metrics of all rows and of each segment over time, compared with all earlier periods.
+    """Return metrics over time, overall and per segment, compared with all earlier periods.
 
     Use it to monitor a score: performance where labels have arrived, and shifts of the score
     distribution where they have not. With more than some ten thousand rows, tests find shifts that
@@ -106,7 +105,7 @@ def trend(
 
     - ``period, attribute, segment, metric``: what the row describes; ``"overall"`` is all rows;
     - ``value, value_low, value_high``: the metric in the period;
-    - ``reference_value``: the same in all earlier periods of the segment;
+    - ``reference_value``: the metric in all earlier periods of the segment together;
     - ``gap, gap_low, gap_high``: the change, with its confidence interval;
     - ``verdict, reason``: as in `group_gaps`; the first period has the reason ``"the first
       period"``;
@@ -118,7 +117,8 @@ def trend(
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label
         As for `summary`. Without a ``label`` there are the selection rate and the shifts of the
-        scores; without a ``score``, the ``selected`` decisions alone.
+        scores, which also use rows with a null label; without a ``score``, only the ``selected``
+        decisions.
     over
         Column or expression of each row's time: dates, numbers or anything that can be sorted. Rows
         where it is null are left out.
@@ -244,9 +244,7 @@ def trend(
     def compute(rows: Rows) -> pl.DataFrame:
         return plan.table(rows, GapRules(rows.level(level), adjust, margin, least))
 
-    columns = replace(
-        columns, names={**columns.names, period: PERIOD}, with_unlabelled=bool(shifts)
-    )
+    columns = replace(columns, names={**columns.names, period: PERIOD})
     schema = COMPARISON_SCHEMA | {PERIOD: dtype, CRITICAL: pl.Float64}
     return table_of(frame, columns, schema, compute)
 
@@ -281,7 +279,7 @@ def _with_periods(
     over: IntoColumn,
     every: str | None,
 ) -> list[pl.Expr]:
-    """Return the columns of attributes, and last that of periods."""
+    """Return the columns of attributes, and last the column of periods."""
     table = source.groups if isinstance(source, RowSource) else source.lazy()
     given = {} if attributes is None else named_columns("attributes", attributes, table)
     time = typed_column("over", as_column("over", over), table)
@@ -325,8 +323,9 @@ class _TrendPlan:
         if self.metrics:
             tables.append(add_verdicts(self._compare_metrics(rows, rules), rules))
         if self.shifts:
-            assert rows.unlabelled is not None
-            tables += self._compare_scores(rows.unlabelled, rules)
+            # A shift of scores has nothing to do with labels or decisions.
+            scored = rows.ignore_labels(ignore_decisions=True)
+            tables += self._compare_scores(scored, rules)
         metrics = [*self.metrics, *self.shifts]
         table = pl.concat(tables, how="diagonal_relaxed").filter(pl.col("metric").is_in(metrics))
         schema: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -337,7 +336,7 @@ class _TrendPlan:
         return in_order(_mark_first(table), metrics, schema, [self.period])
 
     def _compare_metrics(self, rows: Rows, rules: GapRules) -> list[Comparison]:
-        """Compare the metrics of each period with those of the earlier ones."""
+        """Compare the metrics of each period with the earlier periods."""
         needs = {
             model: replace(self.needs, decisions=find_decisions(rows, model, self.choice))
             for model in rows.scores
@@ -391,12 +390,12 @@ class _TrendPlan:
         return Partition(labels, [], segments, reference, _BEFORE)
 
 
-# Whether a row is that of the first period of a segment.
+# Whether a row is the first period of a segment.
 _IS_FIRST = "__is_first"
 
 
 def _mark_first(table: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of which those of first periods are compared with nothing."""
+    """Return the rows without comparisons in first periods."""
     first = pl.col(_IS_FIRST)
     return table.with_columns(
         pl.when(~first).then(pl.col("reference", "n_reference", "reference_value")),
@@ -408,7 +407,7 @@ def _describe_distances(
     metric: str, shift: Shift, partition: Partition, rules: GapRules
 ) -> pl.DataFrame:
     """Return the rows of a distance of scores from earlier ones, before they are judged."""
-    n = partition.segments.sample_size("rows")
+    n = partition.segments.rows.sum(axis=0)
     n_reference = partition.reference.add_others(n)
     enough = np.minimum(n, n_reference) >= rules.min_rows
     p_value = np.where(enough, shift.p_value, np.nan)

@@ -9,7 +9,7 @@ Arrays have a row for each stratum and a column for each segment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,7 +45,7 @@ from polars_wroc.stats.power import detectable_gap
 from polars_wroc.stats.rates import Equality, Rate, Sample
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.cells import Cells
-from polars_wroc.thresholds.registry import RATES
+from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 WITHIN_SCHEMA: dict[str, type[pl.DataType]] = {
     "gap_crude": pl.Float64,
@@ -88,17 +88,21 @@ def read_strata(
 
 @dataclass(frozen=True)
 class Strata:
-    """Sums over the rows of each segment in each stratum, 0 where it has none."""
+    """Sums over the rows of each segment in each stratum, 0 where it has none.
 
-    weight: Array
-    aucs: AucSums | None = None
-    cells: Cells | None = None
+    With decisions there are the ``cells`` that each rate rests on.
+    """
 
-    def share_within(self, reference: Reference) -> Array:
+    aucs: AucSums
+    cells: Mapping[str, Cells]
+
+    def share_within(self, metric: str, reference: Reference) -> Array:
         """Return the share of each segment's weight in strata where its reference has rows."""
-        is_compared = reference.add_others(self.weight) > 0
-        shared = np.where(is_compared, self.weight, 0.0)
-        return np.asarray(shared.sum(axis=0) / self.weight.sum(axis=0))
+        weight = self.aucs.weight.sum(axis=0)
+        if metric in self.cells:
+            weight = self.cells[metric].weight.sum(axis=0)
+        shared = np.where(reference.add_others(weight) > 0, weight, 0.0)
+        return np.asarray(shared.sum(axis=0) / weight.sum(axis=0))
 
 
 def measure_strata(
@@ -116,16 +120,19 @@ def measure_strata(
         spread_out[..., stratum, segment] = values
         return spread_out
 
-    weight = measured.aucs.weight.sum(axis=0)
-    return Strata(
-        spread(weight), map_arrays(measured.aucs, spread), map_arrays(measured.cells, spread)
-    )
+    cells = {}
+    if needs.decisions is not None:
+        cells = {
+            name: map_arrays(measured.cells_of(metric), spread)
+            for name, metric in GAP_RATES.items()
+        }
+    return Strata(map_arrays(measured.aucs, spread), cells)
 
 
 def compare_within(
     metric: str, partition: Partition, strata: Strata, rules: GapRules
 ) -> Comparison:
-    """Return a metric of segments beside that of their references, averaged over strata.
+    """Return a metric of segments beside the metric of their references, averaged over strata.
 
     There are also the gap without strata, the share of it that they explain, and the share of the
     segment's weight in strata where its reference has rows.
@@ -141,17 +148,17 @@ def compare_within(
     more = {
         "gap_crude": crude["gap"],
         "gap_explained": np.where(is_gap, 1 - found.columns["gap"] / crude["gap"], np.nan),
-        "share_within": strata.share_within(partition.reference),
+        "share_within": strata.share_within(metric, partition.reference),
     }
     return replace(found, columns={**found.columns, **more})
 
 
 def pair_rates_within(metric: str, strata: Strata, reference: Reference) -> Pair:
     """Return directly standardised rates of segments and of their references."""
-    assert strata.cells is not None
     counted, others = RATES[metric].counted, RATES[metric].others
-    own = strata.cells.rate(counted, others)
-    other = strata.cells.combine(reference.add_others).rate(counted, others)
+    cells = strata.cells[metric]
+    own = cells.rate(counted, others)
+    other = cells.combine(reference.add_others).rate(counted, others)
     shares = share_strata(own.all.weight, other.all.weight)
     one, two = _average_rate(own, other, shares), _average_rate(other, own, shares)
     contrast = Contrast(
@@ -206,7 +213,6 @@ def _average_rate(rate: Rate, other: Rate, shares: Array) -> Sample:
 
 def pair_aucs_within(strata: Strata, reference: Reference) -> Pair:
     """Return the averages of the AUCs of segments over strata, and of their references."""
-    assert strata.aucs is not None
     auc, pairs = estimate_aucs(strata.aucs), relative_pairs(strata.aucs)
     shares = share_strata(pairs, reference.add_others(pairs))
     own, other = (

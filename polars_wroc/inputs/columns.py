@@ -179,11 +179,11 @@ IntoWeight: TypeAlias = IntoColumn | Frequency
 
 @hint_keywords
 def frequency(weight: IntoColumn) -> Frequency:
-    """Weight that counts rows: each row stands for as many rows as its weight says.
+    """Return a weight that counts rows: each row stands for as many rows as its weight says.
 
-    A plain weight says instead how much of a population a row represents. Estimates are the same
-    for both, but with a frequency standard errors, intervals, tests and numbers of rows are as if
-    the rows were repeated that often.
+    A plain weight, in contrast, says how much of a population a row represents. Both give the same
+    estimates, but with a frequency the standard errors, intervals, tests and numbers of rows are as
+    if the rows were repeated that often.
 
     Parameters
     ----------
@@ -224,9 +224,9 @@ CLUSTER = "__cluster"
 STRATUM = "__stratum"
 # Different decimals of at most so many digits are different floats.
 FLOAT_DIGITS = 15
-# Of a row that represents several: their number, and the sums of their squared and cubed weights.
+# For a row that stands for several: their number, and the sums of their squared and cubed weights.
 ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes"
-# Of a frequency both are the number of rows.
+# For a frequency both sums are the number of rows.
 COUNTED = (ROW_SQUARES, ROW_CUBES)
 # The highest score in a row's bin in all groups (the row's score is the lowest), and whether the
 # rows in the bin of its own group have several scores.
@@ -288,14 +288,21 @@ def score_column(model: int) -> str:
     return f"{SCORE}_{model}"
 
 
-def check_positives(pos_label: object, *, found: bool) -> None:
-    """Raise for a positive label that no row has."""
-    if pos_label is not None and not found:
-        msg = (
-            "`pos_label` must be the label of a row with a score and a weight; "
-            f"found none with {shown(pos_label)}"
-        )
-        raise ValueError(msg)
+# Labels that a message names.
+_FEW_LABELS = 5
+
+
+def check_positives(pos_label: object, *, found: bool, labels: pl.Series | None = None) -> None:
+    """Raise for a positive label that no row has, and name those that rows have, if few."""
+    if pos_label is None or found:
+        return
+    known = [] if labels is None else labels.drop_nulls().unique().sort().to_list()
+    others = ", ".join(map(shown, known)) if len(known) <= _FEW_LABELS else ""
+    msg = (
+        "`pos_label` must be the label of a row with a score and a weight; found none with "
+        f"{shown(pos_label)}{f': labels are {others}' if others else ''}"
+    )
+    raise ValueError(msg)
 
 
 def observe(
@@ -393,7 +400,7 @@ def number_type(dtype: pl.DataType) -> pl.DataType:
 def choose_score_type(dtype: pl.DataType) -> pl.DataType:
     """Choose the data type that scores are counted in: floats of fewer bits keep their own.
 
-    Thresholds are compared in it, and the machine precision is that of it.
+    Thresholds are compared in this type, and the machine precision is the type's.
     """
     return dtype if dtype.is_float() else number_type(dtype)
 

@@ -20,7 +20,7 @@ from polars_wroc.inputs.rows import IntoColumns, RowSource
 DecisionThreshold: TypeAlias = float | Literal["median"]
 # Which decision is good for a person.
 Favorable: TypeAlias = Literal["selected", "rejected", "neither"]
-# Of recorded decisions: selected rows have the score 1, the others 0.
+# The threshold of recorded decisions: selected rows have the score 1, all others 0.
 RECORDED = 1.0
 
 
@@ -34,7 +34,10 @@ def check_favorable(
     """
     if not decided:
         if value is not None:
-            msg = f"`favorable` is about decisions and must come with some; found {value!r} alone"
+            msg = (
+                "`favorable` is about decisions: pass a `threshold` or `selected` too; found "
+                f"{value!r} alone"
+            )
             raise ValueError(msg)
         return
     if value not in get_args(Favorable):

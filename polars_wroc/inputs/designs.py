@@ -10,10 +10,12 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn
+from polars_wroc.keywords import hint_arguments
 
 ReplicateKind: TypeAlias = Literal["brr", "fay", "jk1", "jkn", "jk2", "bootstrap"]
 
 
+@hint_arguments
 @dataclass(frozen=True)
 class ReplicateWeights:
     """Columns of replicate weights, which replace the weights in each replicate of an estimate.
@@ -99,7 +101,7 @@ class ReplicateWeights:
         return [scale * factor for factor in rscales]
 
     def degrees_of_freedom(self, count: int) -> int:
-        """Return those of the design with so many replicates."""
+        """Return the degrees of freedom of the design with so many replicates."""
         if self.df is not None:
             return self.df
         if self.kind == "jkn":
@@ -114,12 +116,13 @@ class ReplicateWeights:
 Lonely: TypeAlias = Literal["null", "certainty", "adjust"]
 DesignKind: TypeAlias = Literal["clusters", "survey", "replicate weights"]
 
-# Of a row: the correction for a finite population, as given.
+# The column with each row's finite population correction, as given.
 FPC = "__fpc"
 # Columns of sampled rows, and the arguments of `Survey` that give them.
 SURVEY_COLUMNS = {CLUSTER: "cluster", STRATUM: "strata", FPC: "fpc"}
 
 
+@hint_arguments
 @dataclass(frozen=True)
 class Survey:
     """The design of a survey: clusters or strata of the rows, or both.
@@ -144,7 +147,7 @@ class Survey:
         ``"null"``: unknown, and so is the variance. ``"certainty"``: nothing, as if the unit was
         certain to be sampled. ``"adjust"``: its squared distance from the mean of all units, which
         is cautious. A stratum whose ``fpc`` is 1 adds nothing; if it is 1 in all strata, the
-        standard error is 0 and the interval that of independent rows.
+        standard error is 0, and the interval is computed as for independent rows.
 
     Raises
     ------

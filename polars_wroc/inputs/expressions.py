@@ -29,7 +29,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import FPC, GivenDesign
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.queries import of_type, require_at_collect
+from polars_wroc.queries import of_type, of_types, require_at_collect
 from polars_wroc.structs import as_struct
 
 _PLACEHOLDER = "__placeholder"
@@ -57,7 +57,7 @@ def from_expressions(
     resolve = partial(
         _build, pos_label=pos_label, build=build, carried=carried, frequency=frequency
     )
-    return pl.pipe_with_dtype(columns, resolve)
+    return of_types(columns, resolve)
 
 
 def as_column(argument: str, value: IntoColumn) -> pl.Expr:
@@ -125,7 +125,7 @@ def of_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
     found = column.len()
     rule = f"`{argument}` must have one value for each row"
     fits = require_at_collect(found == rows, rule, pl.format("{} for {} rows", found, rows))
-    # Of the length of the rows in any case: other lengths would raise before this check.
+    # `gather` gives the length of the rows in any case: another would raise before this check.
     return pl.when(fits).then(column.gather(pl.int_range(rows), null_on_oob=True))
 
 
@@ -250,6 +250,8 @@ def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
         missing = [name for name in column.meta.root_names() if name not in names]
         wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
         hint = did_you_mean(missing[0], names) if missing else ""
+        if {"n_pos", "w_pos"} <= {*names}:
+            hint = ": counts of `score_counts` are for the methods of `from_counts`"
         msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}{hint}"
         raise pl.exceptions.ColumnNotFoundError(msg) from error
     if not schema:

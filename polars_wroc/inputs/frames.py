@@ -82,13 +82,33 @@ def in_one_type(scores: Sequence[Typed]) -> list[pl.Expr]:
     return cast
 
 
+def refuse_widened_scores(scores: Sequence[Typed]) -> None:
+    """Raise for floats of fewer bits among scores of another type, in which they are not equal.
+
+    A score of 0.7 as Float32 is 0.69999999 as Float64: no tie of the other 0.7, and below a
+    threshold of 0.7.
+    """
+    narrow = max(scores, key=lambda score: precision(score.dtype))
+    other = next((score for score in scores if score.dtype != narrow.dtype), None)
+    if other is not None and narrow.dtype in _FRACTION_BITS:
+        msg = (
+            f"`{narrow.argument}` must not mix {narrow.dtype} scores with those of another type, "
+            f"in which 0.7 is another number; found {narrow} and {other}: cast all to "
+            f"{narrow.dtype} first"
+        )
+        raise ValueError(msg)
+
+
 def frames_alike(
     argument: str,
     frames: Sequence[pl.LazyFrame],
     *columns: str,
     shown: Sequence[str] | None = None,
 ) -> list[pl.LazyFrame]:
-    """Cast scores of several frames to one type; ``shown`` names them in messages."""
+    """Cast scores of several frames to one type; ``shown`` names them in messages.
+
+    Floats of fewer bits are refused among others.
+    """
     names = shown or [f"the score in number {number}" for number in range(1, len(frames) + 1)]
     schemas = [frame.collect_schema() for frame in frames]
     cast: list[list[pl.Expr]] = [[] for _ in frames]
@@ -97,6 +117,7 @@ def frames_alike(
             Typed(argument, pl.col(name), schema[name], called)
             for called, schema in zip(names, schemas, strict=True)
         ]
+        refuse_widened_scores(scores)
         for exprs, score in zip(cast, in_one_type(scores), strict=True):
             exprs.append(score.alias(name))
     return [frame.with_columns(exprs) for frame, exprs in zip(frames, cast, strict=True)]

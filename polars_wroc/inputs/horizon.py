@@ -41,12 +41,12 @@ def at_horizon(
     competing: Competing = "negative",
     most: float | None = None,
 ) -> FrameT:
-    """Labels at a time horizon, with weights that make up for censored rows.
+    """Add labels at a time horizon, and weights that make up for censored rows.
 
-    Use it for outcomes that take time, before any other function: pass the label and the weight
-    that it adds. Rows observed for too short a time have no label, and similar rows that were
-    observed longer carry their weight. This corrects censoring that does not depend on the score or
-    the risk within a group; nothing in the data shows whether that is so.
+    Use it first for outcomes that take time, and pass the label and the weight that it adds to the
+    other functions. Rows that were not observed long enough have no label; similar rows that were
+    observed longer carry their weight. This corrects for censoring if censoring does not depend on
+    the score or the risk within a group, which the data cannot show.
 
     The added columns are:
 
@@ -63,14 +63,14 @@ def at_horizon(
     time
         Column of times from the score to the event or the end of observation: finite, zero or more.
     event
-        Column that says what ended the time: an event, a competing event, or censoring.
+        Column that says how the time ended: with an event, a competing event, or censoring.
     horizon
         A time above 0, in the unit of ``time``.
     weight
         Column of weights: finite, zero or more.
     by
-        Groups in which the censoring is estimated separately, as it must be where censoring or
-        risks differ between groups that are compared.
+        Groups in which the censoring is estimated separately. Pass them if censoring or risks
+        differ between groups that you will compare.
     event_code, censored_code, competing_code
         The value of ``event`` for each; a Boolean column has 1 and 0. Any other value is an error.
     competing
@@ -105,11 +105,11 @@ def at_horizon(
 
     Notes
     -----
-    Weights are divided by the Kaplan-Meier probability of being uncensored [1]_. The weighted share
-    of the label 1 is then 1 minus the Kaplan-Meier estimate or the cumulative incidence; mean
-    losses are those of Graf et al. [2]_, and the AUC is cumulative and dynamic [3]_. Entry after
-    time 0, interval censoring and scores that change over time are not covered. Formulas:
-    [formulas](../explanation/formulas.md#at_horizon).
+    Weights are divided by the Kaplan-Meier probability of being uncensored [1]_. The
+    weighted share of the label 1 is then 1 minus the Kaplan-Meier estimate or the cumulative
+    incidence; mean losses are the losses of Graf et al. [2]_, and the AUC is cumulative and dynamic
+    [3]_. Entry after time 0, interval censoring and scores that change over time are not covered.
+    Formulas: [formulas](../explanation/formulas.md#at_horizon).
 
     References
     ----------
@@ -166,7 +166,7 @@ def at_horizon(
         pl.when(known).then(status).alias(_STATUS),
     )
     value = pl.col(_WEIGHT)
-    # A row that is censored leaves its share to those that are observed longer. As the shares of
+    # A row that is censored leaves its share to the rows that are observed longer. As the shares of
     # equal times multiply to that of the time, the order among them makes no difference.
     censored = pl.col(_STATUS) == _CENSORED
     observed = value.fill_null(0.0).cum_sum(reverse=True)
@@ -195,7 +195,7 @@ def _weights(weight: IntoColumn | None, frame: pl.LazyFrame) -> pl.Expr:
 
 
 def _status(event: Typed, given: dict[str, object], by_then: pl.Expr) -> pl.Expr:
-    """Say what is known at the horizon; null where the event is."""
+    """Return the status at the horizon; null where the event is."""
     code, dtype = event.column, event.dtype
     if dtype == pl.Boolean:
         code, dtype = code.cast(pl.Int8), pl.Int8()

@@ -32,6 +32,8 @@ class Metric:
     in_short: bool = False
     # Whether the ratio of two values is compared with 1 besides their difference with 0.
     has_ratio: bool = True
+    # Whether only rows with a label count; others are of all rows with a score or decision.
+    needs_label: bool = True
     # Value of a score that tells nothing, below which no gap goes.
     least: float = 0.0
     # Value that all rows are compared with, if there is one.

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from os import PathLike
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -35,7 +36,7 @@ IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
 
 
 class RowSource(ABC):
-    """A frame whose rows each represent several, such as a table of counts."""
+    """A frame whose rows each represent several, for example a table of counts."""
 
     @property
     @abstractmethod
@@ -47,8 +48,8 @@ class RowSource(ABC):
         """Return its rows, grouped by expressions of its `groups` and by model."""
 
 
-def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
-    """Return a table as a frame of Polars; only a LazyFrame is one afterwards."""
+def polars_frame(frame: object, name: str = "frame") -> pl.DataFrame | pl.LazyFrame:
+    """Return a table, the argument of this name, as a frame of Polars, and a LazyFrame as it is."""
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return frame
     if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, pl.Series):
@@ -57,11 +58,13 @@ def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
     package = kind.__module__.split(".")[0]
     of_package = "" if package == "builtins" else f" of {package}"
     msg = (
-        "`frame` must be a Polars DataFrame or LazyFrame, or a table of pandas, PyArrow or another "
-        f"package that exports Arrow; found an object{of_package} of type {kind.__name__}"
+        f"`{name}` must be a Polars DataFrame or LazyFrame, or a table of pandas, PyArrow or "
+        f"another package that exports Arrow; found an object{of_package} of type {kind.__name__}"
     )
     if package == "numpy":
-        msg += ": build a table, such as pl.DataFrame({'label': y, 'score': s})"
+        msg += ": build a table, for example pl.DataFrame({'label': y, 'score': s})"
+    elif isinstance(frame, str | PathLike):
+        msg += ": scan the file, for example with pl.scan_parquet or pl.scan_csv"
     raise TypeError(msg)
 
 
@@ -203,7 +206,7 @@ class PlannedRows:
 
 
 def class_weights(signed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Split the signed weight into that of a positive and that of a negative row."""
+    """Split the signed weight into the weight as a positive and the weight as a negative row."""
     # Each class has its own sum: one minus the other would not be monotone.
     positive, negative = signed.clip(lower_bound=0), (-signed).clip(lower_bound=0)
     return positive.cast(pl.Float64), negative.cast(pl.Float64)
@@ -219,15 +222,15 @@ _MARKS = {"label": 1, "score": 2, "weight": 4, "decision": 8}
 
 @dataclass(frozen=True)
 class MissingRows:
-    """Numbers of rows without a value in a column; counts know those of groups only."""
+    """Numbers of rows without a value in a column; counts know only the numbers of groups."""
 
     groups: Mapping[str, int]
     scores: Mapping[str, int] = field(default_factory=dict)
-    # Of the label, the weight and the decision.
+    # Numbers of the label, the weight and the decision.
     others: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: MissingRows) -> MissingRows:
-        """Add up the rows of two parts of the data, which were counted alike."""
+        """Add up the rows of two parts of the data, which were counted in the same way."""
         return MissingRows(
             groups=_sum(self.groups, other.groups),
             scores=_sum(self.scores, other.scores),

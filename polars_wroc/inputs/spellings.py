@@ -13,7 +13,7 @@ _MOST = 5
 
 
 def near_equal(values: Iterable[str]) -> list[list[str]]:
-    """Return the values that differ in capitals and white space alone, those of a kind together."""
+    """Return groups of values that differ only in capitals and white space."""
     alike: dict[str, list[str]] = {}
     for value in dict.fromkeys(values):
         alike.setdefault(" ".join(value.casefold().split()), []).append(value)
@@ -50,7 +50,7 @@ def describe_values(column: str, chosen: str, counts: Mapping[str, int], other: 
 
 
 def say_near_equal(column: str, values: Iterable[str]) -> list[str]:
-    """Say which values of a column are groups of their own although they look alike."""
+    """Say which values of a column look the same but are different groups."""
     return [
         f"{', '.join(map(repr, alike))} of {column} are different groups: make the spellings one "
         "if they are not."

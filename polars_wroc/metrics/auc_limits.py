@@ -29,7 +29,7 @@ INTERVAL_TYPES: Mapping[str, Any] = {
 def limit_aucs(estimate: Estimate, rows: Array, level: Level) -> Limits:
     """Return the limits of AUCs or partial AUCs, given the numbers of rows of both classes.
 
-    At repeated looks those that rest on the variance alone are NaN with too few rows.
+    At repeated looks, limits that use the variance alone are NaN with too few rows.
     """
     low, high = estimate.limits(level.quantile(estimate.df))
     enough = isinstance(estimate, Wilson) | level.enough(*rows)

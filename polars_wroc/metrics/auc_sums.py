@@ -204,7 +204,7 @@ def placement_influences(sample: Sampling, segments: SegmentRows, placed: Array)
 
 
 def _replicate_aucs(sample: Sampling, segments: SegmentRows) -> Array:
-    """Return the AUC of each segment by the full weights, then by those of each replicate."""
+    """Return the AUC of each segment with the full weights, then with each replicate's weights."""
     sums = [reduce_steps(rows, _sum_misranked) for rows in replicate_rows(sample, segments)]
     return np.stack([1 - each["misranked"] / each["weight"] for each in sums])
 

@@ -82,16 +82,16 @@ def bootstrap(
     level: float = 0.95,
     replicates: bool = False,
 ) -> FrameT:
-    """Bootstrap standard errors and confidence intervals of metrics of a curve, per group.
+    """Return metrics of a curve with bootstrap standard errors and intervals, per group.
 
-    Use it for metrics that no other function gives limits for, or for contrasts between groups and
-    scores with ``replicates=True``. For an AUC alone the interval of `summary` is better and
+    Use it for metrics for which no other function gives limits, or, with ``replicates=True``, for
+    contrasts between groups and scores. For an AUC alone, the interval of `summary` is better and
     faster.
 
     The main columns are:
 
     - the ``by`` columns (and ``model``), and ``metric``;
-    - ``value``: the metric of the data themselves;
+    - ``value``: the metric in the data;
     - ``value_low, value_high, value_se``: its confidence limits and standard error;
     - ``n_replicates``: the number of replicates in which the metric is defined.
 
@@ -106,8 +106,8 @@ def bootstrap(
     resamples
         Number of replicates, 2 or more.
     seed
-        Seed of the random numbers. Results repeat with the same seed and version of Polars, in any
-        order of the rows.
+        Seed of the random numbers. The same seed gives the same results, in any order of the rows,
+        with the same version of Polars.
     multiplier
         Distribution of the factors that multiply the weights in a replicate. ``"poisson"``: as if
         rows were drawn with replacement. ``"gamma"``: exponential with mean 1, the Bayesian
@@ -116,13 +116,13 @@ def bootstrap(
         A column or expression of clusters, whose rows share a factor. A `Survey`: sampling units
         are drawn with replacement within strata [2]_; it takes no ``fpc``, and a stratum with one
         unit needs ``lonely="certainty"``. `ReplicateWeights` are the replicates themselves, so
-        ``resamples`` and ``seed`` are not used. With these two leave out ``multiplier``; limits are
-        Student's t.
+        ``resamples`` and ``seed`` are not used. With a `Survey` or `ReplicateWeights`, leave out
+        ``multiplier``; limits then use Student's t.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
     replicates
-        Return the metrics in each replicate. Groups and scores share the draws, so that differences
-        within a replicate keep their correlation.
+        Return the metrics of each replicate instead. Groups and scores share the draws, so the
+        differences within a replicate keep their correlation.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def _check_design(given: GivenDesign, multiplier: Multiplier) -> None:
 
 
 def _read_metrics(metrics: Metrics) -> dict[str, Formula]:
-    """Read the metrics, whose names differ from those of other columns."""
+    """Read the metrics, and check that their names differ from the names of other columns."""
     formulas: dict[str, Formula] = named_metrics(metrics)
     for name in formulas:
         if name in (*_TYPES, _REPLICATE, MODEL):

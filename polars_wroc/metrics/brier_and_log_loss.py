@@ -17,10 +17,10 @@ def brier_score(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Mean squared difference between the score, a probability, and the outcome.
+    """Return the mean squared difference between a predicted probability and the outcome.
 
-    Parameters are as for `roc_auc`; the score must lie between 0 and 1. Its parts, which say how
-    much of it calibration could save, are columns of `calibration_summary`.
+    Parameters are as for `roc_auc`; the score must lie between 0 and 1. `calibration_summary`
+    splits the Brier score into parts, of which ``miscalibration`` is what recalibration could save.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def log_loss(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Mean negative logarithm of the predicted probability of the outcome.
+    """Return the mean negative logarithm of the predicted probability of the outcome.
 
     Parameters are as for `roc_auc`; the score must lie between 0 and 1. As in scikit-learn, a
     score closer to 0 or 1 than the machine precision of its type is taken to be that far away.

@@ -47,9 +47,9 @@ _BLOCK_ROWS = 1 << 16
 class CalibrationSums:
     """Sums over the rows of segments, from which mean errors and rates of positives follow.
 
-    ``scores`` are the sums of w s, ``errors`` those of score - label, and ``promised`` those of
-    w^2 s (1 - s), the variance of the sum of labels if each score s is the probability of its row.
-    By a design ``unit_positives`` are the weights of the positives in each sampling unit.
+    ``scores`` are the sums of w s, ``errors`` the sums of score - label, and ``promised`` the sums
+    of w^2 s (1 - s), the variance of the sum of labels if each score s is the probability of its
+    row. By a design ``unit_positives`` are the weights of the positives in each sampling unit.
     """
 
     positives: Count
@@ -140,7 +140,7 @@ class RateError:
         return self.rate.df
 
     def limits(self, quantile: Array | float) -> Limits:
-        """Return the limits that those of the rate imply."""
+        """Return the limits that the limits of the rate imply."""
         low, high = self.rate.limits(quantile)
         return Limits(self.value + self.rate.value - high, self.value + self.rate.value - low)
 
@@ -244,7 +244,7 @@ def _estimate_rates_by_design(errors: MeanErrors, level: Level) -> Estimate:
     assert units is not None
     assert sums.unit_positives is not None
     assert sums.errors.unit_first is not None
-    # The sum of w s is that of w (s - y) and that of w y.
+    # The sum of w s is the sum of w (s - y) plus the sum of w y.
     unit_scores = sums.errors.unit_first + sums.unit_positives
     influence = units.ratio_influence(sums.unit_positives, unit_scores)
     variance = units.variance(influence)
@@ -290,7 +290,7 @@ class CalibrationSlopes:
         return cls(value, error, information, free_intercept, intercepts)
 
     def fit(self, places: Ints, points: FitPoints) -> FreeSlopes:
-        """Fit some segments to their points, and take over what is found."""
+        """Fit some segments to their points, and take over the results."""
         free = fit_free_slopes(points)
         self.value[places] = free.slope
         squares = points.total(points.squares_pos + points.squares_neg)
@@ -304,7 +304,7 @@ class CalibrationSlopes:
         return free
 
     def forget(self, places: Ints) -> None:
-        """Make what is known of some segments unknown."""
+        """Make the results of some segments unknown."""
         for values in (self.value, self.error, self.information, self.free_intercept):
             values[places] = np.nan
 
@@ -461,7 +461,7 @@ def _points_of_rows(rows: SegmentRows) -> FitPoints:
 
 
 def _find_squares(rows: SegmentRows) -> Array | None:
-    """Return the squared weights of rows if these are those of several."""
+    """Return the sums of squared weights if rows stand for several each, else None."""
     return None if rows.counts is None else rows.counts.squares
 
 

@@ -2,7 +2,7 @@
 
 Rows of all groups are ranked once. Each group's share of a class above a score is a step function,
 in which the rows of the other class find their placement values. No row is repeated: time grows
-with the number of rows times that of groups, memory with the rows and with the number of results.
+with the number of rows times the number of groups, memory with the rows and the number of results.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from polars_wroc.steps import SegmentRows, add_up
 
 @dataclass(frozen=True)
 class _ClassRows:
-    """The rows of one class, those of each group next to each other.
+    """The rows of one class, with the rows of each group next to each other.
 
     ``step`` is the place of each row's score among the ``number`` of all scores, from the highest
     down. ``squares`` are the squared weights. ``starts`` are the places of the first rows of the
@@ -74,7 +74,7 @@ class _ClassRows:
 def sum_pairs(rows: SegmentRows) -> AucSums:
     """Return the sums over the positives of each group and the negatives of each group.
 
-    Pairs of groups are in the order of the group of the positives, then of that of the negatives.
+    Pairs of groups are in the order of the positives' group, then of the negatives' group.
     There are no average precision and no KS.
     """
     positives, negatives = _split_classes(rows)

@@ -6,8 +6,8 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc.inputs.columns import IntoColumn, IntoWeight
-from polars_wroc.inputs.expressions import from_expressions
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight, shown_as
+from polars_wroc.inputs.expressions import as_column, from_expressions
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.registry import (
     CURVE_METRICS,
@@ -28,10 +28,11 @@ def roc_auc(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted proportion of positive-negative pairs ranked correctly; ties count half.
+    """Return the weighted AUC: the share of positive-negative pairs that are ranked correctly.
 
-    That is the area under the weighted ROC curve [1]_: 0.5 is chance and 1 is perfect. Works in
-    ``select``, ``group_by().agg()`` and ``.over()``.
+    Use it in your own ``select``, ``group_by().agg()`` or ``.over()``; for a table with confidence
+    intervals use `summary`. The AUC is the area under the weighted ROC curve [1]_: 0.5 is chance
+    and 1 is perfect. Ties count half.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ def gini(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Twice the AUC minus one, so that 0 is chance and 1 is perfect.
+    """Return twice the AUC minus one, so that 0 is chance and 1 is perfect.
 
     Parameters, nulls and errors are as for `roc_auc`. This is Somers' D of the score given the
     label.
@@ -115,7 +116,7 @@ def ks(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Largest difference between true and false positive rate at any threshold.
+    """Return the largest difference between true and false positive rate at any threshold.
 
     Parameters, nulls and errors are as for `roc_auc`. This is the Kolmogorov-Smirnov distance
     between the score distributions of the two classes.
@@ -144,7 +145,7 @@ def average_precision(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Area under the precision-recall curve as a step function.
+    """Return the area under the precision-recall curve as a step function.
 
     Parameters, nulls and errors are as for `roc_auc`. The formula is scikit-learn's: the
     precision at each distinct score, averaged over the positive weight gained there.
@@ -174,7 +175,7 @@ def pr_auc(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Area under the precision-recall curve, interpolated within ties.
+    """Return the area under the precision-recall curve, interpolated within ties.
 
     Parameters, nulls and errors are as for `roc_auc`. Between two thresholds precision does
     not change along a straight line, but as if the rows there were evenly mixed [1]_; the
@@ -211,7 +212,7 @@ def curve_metrics(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Several weighted metrics of one curve, from one sort.
+    """Return several weighted metrics of one curve, computed from one sort.
 
     Use it instead of several expressions, each of which would sort the rows of a group again. The
     result is a struct with one field per metric.
@@ -221,7 +222,7 @@ def curve_metrics(
     label, score, weight, pos_label
         As for `roc_auc`.
     metrics
-        One name, several, or a mapping from names of your own to these names, to `PartialAUC`,
+        One name, several names, or a mapping from your own names to these names or to `PartialAUC`,
         `CostPartialAUC` or `HMeasure`:
 
         - ``"roc_auc"``, ``"gini"``, ``"ks"``, ``"average_precision"``, ``"pr_auc"``,
@@ -230,13 +231,13 @@ def curve_metrics(
           which may be on the line between two thresholds;
         - ``"roc_hull_auc"``: the area under the convex hull of the ROC curve, whose corners are the
           thresholds that are best at some cost and prevalence [1]_;
-        - ``"h_measure"``: the expected loss that the score saves, see `HMeasure`.
+        - ``"h_measure"``: the share of the expected loss that the score saves: see `HMeasure`.
 
     Returns
     -------
     pl.Expr
-        One struct per group, named ``curve_metrics``, with a Float64 field for each metric; null
-        where the metric by itself would be, for most where a class has no weight.
+        One struct per group, named ``curve_metrics``, with a Float64 field for each metric, which
+        is null where the metric is undefined: for most metrics, if a class has no weight.
 
     Raises
     ------
@@ -268,7 +269,8 @@ def curve_metrics(
     def struct_of_metrics(curve: Curve) -> pl.Expr:
         return as_struct({name: formula(curve) for name, formula in asked.items()})
 
-    build = partial(fold, formula=struct_of_metrics, of_score=need_scores(asked))
+    shown = shown_as(as_column("score", score))
+    build = partial(fold, formula=struct_of_metrics, of_score=need_scores(asked), shown=shown)
     return from_expressions(label, score, weight, pos_label, build).alias("curve_metrics")
 
 
@@ -281,5 +283,6 @@ def curve_metric(
 ) -> pl.Expr:
     """Write a metric of the registry as an expression."""
     metric = CURVE_METRICS[name]
-    build = partial(fold, formula=metric, of_score=metric.of_score)
+    shown = shown_as(as_column("score", score))
+    build = partial(fold, formula=metric, of_score=metric.of_score, shown=shown)
     return from_expressions(label, score, weight, pos_label, build).alias(name)

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.keywords import hint_arguments
 from polars_wroc.ranking.curve import Curve, list_curve
 from polars_wroc.ranking.curve_points import hull_list
 from polars_wroc.ranking.sorting import FP, TP
@@ -17,6 +18,7 @@ from polars_wroc.structs import as_struct
 Density: TypeAlias = Literal["beta22", "hmeasure"]
 
 
+@hint_arguments
 @dataclass(frozen=True, kw_only=True)
 class HMeasure:
     """H-measure as a metric for `curve_metrics` and `bootstrap`.

@@ -136,17 +136,18 @@ ROW_LOSSES: dict[str, Callable[[Array, Mask, float], Array]] = {
 }
 
 
-def require_probabilities(score: Array, argument: str = "score") -> None:
+def require_probabilities(score: Array, argument: str = "score", column: str | None = None) -> None:
     """Raise for a score that is no probability but for rounding; one of NaN is missing."""
     invalid = score[(score < -ROUNDING) | (score > 1 + ROUNDING)]
     if len(invalid):
-        checks.reject(argument, "be a probability, from 0 to 1", invalid[0])
+        where = "" if column is None else f" in column {column!r}"
+        checks.reject(argument, "be a probability, from 0 to 1", f"{invalid[0]}{where}")
 
 
 def require_all_probabilities(rows: Rows) -> None:
     """Raise for a row with a score, by any model, that is no probability."""
-    for score in rows.scores.values():
-        require_probabilities(score)
+    for model, score in rows.scores.items():
+        require_probabilities(score, column=model)
 
 
 def read_precision(columns: Columns) -> dict[str, float]:

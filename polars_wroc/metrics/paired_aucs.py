@@ -87,7 +87,7 @@ class ScoredRows:
         return Auc(1 - complement, complement, pos, neg)
 
     def difference(self, new: str, old: str) -> PairedAuc:
-        """Return the AUC of one score less that of another one."""
+        """Return the AUC of one score minus the AUC of another."""
         x_old, x_new = self.misranked[old], self.misranked[new]
         d = x_old - x_new
         d = np.where(np.abs(d) <= _ROUNDING * np.maximum(x_old, x_new), 0.0, d)
@@ -126,7 +126,11 @@ class ScoredRows:
 
 def require_all_scores(rows: Rows) -> Rows:
     """Return rows of which those without all scores are missing for each score."""
-    return replace(rows, weight=np.where(rows.complete_in_all, rows.weight, np.nan))
+    have_all = ~np.logical_or.reduce([np.isnan(score) for score in rows.scores.values()])
+    row_weight = rows.row_weight
+    if row_weight is not None:
+        row_weight = np.where(have_all, row_weight, np.nan)
+    return replace(rows, weight=np.where(have_all, rows.weight, np.nan), row_weight=row_weight)
 
 
 def have_same_scores(rows: Rows, one: str, other: str) -> bool:

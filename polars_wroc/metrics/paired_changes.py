@@ -1,6 +1,6 @@
 """How metrics change if a new score, or its decisions, replaces an old one on the same rows.
 
-A rate changes by two shares of rows: of those that become an event, and of those that no longer are
+A rate changes by two shares of rows: the rows that become an event, and the rows that no longer are
 one. A mean changes by the mean of the changes of rows. Differences of AUCs and of means have two
 pseudo-rows that change as much as one row can, one each way: where few rows change, the variance of
 the others would say that no row can.
@@ -8,11 +8,13 @@ the others would say that no row can.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from polars_wroc.arrays import Array, Mask
+from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.metrics.paired_sums import NEW, OLD, PairedCells, PairedSegments, ValueChanges
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.ranking.curve import CELLS
@@ -43,7 +45,7 @@ _BOUNDED_LOSS = "brier_score"
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """The rows that contribute more to a metric with the new score, and those that do less.
+    """The rows that contribute more to a metric with the new score, and the ones that do less.
 
     ``whole`` are the rows that the metric rests on with either score.
     """
@@ -59,7 +61,7 @@ class ChangedRows:
 
     @property
     def share(self) -> Array:
-        """The weight of the rows that change in that of all."""
+        """The share of the weight in rows that change."""
         return (self.gained.weight + self.lost.weight) / self.whole.weight
 
 
@@ -67,7 +69,8 @@ class ChangedRows:
 class Change:
     """A metric of segments with the old and with the new score, and the difference of both.
 
-    ``n_old`` and ``n_new`` are the numbers of rows that it rests on. Limits are ``most`` or less
+    ``n_old`` and ``n_new`` are the numbers of rows that it rests on, and ``sizes`` those of
+    different kinds if there must be enough of each for a test. Limits are ``most`` or less
     from 0, and at repeated looks need enough of the ``wald_rows``, if there are any. They may be
     too narrow where there are ``few_events``.
     """
@@ -81,6 +84,7 @@ class Change:
     few_events: Mask
     same_order: Mask
     changed: ChangedRows | None = None
+    sizes: Mapping[SampleSize, Array] = field(default_factory=dict)
     wald_rows: tuple[Array, ...] = ()
     most: float = np.inf
 
@@ -114,19 +118,21 @@ def change_metric(metric: str, segments: PairedSegments, odds: float | None = No
         return change_aucs(segments)
     if metric in LOSSES:
         return change_losses(segments.losses[metric], is_bounded=metric == _BOUNDED_LOSS)
-    assert segments.cells is not None
+    needs_label = THRESHOLD_METRICS[metric].needs_label
+    cells = segments.cells if needs_label else segments.all_cells
+    assert cells is not None
     if metric == _NET_BENEFIT:
         assert odds is not None
-        return change_net_benefits(segments.cells, odds)
+        return change_net_benefits(cells, odds)
     if metric in RATES_OF_ROWS:
-        return change_rates(RATES[metric], segments.cells)
-    return change_shares(RATES[metric], segments.cells)
+        return change_rates(RATES[metric], cells)
+    return change_shares(RATES[metric], cells)
 
 
 def change_aucs(segments: PairedSegments) -> Change:
     """Return the AUCs of segments with both scores."""
     assert segments.aucs is not None
-    paired, n = segments.aucs.difference, segments.n.min(axis=0)
+    paired, n = segments.aucs.difference, segments.n.sum(axis=0)
     difference = paired.estimate()
     return Change(
         segments.aucs.old,
@@ -137,6 +143,7 @@ def change_aucs(segments: PairedSegments) -> Change:
         n,
         few_events=np.zeros(n.shape, bool),
         same_order=paired.same_order,
+        sizes=dict(zip(ROC_AUC.sample_sizes, segments.n, strict=True)),
         wald_rows=tuple(segments.n),
         most=1.0,
     )

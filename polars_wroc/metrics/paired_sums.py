@@ -97,7 +97,8 @@ class PairedCells:
 
     ``weight``, ``squares`` and ``rows`` have a row for each pair of cells and a column for each
     segment. By a design ``unit_weights`` are those in its sampling ``units``: pair, unit, segment;
-    with replicate weights the first unit has the full weights, and each other those of a replicate.
+    with replicate weights the first unit has the full weights, and each other the weights of a
+    replicate.
     """
 
     weight: Array
@@ -175,12 +176,16 @@ class AucChange:
 
 @dataclass(frozen=True)
 class PairedSegments:
-    """Sums over the rows of segments; ``n`` are the numbers of positives and of negatives."""
+    """Sums over the rows of segments; ``n`` are the numbers of positives and of negatives.
+
+    Rows without a label count in ``all_cells``, on which metrics that need no label rest.
+    """
 
     keys: pl.DataFrame
     n: Array
     aucs: AucChange | None = None
     cells: PairedCells | None = None
+    all_cells: PairedCells | None = None
     losses: Mapping[str, ValueChanges] = field(default_factory=dict)
 
 
@@ -190,16 +195,21 @@ def measure_pairs(
     """Return the sums over the rows of each segment from which metrics and their changes follow."""
     rows = paired.rows
     segments = rows.segments(keys, OLD)
-    cells = None
+    cells = all_cells = None
     if paired.selected is not None:
         old, new = (each[segments.order] for each in paired.selected)
-        cells = sum_paired_cells(segments, old, new, rows.sample)
+        cells = all_cells = sum_paired_cells(segments, old, new, rows.sample)
+        if rows.lack_labels:
+            every = rows.ignore_labels().segments(keys, OLD)
+            old, new = (each[every.order] for each in paired.selected)
+            all_cells = sum_paired_cells(every, old, new, rows.sample)
     sides = np.stack([segments.weight > 0, segments.weight < 0]).astype(np.float64)
     return PairedSegments(
         segments.segments,
         segments.total(sides if segments.counts is None else sides * segments.counts.n),
         _measure_auc_change(rows, keys) if aucs else None,
         cells,
+        all_cells,
         {name: _sum_changes(segments, paired.losses(name), rows.sample) for name in losses},
     )
 
@@ -236,7 +246,7 @@ def sum_paired_cells(
 def _sum_changes(
     rows: SegmentRows, values: tuple[Array, Array], sample: Sampling | None
 ) -> ValueChanges:
-    """Return how values change, given those of all rows of the call by both scores."""
+    """Return how values change, given the values of all rows of the call by both scores."""
     old, new = (each[rows.order] for each in values)
     d, weight = new - old, np.abs(rows.weight)
     squares = weight**2 if rows.counts is None else rows.counts.squares

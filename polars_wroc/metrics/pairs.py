@@ -1,4 +1,4 @@
-"""Pairs: a metric of segments beside that of what each is compared with.
+"""Pairs: a metric of segments beside the metric of their references.
 
 One function for each kind of metric says how the reference follows from other segments: rates and
 other formulas of cells, mean losses and mean scores are computed from the added rows of these, AUCs
@@ -20,7 +20,12 @@ from polars_wroc.metrics.mean_sums import ROW_LOSSES
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats.aucs import Auc, ClassMoments, average_aucs, combine, equal_aucs
-from polars_wroc.stats.contrasts import Contrast, DirectContrast, credible_correlation
+from polars_wroc.stats.contrasts import (
+    Contrast,
+    DirectContrast,
+    GapEstimate,
+    credible_correlation,
+)
 from polars_wroc.stats.delta import evaluate
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.estimates import Limits, Scale, Wald
@@ -31,11 +36,12 @@ from polars_wroc.stats.means import BRIER_SCALE, LOG_LOSS_SCALE, covariance_of_m
 from polars_wroc.stats.power import detectable_difference, detectable_gap, detectable_shift
 from polars_wroc.stats.rates import Equality, equal_rates
 from polars_wroc.stats.references import Reference
-from polars_wroc.thresholds.limits import cell_function
-from polars_wroc.thresholds.registry import RateMetric, ThresholdMetric
+from polars_wroc.thresholds.limits import DecidedRows, cell_function, contrast_net_benefit
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS, RateMetric, ThresholdMetric
 
 STANDARDIZED_MEAN_DIFFERENCE = "standardized_mean_difference"
-# The inverse size of a known AUC, as a share of that of the positives it is compared with.
+NET_BENEFIT = "net_benefit"
+# The inverse size of a known AUC, as a share of the inverse size it is compared with.
 _NEGLIGIBLE = 1e-5
 LOSS_SCALES: dict[str, Scale] = {"brier_score": BRIER_SCALE, "log_loss": LOG_LOSS_SCALE}
 
@@ -72,9 +78,11 @@ class Pair:
 
 
 def pair_metric(metric: Metric, segments: Segments, reference: Reference) -> Pair:
-    """Return a metric of segments beside that of their references."""
+    """Return a metric of segments beside the metric of their references."""
     if isinstance(metric, RateMetric):
         return pair_rates(metric, segments, reference)
+    if metric.name == NET_BENEFIT:
+        return pair_net_benefits(segments, reference)
     if isinstance(metric, ThresholdMetric):
         return pair_cells(metric, segments, reference)
     if metric.name in ROW_LOSSES:
@@ -85,9 +93,9 @@ def pair_metric(metric: Metric, segments: Segments, reference: Reference) -> Pai
 
 
 def pair_rates(metric: RateMetric, segments: Segments, reference: Reference) -> Pair:
-    """Return a rate of segments beside that of the rows of their references."""
-    assert segments.cells is not None
-    cells = segments.cells, segments.cells.combine(reference.add_others)
+    """Return a rate of segments beside the rate of their references."""
+    own_cells = segments.cells_of(metric)
+    cells = own_cells, own_cells.combine(reference.add_others)
     own, other = (each.rate(metric.counted, metric.others) for each in cells)
     share: Array | float = 1.0
     if reference.includes_own:
@@ -129,7 +137,7 @@ def pair_rates(metric: RateMetric, segments: Segments, reference: Reference) -> 
 
 
 def pair_aucs(segments: Segments, reference: Reference) -> Pair:
-    """Return the AUC of segments beside the mean of those of their references, by pairs."""
+    """Return the AUC of segments beside the mean AUC of their references, weighted by pairs."""
     assert segments.aucs is not None
     own, pairs = segments.auc, relative_pairs(segments.aucs)
     other = average_reference(own, pairs, reference)
@@ -170,7 +178,7 @@ def pair_aucs(segments: Segments, reference: Reference) -> Pair:
 
 
 def pair_cells(metric: ThresholdMetric, segments: Segments, reference: Reference) -> Pair:
-    """Return a metric of the cells of segments beside that of the rows of their references."""
+    """Return a metric of the cells of segments beside the metric of their references."""
     assert segments.cells is not None
     assert segments.decisions is not None
     function = cell_function(metric, np.full(segments.number, segments.decisions.threshold))
@@ -199,8 +207,35 @@ def pair_cells(metric: ThresholdMetric, segments: Segments, reference: Reference
     return _pair_walds(*estimates, units.covariance(*influences), df, reference)
 
 
+def pair_net_benefits(segments: Segments, reference: Reference) -> Pair:
+    """Return net benefits with the limits of `threshold_metrics` beside those of references."""
+    # Detectable gaps and correlations are those of errors by the delta method.
+    pair = pair_cells(THRESHOLD_METRICS[NET_BENEFIT], segments, reference)
+    assert isinstance(pair.contrast, Contrast)
+    assert segments.cells is not None
+    assert segments.decisions is not None
+    thresholds = np.full(segments.number, segments.decisions.threshold)
+    own, other = (
+        GapEstimate(contrast_net_benefit(DecidedRows(thresholds, cells, segments.units)))
+        for cells in (
+            segments.cells,
+            segments.cells.combine(lambda values: _add_reference(values, reference)),
+        )
+    )
+    contrast = Contrast(own, other, correlation=pair.contrast.correlation)
+    df = np.minimum(own.df, other.df)
+    return replace(
+        pair,
+        contrast=contrast,
+        reference_value=contrast.reference,
+        df=(df, df),
+        picked_df=df,
+        test=lambda level: Equality(contrast.p_value(level, df), np.asarray(df)),
+    )
+
+
 def pair_losses(name: str, segments: Segments, reference: Reference) -> Pair:
-    """Return the mean loss of segments beside that of the rows of their references."""
+    """Return the mean loss of segments beside the mean loss of their references."""
     sums = (
         segments.losses[name],
         segments.losses[name].combine(lambda values: _add_reference(values, reference)),
@@ -267,7 +302,7 @@ def _pair_walds(
 
 
 def pair_scores(segments: Segments, reference: Reference) -> Pair:
-    """Return the mean scores of segments beside those of their references.
+    """Return the mean scores of segments beside the mean scores of their references.
 
     They are distances from the mean of all scores, in their standard deviations.
     """
@@ -328,7 +363,7 @@ def pair_with_chance(auc: Auc, slack: Array) -> Pair:
 
 
 def _reference_auc(contrast: Contrast) -> Array:
-    """Return the AUC of references; where either side has no pairs it is that of the other."""
+    """Return the AUC of references; if one side has no pairs it is the AUC of the other side."""
     own, other = contrast.own.value, contrast.other.value
     if np.all(contrast.share == 1):
         return other
@@ -365,5 +400,5 @@ def find_slack(aucs: AucSums, pairs: Array, reference: Reference) -> Array | flo
 
 
 def detect_auc(own: Auc, other: Auc, quantile: Array) -> Array:
-    """Return the smallest gap of an AUC below that of its reference that a test detects."""
+    """Return the smallest gap below the AUC of the reference that a test detects."""
     return detectable_gap(own.sample(), other.sample(), quantile, least=ROC_AUC.least)

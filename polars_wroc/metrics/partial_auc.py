@@ -12,7 +12,7 @@ from polars_wroc import checks
 from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.keywords import hint_keywords
+from polars_wroc.keywords import hint_arguments, hint_keywords
 from polars_wroc.ranking.curve import (
     WHOLE_RANGE,
     Curve,
@@ -39,25 +39,25 @@ def partial_auc(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted area under a part of the ROC curve.
+    """Return the weighted area under a part of the ROC curve.
 
-    Use it where only low false positive rates, or high true positive rates, matter. Its intervals
-    are in `summary` (``areas=``).
+    Use it if only low false positive rates, or only high true positive rates, matter. For
+    confidence intervals use ``summary(areas=)``.
 
     Parameters
     ----------
     label, score, weight, pos_label
         As for `roc_auc`.
     fpr
-        Range of false positive rates; the area under the curve over it [1]_.
+        Range of false positive rates: the area under the curve over this range [1]_.
     tpr
-        Range of true positive rates; the area to the right of the curve [2]_. With both, the area
-        under the curve within their rectangle: the two-way partial AUC.
+        Range of true positive rates: the area to the right of the curve [2]_. With both ranges, the
+        area under the curve within their rectangle: the two-way partial AUC.
     standardize
         True rescales the area to 0.5 for the diagonal and 1 for a perfect score, after McClish
         [1]_; ``"mean"`` divides it by the area of a perfect score, which makes it a mean rate. With
-        both ranges, True gives null where all of ``fpr`` is above all of ``tpr``: there a random
-        score has the area of a perfect one.
+        both ranges, True gives null if all of ``fpr`` is above all of ``tpr``, where a random score
+        has the same area as a perfect one.
 
     Returns
     -------
@@ -97,11 +97,12 @@ def partial_auc(
 Standardize: TypeAlias = bool | Literal["mean"]
 
 
+@hint_arguments
 @dataclass(frozen=True, kw_only=True)
 class PartialAUC:
     """Partial AUC as a metric for `curve_metrics`, `bootstrap` and the ``areas`` of `summary`.
 
-    The arguments are those of `partial_auc`.
+    It takes the arguments of `partial_auc`.
 
     Raises
     ------
@@ -125,7 +126,7 @@ class PartialAUC:
     def __post_init__(self) -> None:
         """Check the ranges."""
         if self.fpr is None and self.tpr is None:
-            msg = "`fpr` or `tpr` must be a range such as (0.0, 0.1); found neither"
+            msg = "`fpr` or `tpr` must be a range, for example (0.0, 0.1); found neither"
             raise ValueError(msg)
         for name, value in (("fpr", self.fpr), ("tpr", self.tpr)):
             if value is not None:
@@ -180,12 +181,13 @@ CostAreaName: TypeAlias = Literal["area", "max_area", "chance_area", "ratio", "c
 COST_AREAS: tuple[CostAreaName, ...] = get_args(CostAreaName)
 
 
+@hint_arguments
 @dataclass(frozen=True, kw_only=True)
 class CostPartialAUC:
     """Cost-based partial AUC as a metric for `curve_metrics` and `bootstrap`.
 
-    ``value`` is the field of `cost_partial_auc` to compute; the other arguments are those of that
-    function.
+    ``value`` is the field of `cost_partial_auc` to compute; the other arguments are the arguments
+    of that function.
 
     Raises
     ------
@@ -315,7 +317,7 @@ def cost_partial_auc(
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted area under the ROC curve where decisions cost less than a baseline.
+    """Return the area under the ROC curve where decisions cost less than a baseline.
 
     The area lies below the curve and above the line of all points that cost as much as the
     baseline, a rule that needs no score.
@@ -334,8 +336,8 @@ def cost_partial_auc(
         Costs of a false negative and a false positive; only their ratio matters. If one is given,
         it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Prevalence in the population that the decision is for, strictly between 0 and 1; None takes
-        that of the data.
+        Prevalence in the population that the decision is for, strictly between 0 and 1. None: the
+        prevalence in the data.
     baseline
         ``"random"``: select at random as many rows as are positive. ``"trivial"``: the cheaper of
         selecting all and selecting none, a stricter baseline.

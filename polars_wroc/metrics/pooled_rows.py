@@ -1,4 +1,4 @@
-"""Rows that are decided on alike, pooled: what counts of decisions need of many rows."""
+"""Pooled rows: one row for all rows with the same decision, which is all that counts need."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pool_decisions(rows: Rows, model: str, decisions: Decisions) -> tuple[Rows, 
     places = np.flatnonzero(number)
     selected, positive, complete = (places >> bit & 1 == 1 for bit in range(3))
     sign = np.where(positive, 1.0, -1.0)
-    # Cubes are those of AUCs alone.
+    # Only AUCs need cubes.
     unknown = np.full(len(places), np.nan)
     decided = replace(
         rows,

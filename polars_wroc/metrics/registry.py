@@ -178,8 +178,8 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="roc_auc",
             label="AUC",
-            definition="Weighted proportion of positive-negative pairs ranked correctly; "
-            "ties count half.",
+            definition="Weighted AUC: the share of positive-negative pairs that are ranked "
+            "correctly.",
             formula=roc_auc,
             summary_column="auc",
             least=0.5,
@@ -234,7 +234,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="brier_score",
             label="Brier score",
-            definition="Mean squared difference between the score, a probability, and the outcome.",
+            definition="Mean squared difference between a predicted probability and the outcome.",
             better="low",
             formula=brier_score,
             of_score=True,

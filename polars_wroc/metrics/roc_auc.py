@@ -30,7 +30,7 @@ from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_limits import INTERVAL_TYPES, interval_columns
 from polars_wroc.metrics.auc_sums import AucSums, estimate_aucs
 from polars_wroc.metrics.curve_metrics import roc_auc
-from polars_wroc.queries import require_at_collect
+from polars_wroc.queries import of_types, require_at_collect
 from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.ranking.placements import place_lists, read_placements
 from polars_wroc.stats.aucs import AucMethod
@@ -48,7 +48,7 @@ def roc_auc_ci(
     level: ConfidenceLevel = 0.95,
     method: AucMethod = "score",
 ) -> pl.Expr:
-    """Weighted AUC with its standard error and confidence interval.
+    """Return the weighted AUC with its standard error and confidence interval.
 
     Use it inside ``select``, ``group_by().agg()`` and ``over``; for clusters, surveys and replicate
     weights use `summary`.
@@ -66,8 +66,8 @@ def roc_auc_ci(
     level
         Confidence level, from 0.001 to 0.9999, or `Looks`.
     method
-        ``"score"``: a score-type interval, which keeps its level near 0 and 1, with few rows, and
-        better than the others where weights depend on the score. ``"delong"``: the normal interval
+        ``"score"``: a score-type interval, which keeps its level near 0 and 1 and with few rows,
+        and is closest to it if weights depend on the score. ``"delong"``: the normal interval
         that other packages print, cut to 0 and 1; null where the variance is 0 or unknown, for
         example with perfect separation. ``"logit"``: the normal interval of the logit; null where
         ``"delong"`` is.
@@ -182,7 +182,7 @@ def roc_auc_multiclass(
     weight: IntoWeight | None = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> pl.Expr:
-    """Weighted AUC for more than two classes: each class against the rest, or all pairs.
+    """Return the weighted AUC for more than two classes: one against the rest, or pairs.
 
     Results agree with scikit-learn's ``roc_auc_score``, which has no weights for ``"ovo"``.
 
@@ -203,7 +203,7 @@ def roc_auc_multiclass(
     weight
         As for `roc_auc`.
     max_pairs
-        For ``"ovo"``: raise for more pairs of classes. The default allows 32 classes.
+        For ``"ovo"``: largest number of pairs of classes. The default allows 32 classes.
 
     Returns
     -------
@@ -321,7 +321,7 @@ def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
         held = [exact(name, dtype) for name in classes]
         return pl.any_horizontal(column == literal(one) for one in held if one is not None)
 
-    return pl.pipe_with_dtype([label], compare)
+    return of_types([label], compare)
 
 
 def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.Expr:
@@ -343,4 +343,4 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
         rule = f"`label` must hold the classes of `scores`, {classes}"
         return pl.when(require_at_collect(known, rule, column)).then(column)
 
-    return pl.pipe_with_dtype([label, *([] if weight is None else [weight])], check)
+    return of_types([label, *([] if weight is None else [weight])], check)

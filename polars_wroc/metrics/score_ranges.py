@@ -67,7 +67,7 @@ class ScoreRange:
 
 
 def _weigh_segments(weights: pl.DataFrame, segments: pl.DataFrame) -> Array:
-    """Return the weights of both classes in each segment, given those of groups."""
+    """Return the weights of both classes in each segment, given the weights in each group."""
     keys = segments.columns
     sums = _add_groups(weights, keys)
     if keys:

@@ -1,4 +1,4 @@
-"""Shifts of scores: the rows of each period against those of the earlier periods of its segment."""
+"""Shifts of scores: the rows of each period against all earlier rows of its segment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polars_wroc.steps import SegmentRows, Steps, Sums, reduce_steps
 
 @dataclass(frozen=True)
 class ShiftSums:
-    """Sums over the rows of periods and over those of the earlier periods.
+    """Sums over the rows of periods and over the rows of the earlier periods.
 
     Rows of the period are the positives of ``aucs``, earlier ones are the negatives. ``after`` and
     ``before`` are the weights of both in the tenths of the earlier weight, a row for each tenth. By
@@ -54,7 +54,7 @@ class ShiftSums:
 
 
 def measure_shifts(rows: Rows, periods: SegmentRows, starts: Ints) -> ShiftSums:
-    """Return sums over the rows of each period and over those of the earlier ones of its series.
+    """Return sums over the rows of each period and over the earlier rows of its series.
 
     The ``periods`` are segments of ``rows``, and ``starts`` the places of the first of each series.
     """
@@ -78,7 +78,7 @@ def measure_shifts(rows: Rows, periods: SegmentRows, starts: Ints) -> ShiftSums:
 
 
 def _join_earlier(periods: SegmentRows, first: Ints, places: Ints) -> SegmentRows:
-    """Return the rows of some periods as positives, with those of earlier ones as negatives.
+    """Return the rows of some periods as positives, with earlier rows as negatives.
 
     ``first`` are the places of the first periods of their series.
     """

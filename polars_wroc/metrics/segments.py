@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Ints
+from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.buckets import number_groups
-from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences, estimate_aucs, measure_aucs
 from polars_wroc.metrics.mean_sums import (
     ROW_LOSSES,
@@ -26,6 +27,7 @@ from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums
 from polars_wroc.steps import OutsideWeights, SegmentRows
 from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
+from polars_wroc.thresholds.registry import ThresholdMetric
 
 RecordT = TypeVar("RecordT")
 
@@ -63,7 +65,8 @@ class Segments:
     """The segments of a partition: their keys, and sums over their rows.
 
     ``rows`` are the numbers of positives and of negatives. By a design there are its ``units``, the
-    ``influence`` of each on the AUCs, and the cells of each.
+    ``influence`` of each on the AUCs, and the cells of each. Rows without a label count in
+    ``all_rows``, ``all_cells`` and ``scores``, on which metrics that need no label rest.
     """
 
     keys: pl.DataFrame
@@ -76,30 +79,40 @@ class Segments:
     influence: Influence | None = None
     losses: Mapping[str, MeanSums] = field(default_factory=dict)
     scores: StandardizedSums | None = None
+    # None where all rows have a label.
+    all_rows: Array | None = None
+    all_cells: Cells | None = None
 
-    _SUMS: ClassVar = ("rows", "missing", "aucs", "cells", "influence", "losses", "scores")
+    _SUMS: ClassVar = (
+        "rows",
+        "missing",
+        "aucs",
+        "cells",
+        "influence",
+        "losses",
+        "scores",
+        "all_rows",
+        "all_cells",
+    )
 
     @property
     def number(self) -> int:
         """The number of segments."""
         return int(self.rows.shape[-1])
 
-    @property
-    def have_rows(self) -> Array:
-        """Whether each segment has complete rows."""
-        return np.asarray(self.rows.sum(axis=0) > 0)
+    def have_rows(self, metric: Metric) -> Mask:
+        """Return whether each segment has rows that a metric may rest on."""
+        return self._count("rows", metric) > 0
 
-    @property
-    def same_decision(self) -> Literal["nobody", "everybody"] | None:
-        """Who is selected if it is the same for all rows; None without decisions."""
-        if self.cells is None:
-            return None
+    def same_decision(self, metric: ThresholdMetric) -> str | None:
+        """Return why a metric tells nothing: all rows that it may use have the same decision."""
+        cells = self.cells_of(metric)
         selected, rejected = (
-            self.cells.count(cells).rows.sum() for cells in (("tp", "fp"), ("fn", "tn"))
+            cells.count(names).rows.sum() for names in (("tp", "fp"), ("fn", "tn"))
         )
         if selected == 0 and rejected > 0:
-            return "nobody"
-        return "everybody" if rejected == 0 and selected > 0 else None
+            return NOBODY
+        return EVERYBODY if rejected == 0 and selected > 0 else None
 
     def at(self, places: slice) -> Segments:
         """Return some of the segments."""
@@ -109,14 +122,24 @@ class Segments:
         }
         return replace(self, keys=self.keys[places], **sums)
 
-    def sample_size(self, kind: SampleSize) -> Array:
-        """Return the number of rows of a kind in each segment."""
+    def cells_of(self, metric: Metric) -> Cells:
+        """Return the cells that a metric of decisions rests on."""
+        assert self.cells is not None
+        return self.cells if metric.needs_label or self.all_cells is None else self.all_cells
+
+    def sizes(self, metric: Metric) -> dict[SampleSize, Array]:
+        """Return the numbers of rows of each kind that a metric rests on."""
+        return {kind: self._count(kind, metric) for kind in metric.sample_sizes}
+
+    def _count(self, kind: SampleSize, metric: Metric) -> Array:
         if kind == "rows":
+            if self.all_rows is not None and not metric.needs_label:
+                return self.all_rows
             return np.asarray(self.rows.sum(axis=0))
         if kind in ("positives", "negatives"):
             return np.asarray(self.rows[0 if kind == "positives" else 1])
-        assert self.cells is not None
-        return self.cells.count(("tp", "fp") if kind == "selected" else ("fn", "tn")).rows
+        cells = self.cells_of(metric)
+        return cells.count(("tp", "fp") if kind == "selected" else ("fn", "tn")).rows
 
     @property
     def auc(self) -> Auc:
@@ -144,7 +167,7 @@ class Numbering(NamedTuple):
 
     @classmethod
     def of_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
-        """Return the segments of which parts of the rows, such as ranges of scores, have some.
+        """Return the segments that occur in parts of the rows, for example in ranges of scores.
 
         The segments of one part after the other are the finest ones.
         """
@@ -180,7 +203,7 @@ class Numbering(NamedTuple):
 
 
 def join_records(records: Sequence[RecordT]) -> RecordT:
-    """Return a record of arrays that has those of several, one after another on the last axis."""
+    """Return a record whose arrays are the arrays of several, joined along the last axis."""
     first: Any = records[0]
     if first is None:
         return records[0]
@@ -228,6 +251,9 @@ def measure_segments(
         segments = replace(segments, outside=outside(segments))
     if segments.bins is not None:
         segments = replace(segments, bins=segments.bins.merged(segments.score))
+    # Without their labels too, but in the same segments.
+    unlabeled = rows.ignore_labels() if rows.lack_labels else rows
+    every = unlabeled.segments(keys, model) if rows.lack_labels else segments
     sums = measure_aucs(segments) if needs.aucs else None
     sample, influence = rows.sample, None
     if needs.aucs and sample is not None:
@@ -242,7 +268,9 @@ def measure_segments(
         None if sample is None else sample.units,
         influence,
         _sum_losses(rows, segments, model, needs),
-        sum_scores(segments, sample, count_weights=needs.count_weights) if needs.scores else None,
+        sum_scores(every, sample, count_weights=needs.count_weights) if needs.scores else None,
+        count_classes(every).sum(axis=0) if rows.lack_labels else None,
+        _sum_cells(unlabeled, every, needs.decisions) if rows.lack_labels else None,
     )
 
 
@@ -264,7 +292,7 @@ def _sum_cells(rows: Rows, segments: SegmentRows, decisions: Decisions | None) -
 def _sum_losses(rows: Rows, segments: SegmentRows, model: str, needs: Needs) -> dict[str, MeanSums]:
     if not needs.losses:
         return {}
-    require_probabilities(rows.scores[model])
+    require_probabilities(rows.scores[model], column=model)
     is_positive, precision = segments.weight > 0, needs.precision[model]
     return {
         name: sum_values(

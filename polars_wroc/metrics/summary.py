@@ -59,7 +59,7 @@ from polars_wroc.steps import SegmentRows
 
 AUC_BOUNDS = ("auc_min", "auc_max")
 
-# The columns after the group, those of ``diagnostics``, and those of a design.
+# The columns after the group, the columns of ``diagnostics``, and the columns of a design.
 _AUC_TYPES: Mapping[str, Any] = {
     "auc": pl.Float64,
     "auc_low": pl.Float64,
@@ -111,77 +111,79 @@ def summary(
     tolerance: float | None = None,
     diagnostics: bool = False,
 ) -> FrameT:
-    """AUC with its confidence interval, average precision, KS and row counts, per group.
+    """Return the AUC with its confidence interval, and other metrics of ranking, per group.
 
-    Use it first: it says how well a score ranks, and how precisely that is known. Intervals of
-    groups are not a comparison of groups; `group_gaps` tests those. The arguments described here
-    are shared by most functions of the package.
+    Start here: the table shows how well a score ranks positives above negatives in each group, and
+    how uncertain that is. To test the gaps between groups use `group_gaps`, between scores
+    `compare`. Most functions of the package take the same arguments as described here.
 
     The main columns are:
 
     - the ``by`` columns, and ``model`` for several scores;
     - ``auc, auc_low, auc_high, auc_se``: as in `roc_auc_ci`;
-    - ``average_precision``: step-wise area under the precision-recall curve;
-    - ``ks``: largest distance between tpr and fpr;
+    - ``average_precision``: area under the precision-recall curve, as a step function;
+    - ``ks``: largest difference between tpr and fpr at any threshold;
     - ``n, n_pos, n_neg, n_missing``: rows used, rows of each class, and rows left out.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame, or a list of frames that are parts of one. A LazyFrame is not
-        collected. Tables of pandas, PyArrow, DuckDB and other packages that export Arrow are read
-        into memory and give a DataFrame. For more rows than fit there see `Config`, or let a
-        database count them with `score_counts`.
+        DataFrame or LazyFrame, or a list of frames that are parts of one. A LazyFrame gives a
+        LazyFrame and is not collected. Tables from pandas, PyArrow, DuckDB and other packages that
+        export Arrow are read into memory and give a DataFrame. For more rows than fit in memory
+        see `Config`, or let a database count them with `score_counts`.
     label
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
-        Column name or numeric expression; higher means more likely positive. Several of them add a
-        ``model`` column. Whole numbers beyond 2**53 raise an error.
+        Column name or numeric expression; higher means more likely positive. With several scores,
+        the result has a ``model`` column. Whole numbers beyond 2**53 raise an error.
     weight
-        Column name or expression, zero or more: how much of the population a row represents.
-        Intervals do not depend on the scale. `frequency` says instead how many rows a row stands
-        for. Rows of weight 0 are ignored and not counted. None weighs each row 1.
+        Column name or expression: how much of the population a row represents, at least 0; the
+        scale does not matter. For a weight that counts identical rows use `frequency`. Rows of
+        weight 0 are ignored and not counted. None: each row has weight 1.
     by
         One or several columns or expressions; a null key is a group of its own.
     pos_label
-        The positive value of any other label. If no row has it, AUCs are null.
+        The positive value of a label that is not Boolean, 0/1 or -1/1.
     level, method
         Level and method of the confidence interval: see `roc_auc_ci`.
     areas
         Partial AUCs with intervals, by column name: ``{"early": PartialAUC(fpr=(0, 0.1))}``.
     design
-        Which rows are not independent: a column or expression of clusters, for example patients,
-        where null is a cluster too; a `Survey`; or `ReplicateWeights`. Limits are then Student's t.
+        How the rows were sampled, if they are not independent: a column or expression of clusters,
+        for example patients (null is a cluster too), a `Survey`, or `ReplicateWeights`. Limits then
+        use Student's t.
     bins
-        Approximate: group scores into about this many bins, at least 16, and treat each as a tie.
-        Takes one pass, and memory that grows with groups times bins, not with rows.
+        Treat the scores of a bin as ties, with about this many bins, at least 16. The AUC is then
+        approximate, with bounds, and memory grows with groups times bins instead of rows.
     tolerance
-        Largest allowed ``auc_max - auc_min``: bins are divided until it is met. Two more passes,
-        slower than the exact summary; use it where ``bins`` alone give wide bounds.
+        Largest allowed ``auc_max - auc_min``: bins are divided until it is met, in two more passes.
+        This is slower than the exact summary; use it if ``bins`` alone give bounds too far apart.
     diagnostics
         Add columns that show what the interval is based on.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by ``by``. Counts are Int64, the rest Float64. A row
-        is missing if its label, score or weight is null or its score is NaN. All but the counts are
-        null where a class has no weight; limits also where the design leaves the variance unknown.
+        One row per group (and model), sorted by ``by``. Counts are Int64, all other numbers
+        Float64. ``n_missing`` counts rows whose label, score or weight is null or whose score is
+        NaN. Everything but the counts is null if a class has no weight; limits are null also if the
+        design leaves the variance unknown.
 
         - ``auc_min, auc_max``: with ``bins`` or ``tolerance``, bounds of the exact AUC.
         - ``early, early_low, early_high, early_se`` for an area ``early``; with bins ``early_min,
           early_max``. An area over ranges of both rates has no limits.
-        - ``deff``: with a `Survey` beyond clusters or `ReplicateWeights`, the variance divided by
-          that of independent rows; ``df`` and ``df_segment`` (Int64), degrees of freedom of the
-          interval and of the group.
+        - ``deff``: with `ReplicateWeights`, or a `Survey` that is more than clusters: how many
+          times larger the variance is than with independent rows; ``df`` and ``df_segment``
+          (Int64): degrees of freedom of the interval and of the group.
 
         ``diagnostics`` adds:
 
         - ``w_pos, w_neg``: weight of each class; ``ci_method, n_eff_pos, n_eff_neg``: see
           `roc_auc_ci`.
         - ``inverted`` (Boolean): the whole interval is below 0.5; the negated score ranks better.
-        - ``k_pos, k_neg``: effective number of misranked rows; below about 3 the width comes mostly
-          from the observation that the method adds.
+        - ``k_pos, k_neg``: effective number of misranked rows of each class; below about 3, the
+          interval's width comes mostly from the observation that the method adds.
         - ``ci_note`` (String): ``"few misranked rows"``, ``"weights depend on the score"`` (few
           heavy rows carry the AUC, so the interval may be too narrow), the progress of `Looks`, or
           why a design leaves the variance unknown.
@@ -200,8 +202,8 @@ def summary(
 
     Notes
     -----
-    The AUC is the weighted proportion of positive-negative pairs that are ranked correctly, ties
-    counting half [1]_. Variances of designs and partial AUCs are linearised [2]_. Formulas and
+    The AUC is the weighted share of positive-negative pairs that are ranked correctly; ties count
+    half [1]_. With a design, and for partial AUCs, the variance is linearised [2]_. Formulas and
     simulations: [formulas](../explanation/formulas.md#summary).
 
     References

@@ -107,13 +107,22 @@ def is_divisor(total: ColumnT) -> Any:
     return (total >= _LEAST_TOTAL) & (total < math.inf)
 
 
-def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr], *, of_score: bool = False) -> pl.Expr:
-    """Reduce each list of rows to ``formula`` of its curve."""
+def fold(
+    rows: pl.Expr,
+    formula: Callable[[Curve], pl.Expr],
+    *,
+    of_score: bool = False,
+    shown: str = "the score",
+) -> pl.Expr:
+    """Reduce each list of rows to ``formula`` of its curve.
+
+    If it is ``of_score``, scores must be probabilities; ``shown`` is what messages call them.
+    """
     curve = list_curve(of_score=of_score)
-    return curve_list(rows, of_score=of_score).list.agg(formula(curve))
+    return curve_list(rows, of_score=of_score, shown=shown).list.agg(formula(curve))
 
 
-def curve_list(rows: pl.Expr, *, of_score: bool = False) -> pl.Expr:
+def curve_list(rows: pl.Expr, *, of_score: bool = False, shown: str = "the score") -> pl.Expr:
     """Compute the curve of each list of rows as a list.
 
     Each step is a list that is evaluated once, so that a formula may repeat a cumulative sum;
@@ -125,7 +134,7 @@ def curve_list(rows: pl.Expr, *, of_score: bool = False) -> pl.Expr:
     # Rows without weight may have any score.
     weighted = rows.list.eval(pl.element().filter(element_field(WEIGHT) != 0))
     columns = {name: element_field(name) for name in (SCORE, TP, FP)}
-    point = as_struct(columns | {SCORE: probability("score", columns[SCORE])})
+    point = as_struct(columns | {SCORE: probability("score", columns[SCORE], shown)})
     return cumulated_list(weighted, [SCORE]).list.eval(point.filter(element_field(ENDS_TIE)))
 
 
@@ -159,7 +168,7 @@ def curve_of_points(tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.
 
 def table_curve() -> Curve:
     """Refer to the points of a table of a curve, which may be thinned."""
-    # The totals of the first point: those of the others may differ by rounding.
+    # The totals of the first point: the totals of other points may differ by rounding.
     positives, negatives = (
         (pl.col(a) + pl.col(b)).first() for a, b in (("tp", "fn"), ("fp", "tn"))
     )

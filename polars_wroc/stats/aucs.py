@@ -26,7 +26,7 @@ AucMethod: TypeAlias = Literal["score", "delong", "logit"]
 # The limit whose misranked rows are meant: for the upper limit these are ranked correctly.
 End: TypeAlias = Literal["low", "high"]
 
-# Factor of the correction for skewness: half of that of Edgeworth's expansion.
+# Factor of the correction for skewness: half the factor of Edgeworth's expansion.
 SKEWNESS = 1 / 12
 # Below this proportion of its terms a difference of sums is a rounding error.
 _ROUNDING = 1e-13
@@ -143,7 +143,7 @@ class Auc:
 
     @property
     def effect(self) -> Array:
-        """How many times larger the variance is than that of independent rows."""
+        """How many times larger the variance is than with independent rows."""
         if self.design_variance is None:
             return np.ones_like(self.value)
         return design_effect(self.design_variance, self.row_variance)
@@ -243,9 +243,9 @@ class Auc:
 
 
 def _predict_heaviness(others: Misranked) -> Array:
-    """Return how heavy misranked rows of a class are if those of the other class predict it.
+    """Return how heavy misranked rows of a class are if the other class predicts it.
 
-    Where these are light, those of this class are heavy.
+    If the other class's misranked rows are light, this class's are heavy.
     """
     # qhat = max(1, (k' + 2) / (k' raw' + 2))
     total = others.number * others.heaviness + _PRIOR_ROWS
@@ -290,7 +290,7 @@ def average_aucs(auc: Auc, mean: Callable[[Array, int], Array]) -> Auc:
 
 
 def _limit_variance(auc: Auc, moments: ClassMoments) -> ClassMoments:
-    """Return moments with a variance: one row has none, but not more than that of a proportion."""
+    """Return moments with a variance; a single row gets at most the variance of a proportion."""
     most = auc.value * auc.complement * moments.h2
     variance = np.where(np.isnan(moments.variance), most, moments.variance)
     return replace(moments, variance=variance)

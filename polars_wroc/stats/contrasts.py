@@ -19,7 +19,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Contrast:
-    """An estimate of each segment less that of its reference.
+    """An estimate of each segment minus the estimate of its reference.
 
     The gap is a ``share`` of the difference of both, where the reference includes the segment.
     ``slack`` is how far the gap may be off, because scores in the same bin are in unknown order:
@@ -110,8 +110,29 @@ class Contrast:
 
 
 @dataclass(frozen=True)
+class GapEstimate:
+    """The gap of a contrast whose sides rest on the same rows, as an estimate of its own."""
+
+    contrast: Contrast
+
+    @property
+    def value(self) -> Array:
+        """The gaps."""
+        return self.contrast.gap
+
+    @property
+    def df(self) -> Array | float:
+        """The degrees of freedom of both sides."""
+        return self.contrast.own.df
+
+    def limits(self, quantile: Array | float) -> Limits:
+        """Return the limits of the gap, at a quantile of both sides."""
+        return self.contrast.limits(quantile)
+
+
+@dataclass(frozen=True)
 class DirectContrast:
-    """An estimate of each segment less that of its reference, with an error of the ``difference``.
+    """An estimate of each segment minus its reference, with an error of the ``difference``.
 
     That does not follow from the errors of both. It has the attributes of a `Contrast`.
     """
@@ -175,7 +196,7 @@ def find_gap_limits(
 
 
 def combine_margins(own: Array, other: Array, rho: Array | float = 0.0) -> Array:
-    """Return the margin of a difference, given those of two estimates with correlation ``rho``."""
+    """Return the margin of a difference of two estimates with margins and correlation ``rho``."""
     return np.sqrt(np.maximum(own**2 + other**2 - 2 * rho * own * other, 0))
 
 

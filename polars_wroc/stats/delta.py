@@ -62,7 +62,7 @@ class CellValue:
     ) -> Wald:
         """Return the values with limits on the scale, by a design if its variance is given.
 
-        By a design the variance is at least that of independent rows.
+        With a design the variance is at least the variance of independent rows.
         """
         variance = self.row_variance
         if design_variance is not None:

@@ -186,7 +186,7 @@ class Units:
         products = self._sum_in_strata(one.total * other.total)
         spread = products - self._sum_in_strata(one.total) * self._sum_in_strata(other.total) / n
         if one is other:
-            # Units that are alike differ by rounding only.
+            # Equal units differ by rounding only.
             spread = np.where(spread <= _ROUNDING * products, 0.0, spread)
         # The mean of all units is 0.
         alone = products if self.lonely == "adjust" else np.zeros_like(products)

@@ -38,7 +38,7 @@ class Estimate(Protocol):
 
 @dataclass(frozen=True)
 class Wilson:
-    """A rate or an AUC, whose variance changes with its value as that of a proportion does.
+    """A rate or an AUC, whose variance changes with its value like the variance of a proportion.
 
     ``low`` and ``high`` are 1 divided by the effective sample size that each limit rests on, if the
     value were 0; they grow by ``slope`` up to a value of 1. ``skewness`` is the factor of a
@@ -73,7 +73,7 @@ class Wilson:
 def _wilson_low(
     value: Array, complement: Array, size: Array, z: Array | float, skewness: float
 ) -> Array:
-    """Return Wilson's lower limit; the upper one is 1 less that of the complement."""
+    """Return Wilson's lower limit; the upper one is 1 minus the complement's lower limit."""
     z2 = np.square(z)
     p = value
     if skewness:
@@ -88,7 +88,7 @@ def _wilson_low(
 
 @dataclass(frozen=True)
 class Scale:
-    """A scale on which errors are symmetric: that of the value itself unless it has a lower end.
+    """A scale on which errors are symmetric: the value's own scale unless it has a lower end.
 
     With both ends it is the logit between them, without the upper one the logarithm.
     """
@@ -194,7 +194,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class FallbackEstimate:
-    """An estimate with limits where these are known, and those of a fallback elsewhere."""
+    """An estimate with limits where these are known, and the limits of a fallback elsewhere."""
 
     first: Estimate
     fallback: Estimate

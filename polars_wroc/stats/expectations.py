@@ -14,7 +14,7 @@ import numpy as np
 
 from polars_wroc.arrays import Array
 
-# Below this proportion of all pairs, those of different rows are a rounding error.
+# Below this proportion of all pairs, pairs of different rows are a rounding error.
 _ROUNDING = 1e-13
 
 

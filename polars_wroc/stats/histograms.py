@@ -24,7 +24,7 @@ def choose_range(values: Array, highest: Array | None = None) -> tuple[float, fl
     """Return the range of bins for some values: from 0 to 1 if all are there, otherwise theirs.
 
     If all values are equal, it is half of the value wide on either side, but at least 0.5. There
-    may be the ``highest`` values of those that each stands for.
+    may be the ``highest`` of the values that each stands for.
     """
     if not len(values):
         return 0.0, 1.0

@@ -13,7 +13,7 @@ from polars_wroc.arrays import Array, Mask
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.stats.solve import first_place
 
-# Whether an error is shared by both ends of an interval or of a test, or is that of one of them.
+# Whether an error is shared by both ends of an interval or of a test, or belongs to one of them.
 Tails: TypeAlias = Literal[1, 2]
 
 # Wald limits do not hold at every look with fewer rows of a class.
@@ -100,7 +100,7 @@ class Level:
     ) -> Array:
         """Return the quantile of Student's t for one of several tests that share the error.
 
-        With one of the ``tails`` it is that of a one-sided test.
+        With one of the ``tails`` it is the quantile of a one-sided test.
         """
         return student_quantile(self._normal(self.error / np.asarray(tests) * (2 / tails)), df)
 
@@ -143,7 +143,7 @@ class Level:
         return self.sequential_p_value(2 * special.stdtr(df, -np.abs(z)))
 
     def sequential_p_value(self, p_value: Array) -> Array:
-        """Return the p-value that holds at every look, given that of the present look alone."""
+        """Return the p-value that holds at every look, given the one of this look alone."""
         if self.looks is None:
             return p_value
         x, z = self.looks.time(self.error), special.ndtri(p_value / 2)

@@ -72,7 +72,7 @@ class FitPoints(NamedTuple):
 
 
 class _Coefficients(NamedTuple):
-    """Of each group; NaN where there are none."""
+    """The coefficients of each group; NaN where there are none."""
 
     a: _Array
     b: _Array
@@ -218,7 +218,7 @@ def _step(points: FitPoints, at: _Coefficients, *, free: bool) -> _Array:
 
 
 def _squares(points: FitPoints, at: _Coefficients, highest: int) -> tuple[list[_Array], ...]:
-    """Add up the Hessian, squared weights times squared residuals, and those that are expected."""
+    """Add up the Hessian, and squared weights times squared residuals, observed and expected."""
     p, q = at.probabilities(points)
     residuals = points.squares_pos * q * q + points.squares_neg * p * p
     expected = (points.squares_pos + points.squares_neg) * p * q

@@ -78,7 +78,7 @@ class MeanDifference:
 def compare_means(
     sums: StandardizedSums, reference: Reference, units: SamplingUnits | None = None
 ) -> MeanDifference:
-    """Return the differences of the mean scores of segments from those of their references.
+    """Return the differences between the mean scores of segments and of their references.
 
     Differences are NaN without a standard deviation of all scores, variances also where squares of
     weights over- or underflow or nothing but rounding is left.
@@ -122,7 +122,7 @@ def _find_variance(
 def _add_squares(
     powers: Array, polynomial: tuple[Array | float, Array | float, Array | float]
 ) -> Array:
-    """Return sums of w^2 (a + b z + c z^2)^2, 0 within rounding, given those of w^2 z^k."""
+    """Return sums of w^2 (a + b z + c z^2)^2, 0 within rounding, given the sums of w^2 z^k."""
     a, b, c = polynomial
     terms = [
         a * a * powers[0],

@@ -29,7 +29,7 @@ _MOST_OF_RATE = 2.0
 
 @dataclass(frozen=True)
 class Share:
-    """The weight of a part of some rows in that of all, by a design with its variance."""
+    """The share of a part in the weight of some rows; with a design, with its variance."""
 
     part: Count
     whole: Count
@@ -93,7 +93,7 @@ class Difference:
 
 
 def change_of_rate(gained: Share, lost: Share) -> Contrast:
-    """Return the change of a rate: rows that become an event less those that no longer are one.
+    """Return the change of a rate: rows that become an event minus rows that no longer are one.
 
     Both are shares of the same rows, whose correlation follows from them.
     """
@@ -195,7 +195,7 @@ def change_of_mean(changes: Mean, most: Array | float) -> Difference:
 def change_of_rate_by_design(changes: Mean) -> Difference:
     """Return the change of a rate by a design, as the mean of changes of rows of 1, 0 and -1.
 
-    Its variance is at least that of independent rows.
+    Its variance is at least the variance of independent rows.
     """
     of_rows = covariance_of_means(changes, changes, changes.second)
     variance = np.maximum(changes.variance, of_rows)
@@ -229,7 +229,7 @@ def relative_brier_slopes(brier: Array, share: Array) -> tuple[Array, Array]:
 def relative_brier(
     brier: Mean, positives: Mean, product: Array, design_variance: Array | None = None
 ) -> Wald:
-    """Return the Brier score divided by that of the share of positives, on the logarithm.
+    """Return the Brier score divided by the Brier score of the prevalence, on the logarithm.
 
     ``positives`` is the mean of labels of 1 and 0, and ``product`` the sum of w^2 times loss and
     label. By a design its variance is that of the logarithm.

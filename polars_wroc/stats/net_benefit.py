@@ -1,4 +1,4 @@
-"""Net benefit: the share of true positives less that of false positives times the odds.
+"""Net benefit: the share of true positives minus the share of false positives times the odds.
 
 Vickers, A. J., Elkin, E. B. (2006), Medical Decision Making 26, 565-574. Arrays of cells have a row
 for each of tp, fp, fn and tn, and a column for each segment.
@@ -17,7 +17,7 @@ from polars_wroc.stats.rates import LEAST_SQUARES, Rate
 def contrast_shares(tp: Rate, fp: Rate, odds: Array, covariance: Array | None = None) -> Contrast:
     """Return the net benefit as the difference of shares of true and of false positives.
 
-    Both are shares of all rows, whose ``covariance`` by a design replaces that of one sample.
+    Both are shares of all rows. With a design their ``covariance`` replaces the one of one sample.
     """
     if covariance is None:
         rho = correlate_shares(tp.value, fp.value)

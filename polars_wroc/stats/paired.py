@@ -103,13 +103,13 @@ class PairedAuc:
 
     @property
     def same_order(self) -> Mask:
-        """Where both scores rank all rows alike."""
+        """Where both scores rank all rows in the same way."""
         none = (self.pos.carriers == 0) & (self.neg.carriers == 0)
         return np.asarray(none & ~np.isnan(self.difference))
 
     @property
     def value(self) -> Array:
-        """The difference, which is 0 if both scores rank all rows alike."""
+        """The difference, which is 0 if both scores rank all rows in the same way."""
         return np.where(self.same_order, 0.0, self.difference)
 
     @property
@@ -127,7 +127,7 @@ class PairedAuc:
 
     @property
     def df(self) -> Array | float:
-        """Satterthwaite's degrees of freedom of V*, or those of the design."""
+        """Satterthwaite's degrees of freedom of V*, or the design's."""
         if self.design_df is not None:
             return self.design_df
         # df = V*^2 / sum_class v*^2 / max(1 / h2 - 1, 1)

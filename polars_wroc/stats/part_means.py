@@ -68,7 +68,7 @@ class ErrorSums:
 
 @dataclass(frozen=True)
 class PartTests:
-    """The excess of each part over the ``mean``, its variance and its skewness, if all are alike.
+    """The excess of each part over the ``mean``, its variance and skewness if all parts are equal.
 
     ``share`` is that of the part in the weight. ``plain`` is the variance if in addition weights
     tell nothing of values. In the direction of its short tail the skewness is the ``least``.
@@ -88,7 +88,7 @@ class PartTests:
         return np.asarray(self.excess / np.sqrt(self.variance))
 
     def at_least(self, variance: Array) -> PartTests:
-        """Return the tests with another variance where that is larger, such as that of a design."""
+        """Return the tests with another variance where it is larger, for example a design's."""
         return replace(self, variance=np.maximum(self.variance, variance))
 
 
@@ -118,7 +118,7 @@ def compare_values(own: ValueSums, whole: ValueSums) -> PartTests:
 def compare_errors(own: ErrorSums, whole: ErrorSums, *, to_target: bool) -> PartTests:
     """Return what tests of the mean error of each part rest on.
 
-    It is compared with that of all rows, or with its target, 0.
+    It is compared with the mean of all rows, or with its target, 0.
     """
     mean: Array | float = 0.0 if to_target else whole.first / whole.weight
     share = np.zeros_like(own.weight) if to_target else own.weight / whole.weight

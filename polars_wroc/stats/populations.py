@@ -1,4 +1,4 @@
-"""Limits of rates in a population with another prevalence, from those of both classes.
+"""Limits of rates in a population with another prevalence, from the limits of both classes.
 
 Positives and negatives are two samples, whose rates are the same in any population.
 """

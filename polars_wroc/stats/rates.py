@@ -92,7 +92,7 @@ class Equality(NamedTuple):
 
 @dataclass(frozen=True)
 class Rate:
-    """The weight of events in that of events and others.
+    """The share of the weight in events.
 
     By the design of a survey it has its ``variance``, and limits with ``design_df``.
     """
@@ -119,7 +119,7 @@ class Rate:
 
     @cached_property
     def inverse_size(self) -> Array:
-        """1 divided by Kish's effective size; by a design by that of the variance, if smaller."""
+        """1 divided by Kish's effective size or, with a design, a smaller size by the variance."""
         kish = self.all.inverse_size
         if self.variance is None:
             return kish
@@ -184,9 +184,10 @@ class Rate:
 def estimate_between(
     value: Array, inverse_size: Array, heaviness: tuple[Array, Array], df: Array | float = np.inf
 ) -> Wilson:
-    """Return a rate between two that rows have, such as one interpolated on a curve.
+    """Return a rate between two that rows have, for example one interpolated on a curve.
 
-    The effective size is that of all rows, and events and others are as heavy as in a rate nearby.
+    The effective size is the size of all rows, and events and others are as heavy as in a rate
+    nearby.
     """
     complement = 1 - value
     at_zero = inverse_size * _shrink(value / inverse_size, heaviness[0], 1.0)
@@ -206,7 +207,7 @@ def equal_rates(one: Rate, other: Rate, level: Level, exact: Exact = "mid-p") ->
 
     Rows of equal weights are compared as a table of four, others at a common rate. At repeated
     looks the p-value is that of the level at which limits of the difference exclude 0. The degrees
-    of freedom are always those of the test at a common rate.
+    of freedom are always the ones of the test at a common rate.
     """
     p_value, df = equal_weighted_rates(one, other, level)
     if level.looks is not None:

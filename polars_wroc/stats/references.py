@@ -21,7 +21,7 @@ class Reference:
     how each segment differs from all), ``"earlier"`` (the segments before it), or the place of the
     segment that all others are compared with; -1 if there is none. Segments that do not ``count``
     are in no reference. If there are ``starts``, each begins a series of segments, such as the
-    periods of one group, and only those of the same series are earlier.
+    periods of one group, and only segments of the same series are earlier.
     """
 
     kind: ReferenceKind | int

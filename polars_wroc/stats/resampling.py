@@ -1,4 +1,4 @@
-"""Random multiples of weights for resampling, and quantiles of what is resampled.
+"""Random multiples of weights for resampling, and quantiles of the resampled metrics.
 
 A random number comes from the hash of a row's identity, so that rows that are the same have the
 same ones in all groups and for all scores, and a seed repeats them.

@@ -1,7 +1,8 @@
 """Sample sizes: how many rows a width, a gap, an equivalence or a margin needs.
 
 The inverse effective sizes that limits rest on are found from the limits themselves, and fall as
-rows are added to both sides alike. Each target is a condition that holds for all larger numbers.
+rows are added to both sides in proportion. Each target is a condition that holds for all larger
+numbers.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _plan_moments(complement: Array, second: Array, h2: Array) -> ClassMoments:
 
 @dataclass(frozen=True)
 class RowSizes:
-    """Inverse sizes that fall as rows are added, given those of a single row.
+    """Inverse sizes that fall as rows are added, given the inverse sizes of a single row.
 
     AUCs have multiples ``of_one`` of the sizes of a plan.
     """
@@ -228,7 +229,7 @@ class RowsPlan:
 
     def _reach(self, rows: Array, quantile: Array | float, z_power: float) -> Array:
         """Return how far from 0 a limit of the difference is at most, with the power."""
-        # Both sides, the segment and its reference, along the axis before that of segments
+        # Both sides, the segment and its reference, along the axis before the axis of segments
         both = np.stack([rows, rows * self.kappa], axis=-2)
         low, high = self.sizes.estimate(self.value, both).limits(quantile)
         below, above = self.value - low, high - self.value
@@ -259,7 +260,7 @@ def find_rows_for_margin(changed: float, margin: float, quantile: float, power: 
 
 
 def find_rows_for_error(error: Array, target: float, quantile: Array | float) -> Array:
-    """Return the rows for an error that falls with their root, given that of a single row.
+    """Return the rows for an error that falls with their root, given the error of a single row.
 
     The error times the quantile is then the target.
     """

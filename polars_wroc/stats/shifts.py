@@ -1,4 +1,4 @@
-"""Shifts of the scores of a period against those of earlier rows: PSI and the KS distance."""
+"""Shifts of the scores of a period against earlier scores: PSI and the KS distance."""
 
 from __future__ import annotations
 

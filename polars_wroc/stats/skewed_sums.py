@@ -16,7 +16,7 @@ _LEAST_SKEWNESS = 1e-3
 _MOST_ERRORS = 1e3
 # Rates closer to 0 or 1 are those at which they end.
 _LEAST_RATE = 1e-15
-# Of larger hypergeometric variances the skewed distribution has the same tails.
+# With larger hypergeometric variances the skewed distribution has the same tails.
 MOST_EXACT = 1000.0
 # Smaller terms do not change a sum.
 _NEGLIGIBLE = 1e-17
@@ -61,7 +61,7 @@ def normal_tail(tail: Array, df: Array) -> Array:
 
 
 def exact_tail(both: Array, rows: Array, events: Array, total: Array) -> Array:
-    """Return the upper tail of the hypergeometric distribution, with half of what is observed.
+    """Return the upper tail of the hypergeometric distribution, with half the observed probability.
 
     Among ``total`` rows some are in the segment, some have the event, and ``both``.
     """

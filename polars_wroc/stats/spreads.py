@@ -1,8 +1,8 @@
 """Spreads: how far apart the values of several groups are, whichever groups these are.
 
-The largest of many differences is large by chance. Its limits are therefore those of all pairs of
-groups, at a quantile that holds for all of them together (Hayter 1984, The Annals of Statistics 12,
-61-75).
+The largest of many differences is large by chance. Its limits are therefore computed for all pairs
+of groups, at a quantile that holds for all pairs together (Hayter 1984, The Annals of Statistics
+12, 61-75).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from polars_wroc.stats.contrasts import find_gap_limits, find_ratio_limits
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.levels import Level, welch_df
 
-# Of more groups than this not every pair is compared, but the ends of all limits.
+# With more groups than this, the ends of all limits are compared instead of every pair.
 MOST_IN_PAIRS = 200
 # Equal AUCs and weighted rates of different rows may round differently.
 _ROUNDING = 1e-12
@@ -107,7 +107,7 @@ def find_spread(groups: ComparedGroups, level: Level, *, metrics: int = 1) -> Sp
 
 
 def _limit_pairs(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_Ends, _Ends]:
-    """Return the limits of the largest difference and of the smallest ratio, by those of pairs."""
+    """Return the limits of the largest difference and smallest ratio, from the limits of pairs."""
     places = np.triu_indices(groups.number, 1)
     # Both sides of a pair have the same quantile: -stdtrit(df, Phi(-z_K))
     quantile = level.joint_quantile(groups.number, groups.pair_df(*places), metrics=metrics)
@@ -147,7 +147,7 @@ def equal_groups(groups: ComparedGroups, *, by_design: bool) -> float:
     # X^2 = sum_g n_g (p_g - p)^2 / (p (1 - p)) with p = sum_g n_g p_g / sum_g n_g
     mean = (rows * value).sum() / rows.sum()
     spread = mean * (1 - mean)
-    # Without variance all groups are alike.
+    # Without variance all groups are equal.
     statistic = 0.0 if spread == 0 else (rows * (value - mean) ** 2).sum() / spread
     if by_design:
         return float(special.fdtrc(df, np.fmax.reduce(groups.df), statistic / df))

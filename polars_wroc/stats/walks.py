@@ -1,7 +1,7 @@
 """Ranges of cumulative sums: their distribution, where they are, tests and limits.
 
 Sums of differences along the scores rise where scores are too high and fall where they are too low.
-If nothing is wrong their range is that of Brownian motion.
+If nothing is wrong their range is the range of Brownian motion.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST_RANGE, _MOST_RANGE = 1.0, 12.0
 # Half of Siegmund's (1985) correction for sums that change in steps.
 _CORRECTION = 0.5826
 # Fewer expected rows of a class, or steps that the variance is spread over, allow no test.
-_LEAST_EXPECTED, _LEAST_STEPS = 5, 2
+LEAST_EXPECTED, _LEAST_STEPS = 5, 2
 # Sums are equal if they differ by less, per unit of weight.
 _ROUNDING = 1e-12
 
@@ -49,7 +49,7 @@ def range_p_value(x: Array) -> Array:
 def range_quantile(tail: float) -> float:
     """Return the range that Brownian motion on [0, 1] exceeds with this probability.
 
-    Of larger tails than 0.5 it is that of 0.5, and of smaller ones than 1e-16 that of 1e-16.
+    Probabilities above 0.5 count as 0.5, and below 1e-16 as 1e-16.
     """
     wanted = min(max(tail, _LEAST_TAIL), _MOST_TAIL)
     ends = np.array([_LEAST_RANGE]), np.array([_MOST_RANGE])
@@ -99,7 +99,8 @@ class WalkRanges:
 def find_ranges(steps: WalkSteps) -> WalkRanges:
     """Return the ranges of segments.
 
-    With several intervals of the same range the shortest is taken, then that of the lowest scores.
+    If several intervals have the same range, the shortest one is taken, then the one of the lowest
+    scores.
     """
     number = np.diff(steps.starts)
     filled = np.flatnonzero(number > 0)
@@ -113,7 +114,7 @@ def find_ranges(steps: WalkSteps) -> WalkRanges:
 
 
 def _find_ranges_of_steps(steps: WalkSteps, starts: Ints) -> dict[str, Array]:
-    """Return what is known of segments that have steps, which begin at these places."""
+    """Return the ranges of segments that have steps, which begin at these places."""
     number = np.diff(starts, append=len(steps.weight))
     total = np.add.reduceat(steps.weight, starts)
     total = np.where(np.isfinite(total) & np.isfinite(1 / total), total, np.nan)
@@ -198,10 +199,13 @@ class RangeTests:
         # x = R / sqrt(V d) + 0.5826 / sqrt(m d)
         x = ranges.size / np.sqrt(ranges.variance * self.effect)
         x += _CORRECTION / np.sqrt(ranges.effective * self.effect)
-        enough = (ranges.effective >= _LEAST_STEPS * (1 - _ROUNDING)) & (
-            self.expected >= _LEAST_EXPECTED
-        )
+        enough = ~self.has_few_steps & (self.expected >= LEAST_EXPECTED)
         return np.where(self.is_known & enough, range_p_value(x), np.nan)
+
+    @property
+    def has_few_steps(self) -> Mask:
+        """Whether the variance is spread over too few steps for a test."""
+        return ~(self.ranges.effective >= _LEAST_STEPS * (1 - _ROUNDING))
 
     @property
     def value(self) -> Array:

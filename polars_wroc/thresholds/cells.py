@@ -33,13 +33,19 @@ class Cells:
     Arrays have a row for each of tp, fp, fn and tn, and a column for each segment, or for each
     segment at each threshold. By a design ``units`` are the weights in each sampling unit: cell,
     unit, segment; with replicate weights the first unit has the full weights, and each other one
-    those of a replicate. All are NaN without a threshold.
+    the weights of a replicate. All are NaN without a threshold.
     """
 
     weight: Array
     squares: Array
     rows: Array
     units: Array | None = None
+
+    def __add__(self, other: Cells) -> Cells:
+        """Add the cells of other rows in the same columns, without a design."""
+        return Cells(
+            self.weight + other.weight, self.squares + other.squares, self.rows + other.rows
+        )
 
     def count(self, cells: Sequence[str]) -> Count:
         """Return the rows in some cells."""
@@ -81,9 +87,9 @@ class Cells:
         return self.unit_weight(CELLS)
 
     def combine(self, function: Callable[[Array], Array]) -> Cells:
-        """Return the cells of which each sum is a function of these, such as of all others.
+        """Return cells whose sums are functions of these, for example of all other segments.
 
-        The function combines values along the last axis, that of the segments.
+        The function combines values along the last axis, the axis of segments.
         """
         units = None if self.units is None else function(self.units)
         return Cells(function(self.weight), function(self.squares), function(self.rows), units)
@@ -186,7 +192,8 @@ def sum_cells_at_each(
 def sum_unit_cells(rows: SegmentRows, selected: Mask, sample: Sampling) -> Array:
     """Return the weight in each cell of each sampling unit of each segment.
 
-    With replicate weights the first unit has the full weights, and each other those of a replicate.
+    With replicate weights the first unit has the full weights, and each other unit the weights of a
+    replicate.
     """
     cell = number_cells(rows, selected)
     number = rows.number

@@ -86,7 +86,7 @@ def trace_weights(rows: SegmentRows) -> CurveWeights:
 def choose_thresholds(rows: SegmentRows, rule: Rule) -> Thresholds:
     """Return the threshold that a rule chooses for each segment.
 
-    It is the highest of those that are best up to rounding.
+    If several are equally good up to rounding, it is the highest.
     """
     if rule.name == "max_selection_rate" and rows.number == 1 and not rows.in_order:
         found = _search_selection_rate(rows, rule)
@@ -133,7 +133,7 @@ def _search_selection_rate(rows: SegmentRows, rule: Rule) -> Thresholds | None:
 
 
 def _find_rows_between(rows: SegmentRows, low: float, high: float) -> tuple[Ints, float, float]:
-    """Return the rows with scores from one to another, the weight above these, and that of all."""
+    """Return the rows with scores from one to another, the weight above them, and all weight."""
     near, weights = [], np.zeros(2)
     for start in range(0, len(rows.score), _BLOCK_ROWS):
         part = slice(start, start + _BLOCK_ROWS)
@@ -149,7 +149,7 @@ def choose_per_group(rows: SegmentRows, rule: Rule, *, per_group: bool) -> Thres
 
 
 def merge_segments(rows: SegmentRows) -> SegmentRows:
-    """Return the rows of all segments as those of one."""
+    """Return the rows of all segments as one segment."""
     return replace(
         rows,
         segments=pl.DataFrame(),

@@ -53,7 +53,7 @@ def confusion_matrix(
     pos_label: object = None,
     prevalence: float | None = None,
 ) -> pl.Expr:
-    """Weighted confusion matrix and its metrics at one threshold.
+    """Return the weighted confusion matrix and its metrics at one threshold.
 
     A row is predicted positive if ``score >= threshold``. Use it inside ``select``,
     ``group_by().agg()`` and ``over``; `threshold_metrics` gives the same metrics with confidence
@@ -131,7 +131,7 @@ def confusion_matrix(
         sum_cells = partial(_sum_cells, threshold=element_field("__threshold"))
     elif isinstance(threshold, bool) or not isinstance(threshold, Real):
         refuse_functions(threshold)
-        rule = "be a number, a Polars expression or a rule, such as wroc.rules.youden()"
+        rule = "be a number, a Polars expression or a rule, for example wroc.rules.youden()"
         checks.reject_type("threshold", rule, threshold)
     else:
         value = pl.lit(checks.number("threshold", threshold) + 0.0)

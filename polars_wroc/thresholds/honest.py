@@ -1,4 +1,4 @@
-"""Rates of a chosen threshold for other rows than those that it was chosen on."""
+"""Rates of a chosen threshold on rows other than the ones from which it was chosen."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from polars_wroc.thresholds.choice import choose_per_group, choose_points
 from polars_wroc.thresholds.limits import HONEST_RATES, make_matrix
 from polars_wroc.thresholds.rules import Rule
 
-# ``"bootstrap"``: the rates of the chosen threshold without most of their optimism. ``"crossfit"``:
-# those of the rule, when it chooses on other rows than are measured.
+# ``"bootstrap"``: the rates at the chosen threshold, without most of their optimism.
+# ``"crossfit"``: the rates of the rule when it chooses from other rows than are measured.
 Honest: TypeAlias = Literal["bootstrap", "crossfit"]
 
 _FOLDS = 10
@@ -110,8 +110,9 @@ def compute_honest_rates(weight: Array) -> dict[str, Array]:
 class _Curve:
     """Rows of one or several groups that share a curve, from the highest score down.
 
-    ``weights`` are those of positives and of negatives, and ``group`` is the number of each row's
-    group. ``ends`` are the last rows of each score; within a tie there is no point of the curve.
+    ``weights`` has the weights of positives and of negatives, and ``group`` is the number of each
+    row's group. ``ends`` are the last rows of each score; within a tie there is no point of the
+    curve.
     """
 
     weights: Array

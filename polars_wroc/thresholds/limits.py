@@ -10,6 +10,7 @@ import numpy as np
 
 from polars_wroc.arrays import Array
 from polars_wroc.ranking.curve import CELLS, ratio
+from polars_wroc.stats.contrasts import Contrast
 from polars_wroc.stats.delta import CellFunction, evaluate
 from polars_wroc.stats.designs import SamplingUnits
 from polars_wroc.stats.estimates import Limits, Scale, Wald, Wilson
@@ -34,9 +35,9 @@ HONEST_RATES = ("tpr", "fpr", "ppv", "npv")
 class DecidedRows:
     """Confusion matrices of segments, each at a threshold, and how their rows were sampled.
 
-    In a population that has the ``prevalence``, metrics are those of the classes weighted to it.
-    ``honest`` are estimates of `HONEST_RATES` for other rows than those of the cells, from which
-    the metrics follow.
+    With a ``prevalence``, metrics are computed from classes weighted to it.
+    ``honest`` are estimates of `HONEST_RATES` for rows other than the ones in the cells; metrics
+    then follow from these estimates.
     """
 
     threshold: Array
@@ -122,8 +123,8 @@ def limit_metrics(
 ) -> dict[str, Limits]:
     """Return the confidence limits of metrics, given their values.
 
-    Rates have Wilson's limits, the net benefit those of a difference of two shares, and the others
-    those of the delta method.
+    Rates have Wilson's limits, the net benefit the limits of a difference of two shares, and other
+    metrics the limits of the delta method.
     """
     rates = [RATES[name] for name in values if name in RATES]
     others = [THRESHOLD_METRICS[name] for name in values if name not in RATES]
@@ -131,7 +132,7 @@ def limit_metrics(
         limits = _limit_rates(decided, rates, level)
     else:
         limits = _limit_rates_in_population(decided, rates, level, decided.prevalence)
-    # The quantile is that of all rows, whatever the metric.
+    # The quantile depends on the number of all rows, whatever the metric.
     quantile: Array | None = None
     for metric in others:
         # Thresholds that are chosen honestly have cells of several ones.
@@ -146,7 +147,13 @@ def limit_metrics(
 
 
 def limit_net_benefit(decided: DecidedRows, level: Level) -> Limits:
-    """Return limits from those of both shares of all rows, or in a population of both rates."""
+    """Return the limits of net benefits."""
+    contrast = contrast_net_benefit(decided)
+    return contrast.limits(level.quantile(contrast.own.df), level.quantile(contrast.other.df))
+
+
+def contrast_net_benefit(decided: DecidedRows) -> Contrast:
+    """Return net benefits as differences of shares of all rows, or in a population of rates."""
     odds = decided.threshold / (1 - decided.threshold)
     wholes: tuple[Sequence[str], Sequence[str]] = CELLS, CELLS
     if decided.prevalence is not None:
@@ -163,10 +170,8 @@ def limit_net_benefit(decided: DecidedRows, level: Level) -> Limits:
         ]
         covariance = decided.units.covariance(*influences)
     if decided.prevalence is None:
-        contrast = contrast_shares(tp, fp, odds, covariance)
-    else:
-        contrast = contrast_rates(tp, fp, odds, decided.prevalence, covariance)
-    return contrast.limits(level.quantile(contrast.own.df), level.quantile(contrast.other.df))
+        return contrast_shares(tp, fp, odds, covariance)
+    return contrast_rates(tp, fp, odds, decided.prevalence, covariance)
 
 
 # Metrics that are no rates and have limits of their own.
@@ -211,8 +216,8 @@ def limit_in_population(
 ) -> Limits:
     """Return the limits of a rate where the proportion of positives is ``prevalence``.
 
-    A rate of all rows is a mean of those of both classes, and a predictive value follows from their
-    ratio; a rate of one class is the same in any population.
+    A rate of all rows is a mean of the rates of both classes, and a predictive value follows from
+    their ratio; a rate of one class is the same in any population.
     """
     shares = {"tp": tpr, "fn": tpr.complement, "fp": fpr, "tn": fpr.complement}
     if rate.sample_sizes == ("rows",):

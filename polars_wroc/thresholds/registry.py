@@ -135,7 +135,7 @@ _SAMPLES: dict[frozenset[str], SampleSize] = {
 class RateMetric(ThresholdMetric):
     """A proportion, which has a confidence interval.
 
-    It is the weight of the cells ``counted`` divided by that of ``counted`` and ``others``.
+    It is the weight of the cells ``counted`` divided by the weight of ``counted`` and ``others``.
     ``fairness`` is the name of the fairness criterion that compares it between groups, or None;
     ``has_gap`` says whether `group_gaps` compares it by default, and audits do.
     """
@@ -233,6 +233,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         counted=("tp", "fp"),
         others=("fn", "tn"),
         fairness="demographic_parity",
+        needs_label=False,
         has_gap=True,
         in_short=True,
         worse_if_selection_is_good="lower",

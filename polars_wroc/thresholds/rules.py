@@ -5,11 +5,12 @@ good thresholds the highest is chosen; with a limit on the tpr or fpr, the one t
 other rate comes first. The threshold is +inf if selecting nobody is best, and null if a class that
 the rule needs has no weight.
 
-Metrics at the chosen threshold are optimistic on the rows that it was chosen on. With normal scores
-of AUC 0.85 and three negatives for each positive, the tpr of ``youden()`` is about 0.08 lower on
-other rows with 20 positives, 0.05 with 50 and 0.02 with 200; that of ``max_fpr(0.1)`` is 0.05, 0.02
-and 0.005 lower. A limit holds for the rows at hand: on other rows the fpr exceeds it in 41 to 45 %
-of such samples. `threshold_metrics` estimates the rates on other rows with ``honest="bootstrap"``.
+Metrics at the chosen threshold are optimistic if they are measured on the same rows. With normal
+scores, an AUC of 0.85 and three negatives for each positive, the tpr of ``youden()`` is about 0.08
+lower on other rows if the threshold was chosen with 20 positives, 0.05 lower with 50 and 0.02 lower
+with 200; the tpr of ``max_fpr(0.1)`` is 0.05, 0.02 and 0.005 lower. A limit holds for the rows at
+hand: on other rows the fpr exceeds it in 41 to 45 % of such samples. `threshold_metrics` estimates
+the rates on other rows with ``honest="bootstrap"``.
 """
 
 from __future__ import annotations
@@ -125,19 +126,19 @@ Threshold: TypeAlias = float | Literal["median"] | Rule
 
 @hint_keywords
 def youden() -> Rule:
-    """Choose the largest tpr - fpr."""
+    """Return the rule that maximizes tpr - fpr."""
     return Rule("youden")
 
 
 @hint_keywords
 def closest_topleft() -> Rule:
-    """Choose the point closest to (0, 1), which has no basis in decision theory."""
+    """Return the rule for the point closest to (0, 1), which no decision theory supports."""
     return Rule("closest_topleft")
 
 
 @hint_keywords
 def max_accuracy() -> Rule:
-    """Choose the least weight of errors. One class is enough."""
+    """Return the rule that minimizes the weight of errors. One class is enough."""
     return Rule("max_accuracy")
 
 
@@ -145,7 +146,7 @@ def max_accuracy() -> Rule:
 def least_cost(
     *, fn: float | None = None, fp: float | None = None, prevalence: float | None = None
 ) -> Rule:
-    """Choose the lowest expected cost.
+    """Return the rule that minimizes the expected cost.
 
     Parameters
     ----------
@@ -153,8 +154,8 @@ def least_cost(
         Costs of a false negative and a false positive; only their ratio matters. If one is given,
         it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Prevalence in the population that the decision is for, which metrics at the threshold then
-        describe too. None takes the prevalence of the data; then one class is enough.
+        Prevalence in the population that the decision is for; metrics at the threshold then
+        describe this population too. None: the prevalence in the data; one class is then enough.
 
     Raises
     ------
@@ -175,19 +176,22 @@ def least_cost(
 
 @hint_keywords
 def max_fpr(fpr: float) -> Rule:
-    """Choose the largest tpr with at most this fpr."""
+    """Return the rule for the largest tpr with at most this fpr."""
     return _limit("max_fpr", fpr=fpr)
 
 
 @hint_keywords
 def min_tpr(tpr: float) -> Rule:
-    """Choose the smallest fpr with at least this tpr."""
+    """Return the rule for the smallest fpr with at least this tpr."""
     return _limit("min_tpr", tpr=tpr)
 
 
 @hint_keywords
 def max_selection_rate(rate: float) -> Rule:
-    """Choose the lowest threshold with at most this selection rate. One class is enough."""
+    """Return the rule for the lowest threshold with at most this selection rate.
+
+    One class is enough.
+    """
     return _limit("max_selection_rate", rate=rate)
 
 
@@ -197,7 +201,7 @@ def _limit(name: str, **limit: float) -> Rule:
 
 
 def expected_optimism(rule: str | None, positives: int) -> float | None:
-    """Return how much lower tpr is expected to be on other rows than on those of the choice.
+    """Return how much lower tpr is expected to be on rows other than the ones of the choice.
 
     ``rule`` is the name of a rule, or None if it is not known. The formulas fit simulations with
     normal scores and 20 to 200 positives; below 10 positives the result is None. With AUC 0.85 and
@@ -218,8 +222,8 @@ def read_threshold(
 ) -> float | Rule | None:
     """Read a threshold that is given or chosen by a rule; None without either.
 
-    The median is that of all rows. Decisions that were ``selected`` must be given alone; the
-    threshold is then `RECORDED`.
+    ``"median"`` is the median of all rows. Recorded decisions (``selected``) must be given alone;
+    the threshold is then `RECORDED`.
     """
     if selected is not None:
         if threshold is not None:

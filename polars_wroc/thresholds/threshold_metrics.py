@@ -15,6 +15,7 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -36,7 +37,8 @@ from polars_wroc.thresholds.honest import Honest, HonestRates, number_rows
 from polars_wroc.thresholds.limits import DecidedRows, limit_metrics, measure_metrics
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold, refuse_functions
 
-COST = "expected_cost"
+COST, _REASON = "expected_cost", "reason"
+_NO_THRESHOLD = "no threshold"
 # The number of a row's score, in the order of the call.
 _PLACE = "__place"
 # Metrics of so many points are computed together: their arrays fit into the caches.
@@ -57,6 +59,7 @@ def threshold_metrics(
     selected: IntoColumn | None = None,
     metrics: str | Sequence[str] = DEFAULT_METRICS,
     per_group: bool = False,
+    min_rows: int = 30,
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
@@ -67,68 +70,75 @@ def threshold_metrics(
     resamples: int = 200,
     seed: int = 0,
 ) -> FrameT:
-    """Rates and other metrics at each threshold, with confidence limits, per group.
+    """Return rates and other metrics at thresholds, with confidence limits, per group.
 
-    Use it for tpr, ppv, F1 and the like, at thresholds that are given or chosen by a rule, or for
-    recorded decisions. Rows with a score of at least the threshold are selected. Rates at a
-    threshold that was chosen on the same rows are optimistic; ``honest`` corrects them.
+    Use it for tpr, ppv, F1 and similar metrics: at thresholds that you give, at a threshold that a
+    rule chooses, or for recorded decisions. Rows with a score of at least the threshold are
+    selected. If a rule chooses the threshold from the same rows, the rates are optimistic;
+    ``honest`` corrects them.
 
     The main columns are:
 
     - the ``by`` columns (and ``model``), and ``threshold``;
     - each metric, for example ``tpr``, with its limits ``tpr_low, tpr_high``;
-    - ``tp, fp, fn, tn``: the weights in the cells of the confusion matrix;
-    - ``expected_cost``: for a rule with costs, per row, with costs scaled to sum to 1.
+    - ``tp, fp, fn, tn``: the weight in each cell of the confusion matrix;
+    - ``expected_cost``: for a rule with costs, the mean cost per row, where both costs are scaled
+      to sum to 1;
+    - ``reason``: why a row tells little: ``"no threshold"`` (none satisfies the rule), ``"nobody is
+      selected"``, ``"everybody is selected"`` or ``"fewer than 30 positives"`` (or negatives).
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
-        As for `summary`.
+        As for `summary`. Rows without a label are in no matrix, and so not in its selection rate:
+        `impact_ratios` and `group_gaps` have the selection rates of all rows.
     threshold
-        One or several numbers, compared in the type of the score; ``"median"`` (of all rows) or a
-        rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: every point of
-        the confusion curve, from its origin at +inf.
+        One or several numbers, converted to the type of the score; ``"median"``, of all rows; or a
+        rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: +inf, and then
+        every distinct score.
     selected
-        Instead of ``threshold``: a column or expression, Boolean or of 0 and 1, with the recorded
-        decisions. Rows where it, or the score if there is one, is null are missing.
+        Instead of ``threshold``: a column or expression with recorded decisions, Boolean or of 0
+        and 1. Rows in which the decision, or the score if one is given, is null are left out.
     metrics
         Names of the metrics, or ``"all"``: see `confusion_matrix`.
     per_group
-        Let a rule choose a threshold in each group instead of one for all groups.
+        True: a rule chooses a threshold for each group. False: one threshold for all groups.
+    min_rows
+        Fewest rows of each class in a group without a ``reason``; nothing is left out.
     prevalence
-        Prevalence in the target population: see `confusion_matrix`. None takes the prevalence of
-        the rule, if it has one, or of the data.
+        Prevalence in the target population: see `confusion_matrix`. None: the prevalence given to
+        the rule, or else the prevalence in the data.
     level
-        Level of the confidence intervals, or `Looks`; None for none. They treat the threshold as
-        given.
+        Level of the confidence intervals, or `Looks`; None for no intervals. Without ``honest``,
+        intervals treat the threshold as given.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Not with ``prevalence``, and only
-        with a ``level`` and a ``threshold`` or ``selected``.
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. It needs a ``level``, and a
+        ``threshold`` or ``selected``, and cannot be combined with ``prevalence``.
     honest
-        Estimate of the metrics on other rows than those that the rule chose on. ``"bootstrap"``:
-        for the chosen threshold, with most of the optimism subtracted and intervals.
-        ``"crossfit"``: for the rule, when it chooses on other rows than are measured; without
-        intervals. None: the same rows. Both draw single rows and take no ``design``.
+        Estimate the metrics on rows other than the ones from which the rule chose. ``"bootstrap"``
+        subtracts most of the optimism from the metrics at the chosen threshold, with intervals.
+        ``"crossfit"`` measures the rule instead: it chooses from some folds and is measured on the
+        others, without intervals. Both draw single rows and take no ``design``. None: no
+        correction.
     resamples
         Number of resamples, 1 or more, for ``honest="bootstrap"``.
     seed
-        Seed of the resamples and folds. Results repeat with the same seed and version of Polars, in
-        any order of the rows.
+        Seed of the resamples and folds: the same seed gives the same results.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and threshold, sorted by the ``by`` columns, then by descending threshold;
-        one per group for a rule, and for recorded decisions, whose ``threshold`` is null. All
-        metrics, limits and cells are Float64.
+        One row per group and threshold, sorted by the ``by`` columns, then by descending threshold.
+        A rule gives one row per group, and so do recorded decisions, whose ``threshold`` is null.
+        Numbers are Float64; ``reason`` is null at all points of a curve.
 
-        A metric and its limits are null where the denominator is 0, and all columns where no
-        threshold satisfies the rule. Limits are null also where squares of the weights overflow or
-        underflow, or the design leaves the variance unknown. With ``honest`` the threshold, the
-        cells and the prevalence still describe the data; a metric is null also if no resample or
-        fold defines it.
+        A metric and its limits are null if the denominator is 0, and all columns are null if no
+        threshold satisfies the rule. Limits are null also if squares of the weights overflow or
+        underflow, or the design leaves the variance unknown. With ``honest``, the threshold, the
+        cells and the prevalence still describe the given rows; a metric is null also if it is
+        undefined in every resample or fold.
 
     Raises
     ------
@@ -138,12 +148,13 @@ def threshold_metrics(
 
     Notes
     -----
-    Proportions have Wilson's intervals [1]_, with effective sample sizes where there are weights;
-    other metrics use the delta method [2]_. In simulations 95 % intervals of weighted rates covered
-    92 % or more with at least five expected rows of the rarer outcome; with fewer, and weights that
-    depend on the outcome, 85 to 92 %. The bootstrap [3]_ removed 60 to 80 % of the optimism of the
-    tpr. It corrects the rates, not the choice: with ``max_fpr`` the true fpr exceeds the limit as
-    often as before. Formulas: [formulas](../explanation/formulas.md#threshold_metrics).
+    Proportions have Wilson's intervals [1]_, with effective sample sizes if there are weights;
+    other metrics use the delta method [2]_. In simulations, 95 % intervals of weighted rates
+    covered 92 % or more with at least five expected rows of the rarer outcome, and 85 to 92 % with
+    fewer and weights that depend on the outcome. The bootstrap [3]_ removed 60 to 80 % of the
+    optimism of the tpr. It corrects the rates, not the choice: with ``max_fpr`` the true fpr
+    exceeds the limit as often as before. Formulas:
+    [formulas](../explanation/formulas.md#threshold_metrics).
 
     References
     ----------
@@ -169,7 +180,7 @@ def threshold_metrics(
     │ white    ┆ 0.987 ┆ 0.98    ┆ 0.992    ┆ 0.896 │
     └──────────┴───────┴─────────┴──────────┴───────┘
 
-    A rule that chooses a threshold in each group:
+    A rule chooses a threshold for each group:
 
     >>> rule = wroc.rules.max_fpr(0.1)
     >>> options = {"threshold": rule, "per_group": True, "by": "race"}
@@ -210,8 +221,11 @@ def threshold_metrics(
         selected=selected,
     )
     level = None if level is None else check_level(level, source)
-    plan = _Plan(columns.keys, columns.models, decisions, shown, level, prevalence, honest_rates)
-    schema = columns.schema(dict.fromkeys(plan.names, pl.Float64()))
+    least = checks.whole_number("min_rows", min_rows, low=0)
+    plan = _Plan(
+        columns.keys, columns.models, decisions, shown, level, prevalence, honest_rates, least
+    )
+    schema = columns.schema(dict.fromkeys(plan.names, pl.Float64()) | {_REASON: pl.String()})
     columns = columns.group_by_model()
     return table_of(frame, columns, schema, partial(_measure, plan=plan))
 
@@ -245,10 +259,11 @@ class _Plan:
     level: ConfidenceLevel | None
     prevalence: float | None
     honest: HonestRates | None
+    min_rows: int
 
     @property
     def names(self) -> list[str]:
-        """The columns after the group."""
+        """The columns of numbers after the group."""
         ends = ("",) if self.level is None else ("", "_low", "_high")
         names = ["threshold", *(f"{name}{end}" for name in self.metrics for end in ends), *CELLS]
         rule = self.decisions.rule
@@ -274,7 +289,7 @@ def _read_decisions(threshold: object, selected: object, *, per_group: bool) -> 
 def _require_rule(decisions: _Decisions, argument: str, value: object) -> Rule:
     """Return the rule that chooses thresholds, which an argument needs."""
     if decisions.rule is None:
-        rule = "come with a rule as `threshold`, such as wroc.rules.youden()"
+        rule = "come with a rule as `threshold`, for example wroc.rules.youden()"
         checks.reject(argument, rule, f"{value!r} without one")
     return decisions.rule
 
@@ -370,9 +385,11 @@ def _measure_points(decided: DecidedRows, plan: _Plan, level: Level | None) -> p
     return pl.concat([pl.DataFrame(_columns(part, plan, level)) for part in parts])
 
 
-def _columns(decided: DecidedRows, plan: _Plan, level: Level | None) -> dict[str, Array]:
+def _columns(
+    decided: DecidedRows, plan: _Plan, level: Level | None
+) -> dict[str, Array | pl.Series]:
     values = measure_metrics(decided, plan.metrics)
-    columns = {"threshold": decided.threshold}
+    columns: dict[str, Array | pl.Series] = {"threshold": decided.threshold}
     for cell, weight in zip(CELLS, decided.cells.weight, strict=True):
         # Undefined where it overflows
         columns[cell] = np.where(np.isfinite(weight), weight, np.nan)
@@ -392,4 +409,23 @@ def _columns(decided: DecidedRows, plan: _Plan, level: Level | None) -> dict[str
         matrix = decided.matrix()
         errors = rule.costs.fn * matrix.fn + rule.costs.fp * matrix.fp
         columns[COST] = ratio(errors, matrix.total)
+    columns[_REASON] = _find_reasons(decided, plan)
     return columns
+
+
+def _find_reasons(decided: DecidedRows, plan: _Plan) -> pl.Series:
+    """Return why matrices tell little, null where they do not or are points of a curve."""
+    tp, fp, fn, tn = decided.cells.rows
+    if plan.decisions.at_every_score:
+        return pl.Series(_REASON, [None] * len(tp), pl.String)
+    positives, negatives = tp + fn, fp + tn
+    has_rows = positives + negatives > 0
+    cases = [
+        (np.isnan(tp), _NO_THRESHOLD),
+        (has_rows & (tp + fp == 0), NOBODY),
+        (has_rows & (fn + tn == 0), EVERYBODY),
+        (positives < plan.min_rows, few_rows(plan.min_rows, "positives")),
+        (negatives < plan.min_rows, few_rows(plan.min_rows, "negatives")),
+    ]
+    reasons = np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
+    return pl.Series(_REASON, [reason or None for reason in reasons.tolist()], pl.String)

@@ -19,6 +19,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.audit_changes import changes_between, sentences_of
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 
 GIVEN: dict[str, Any] = {
     "attributes": "g",
@@ -51,20 +52,25 @@ def after() -> wroc.Audit:
 
 def estimate(audit: wroc.Audit, row: dict[str, Any]) -> tuple[Any, ...]:
     """A metric or gap with its limits."""
-    names = [f"{row['measure']}{end}" for end in ("", "_low", "_high")]
+    column = "gap" if row["metric"].endswith("_gap") else "value"
+    names = [f"{column}{end}" for end in ("", "_low", "_high")]
     return audit.table.filter(**place_of(row)).select(names).row(0)
 
 
 def place_of(row: dict[str, Any]) -> dict[str, str]:
-    return {name: row[name] for name in ("attribute", "segment", "metric")}
+    metric = row["metric"].removesuffix("_gap")
+    return {"attribute": row["attribute"], "segment": row["segment"], "metric": metric}
 
 
 def test_changes_combine_the_limits_of_both(before: wroc.Audit, after: wroc.Audit) -> None:
     table = wroc.audit_changes(before, after)
+    columns = [*COMPARISON_SCHEMA, "finding", "growth"]
+    assert table.columns == columns
+    assert table["reference"].unique().to_list() == ["before"]
     # Values of all rows and of three groups, gaps and impact ratios of three groups.
     assert table.height == len(METRICS) * (4 + 3) + 3
     # Impact ratios are adjusted for themselves: see the tests of decisions alone.
-    table = table.filter(pl.col("measure") != "ratio")
+    table = table.filter(pl.col("metric") != "impact_ratio")
     z = stats.norm.ppf(0.975)
     p_values = []
     for row in table.rows(named=True):
@@ -72,14 +78,14 @@ def test_changes_combine_the_limits_of_both(before: wroc.Audit, after: wroc.Audi
         new, new_low, new_high = estimate(after, row)
         low = new - old - math.hypot(new - new_low, old_high - old)
         high = new - old + math.hypot(new_high - new, old - old_low)
-        found = [row[name] for name in ("before", "after", "change", "change_low", "change_high")]
+        found = [row[name] for name in ("reference_value", "value", "gap", "gap_low", "gap_high")]
         assert found == pytest.approx([old, new, new - old, low, high], abs=1e-12)
         toward = (new - old - low) if new > old else (high - new + old)
         p = 2 * stats.norm.sf(abs(new - old) / (toward / z))
         assert row["p_value"] == pytest.approx(p, rel=1e-8)
         assert (p <= 0.05) == (low > 0 or high < 0)
         p_values.append(p)
-        growth = None if row["measure"] == "value" else abs(new) - abs(old)
+        growth = abs(new) - abs(old) if row["metric"].endswith("_gap") else None
         assert row["growth"] == (None if growth is None else pytest.approx(growth, abs=1e-12))
     adjusted = multipletests(p_values, method="holm")[1]
     assert table["p_adjusted"].to_list() == pytest.approx(list(adjusted), rel=1e-8)
@@ -99,13 +105,13 @@ def expected_finding(one: wroc.Audit, other: wroc.Audit, row: dict[str, Any]) ->
     was, now = (found in ("different", "below four fifths") for found in verdicts)
     if row["p_adjusted"] is None or row["p_adjusted"] > 0.05:
         return {(False, True): "now shown", (True, False): "no longer shown"}.get((was, now))
-    none = 1 if row["measure"] == "ratio" else 0
-    grew = abs(row["after"] - none) > abs(row["before"] - none)
+    none = 1 if row["metric"] == "impact_ratio" else 0
+    grew = abs(row["value"] - none) > abs(row["reference_value"] - none)
     if now and not was and grew:
         return "new"
     if was and not now and not grew:
-        return "gone"
-    if math.copysign(1, row["before"] - none) != math.copysign(1, row["after"] - none):
+        return "closed"
+    if math.copysign(1, row["reference_value"] - none) != math.copysign(1, row["value"] - none):
         return "reversed"
     return "grown" if grew else "shrunk"
 
@@ -120,18 +126,22 @@ def test_findings_are_of_significant_changes_or_only_of_detection() -> None:
     for one, other in itertools.permutations(audits, 2):
         table = wroc.audit_changes(one, other)
         for row in table.rows(named=True):
-            expected = None if row["measure"] == "value" else expected_finding(one, other, row)
-            assert row["verdict"] == expected
+            is_value = row["metric"] in METRICS
+            expected = None if is_value else expected_finding(one, other, row)
+            assert row["finding"] == expected
             seen.add(expected)
-    changed = {"new", "gone", "reversed", "grown", "shrunk"}
+    changed = {"new", "closed", "reversed", "grown", "shrunk"}
     assert seen == changed | {"now shown", "no longer shown", None}
 
 
 def test_nothing_changed(after: wroc.Audit) -> None:
     table = wroc.audit_changes(after, after, different_rows=True)
-    assert table["change"].unique().to_list() == [0.0]
-    assert table["p_adjusted"].unique().to_list() == [1.0]
-    assert table["verdict"].null_count() == table.height
+    assert table["gap"].unique().to_list() == [0.0]
+    # The reference of impact ratios is not compared.
+    tested = table.filter(pl.col("reason").is_null())
+    assert tested["p_adjusted"].unique().to_list() == [1.0]
+    assert table.filter(reason="the reference")["verdict"].to_list() == [None]
+    assert table["finding"].null_count() == table.height
 
 
 @pytest.mark.slow
@@ -158,7 +168,7 @@ def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
         wroc.audit_changes(old, both)
     as_if = wroc.audit_changes(old, new, different_rows=True).row(0, named=True)
     paired = wroc.compare(data, "y", ["new", "s"], weight="w").row(0, named=True)
-    assert as_if["change"] == pytest.approx(paired["gap"], abs=1e-12)
+    assert as_if["gap"] == pytest.approx(paired["gap"], abs=1e-12)
     # The reason for all this.
     assert paired["p_value"] < 0.001
     assert as_if["p_value"] > 0.05
@@ -198,13 +208,18 @@ def test_a_few_rows_may_be_alike_by_chance() -> None:
 def test_segments_of_one_audit_only(before: wroc.Audit) -> None:
     other = wroc.audit(rows(4, 0.0, "abd"), "y", "s", **GIVEN)
     table = wroc.audit_changes(before, other)
-    segments = table.filter(measure="value", metric="auc")["segment"].to_list()
+    segments = table.filter(metric="auc")["segment"].to_list()
     assert segments == ["overall", "a", "b", "d", "c"]
-    for segment, known, unknown in (("c", "before", "after"), ("d", "after", "before")):
+    for segment, known, unknown in (
+        ("c", "reference_value", "value"),
+        ("d", "value", "reference_value"),
+    ):
         one = table.filter(segment=segment)
         assert one[known].null_count() == 0
-        names = [unknown, "change", "change_low", "growth", "p_value", "p_adjusted", "verdict"]
+        names = [unknown, "gap", "gap_low", "growth", "p_value", "p_adjusted", "verdict", "finding"]
         assert one.select(names).null_count().row(0) == (one.height,) * len(names)
+        reason = "only before" if segment == "c" else "only after"
+        assert one["reason"].unique().to_list() == [reason]
 
 
 def test_json_says_the_same(before: wroc.Audit, after: wroc.Audit, tmp_path: Path) -> None:
@@ -221,7 +236,7 @@ def test_several_scores_and_no_decisions() -> None:
     ]
     table = wroc.audit_changes(*audits, adjust="none")
     assert table["model"].value_counts().sort("model").rows() == [("s", 7), ("t", 7)]
-    assert table["metric"].unique().to_list() == ["auc"]
+    assert table["metric"].unique(maintain_order=True).to_list() == ["auc", "auc_gap"]
     assert_frame_equal(
         table.select(p_adjusted="p_value"), table.select("p_adjusted"), check_exact=True
     )
@@ -286,3 +301,65 @@ def test_another_reference_of_impact_ratios_is_said(before: wroc.Audit) -> None:
     assert new != old
     said = " ".join(sentences_of(changes_between(before, after, "holm")))
     assert f"refer to {new} after and to {old} before" in said
+    ratios = wroc.audit_changes(before, after).filter(metric="impact_ratio")
+    assert ratios["reason"].unique().to_list() == ["another reference"]
+
+
+def test_verdicts_are_of_the_margin_and_of_the_number_of_tests() -> None:
+    one, other = (wroc.audit(rows(seed, 0.0), "y", "s", **GIVEN, margin=0.2) for seed in (1, 2))
+    table = wroc.audit_changes(one, other).filter(pl.col("metric") != "impact_ratio")
+    # Two one-sided tests, by the normal law, at a share of the level.
+    z = stats.norm.ppf(1 - 0.05 / table.height) / stats.norm.ppf(0.975)
+    for row in table.rows(named=True):
+        low = row["gap"] - z * (row["gap"] - row["gap_low"])
+        high = row["gap"] + z * (row["gap_high"] - row["gap"])
+        within = low > -0.2 and high < 0.2
+        expected = "different" if row["p_adjusted"] <= 0.05 else "inconclusive"
+        assert row["verdict"] == ("equivalent" if within else expected)
+    assert set(table["verdict"]) == {"equivalent", "inconclusive"}
+
+
+def test_few_rows_are_shown_and_not_tested() -> None:
+    few = [
+        rows(seed, 0.0).filter((pl.col("g") != "c") | (pl.int_range(pl.len()) < 60))
+        for seed in (1, 2)
+    ]
+    table = wroc.audit_changes(*(wroc.audit(data, "y", "s", **GIVEN) for data in few))
+    small = table.filter(segment="c")
+    assert small["gap"].null_count() == 0
+    assert small["p_value"].null_count() == small.height
+    assert small.filter(metric="auc")["verdict"].to_list() == ["inconclusive"]
+    assert small.filter(metric="auc")["reason"].to_list() == ["fewer than 30 positives"]
+
+
+def test_values_are_drawn_with_limits_that_they_can_have() -> None:
+    data = [
+        rows(seed, 0.0).filter((pl.col("g") != "c") | (pl.int_range(pl.len()) < 60))
+        for seed in (1, 2)
+    ]
+    better = data[1].with_columns(
+        s=pl.when(g="c").then(pl.col("y").cast(pl.Float64)).otherwise("s")
+    )
+    audits = [wroc.audit(each, "y", "s", **GIVEN) for each in (data[0], better)]
+    table = wroc.audit_changes(*audits).filter(metric="auc")
+    assert table.select(pl.col("reference_value") + pl.col("gap_high")).to_series().max() > 1  # type: ignore[operator]
+    (drawn,) = wroc.gap_chart(table, metric="auc", show="value").to_dict()["datasets"].values()
+    ends = [end for row in drawn if row.get("between") for end in row["between"].split(" to ")]
+    assert "1.000" in ends
+    assert all(0 <= float(end) <= 1 for end in ends)
+
+
+def test_a_closed_gap_is_told_from_where_to_where(before: wroc.Audit, after: wroc.Audit) -> None:
+    table = wroc.audit_changes(after, before)
+    closed = table.filter(finding="closed").sort("p_value").row(0, named=True)
+    assert closed["segment"] == "b"
+    ends = " to ".join(
+        f"{100 * closed[name]:+.0f}".replace("-", "\N{MINUS SIGN}")
+        for name in ("reference_value", "value")
+    )
+    told = " ".join(sentences_of(changes_between(after, before, "holm")))
+    assert f"of g = b: closed from {ends} points." in told
+    chart = wroc.gap_chart(table, metric=closed["metric"]).to_dict()
+    title = " ".join(chart["title"]["text"])
+    assert title.startswith("b: gap in ")
+    assert title.endswith(f" closed from {ends} points")

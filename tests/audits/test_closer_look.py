@@ -154,7 +154,9 @@ def test_scores_are_told_apart(people: pl.DataFrame) -> None:
     # A rating is no probability.
     assert found.calibration["model"].unique(maintain_order=True).to_list() == ["s", "square"]
     assert found.exploration.is_empty()
-    assert list(found.left_out) == ["Other subgroups were not searched: there are several scores."]
+    assert list(found.left_out) == [
+        "Other subgroups were not searched for differences, because there are several scores."
+    ]
     assert found.equal_scores["model"].unique(maintain_order=True).to_list() == ["s", "square"]
 
 
@@ -175,7 +177,7 @@ def test_what_is_left_out_is_a_limit(
     assert found.equal_scores.is_empty()
     result.save(tmp_path / "audit.md")
     text = (tmp_path / "audit.md").read_text(encoding="utf-8")
-    assert f"- Other subgroups were not searched: {why}." in text
+    assert f"- Other subgroups were not searched for differences, because {why}." in text
     assert "## Other subgroups" not in text
 
 

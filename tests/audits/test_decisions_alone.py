@@ -261,23 +261,20 @@ def test_impact_ratios_are_compared_with_those_before(tmp_path: Path) -> None:
     before, after = (wroc.audit(hires(900, seed), selected=RECORDED, **GIVEN) for seed in (1, 2))
     before.save(tmp_path / "before.json")
     changes = wroc.audit_changes(tmp_path / "before.json", after)
-    ratios = changes.filter(metric="impact_ratio").drop_nulls("change")
-    assert set(ratios["measure"]) == {"ratio"}
+    ratios = changes.filter(metric="impact_ratio").drop_nulls("gap")
     tables = [
         audit.table.filter(metric="impact_ratio", segment="Black") for audit in (before, after)
     ]
     old, new = (table.row(0, named=True) for table in tables)
     black = ratios.row(by_predicate=pl.col("segment") == "Black", named=True)
-    assert black["change"] == pytest.approx(new["ratio"] - old["ratio"])
+    assert black["gap"] == pytest.approx(new["ratio"] - old["ratio"])
     # MOVER of both intervals.
-    low = black["change"] - np.hypot(
-        new["ratio"] - new["ratio_low"], old["ratio_high"] - old["ratio"]
-    )
-    assert black["change_low"] == pytest.approx(low)
-    distance = black["change"] - low
-    if black["change"] < 0:
+    low = black["gap"] - np.hypot(new["ratio"] - new["ratio_low"], old["ratio_high"] - old["ratio"])
+    assert black["gap_low"] == pytest.approx(low)
+    distance = black["gap"] - low
+    if black["gap"] < 0:
         distance = np.hypot(new["ratio_high"] - new["ratio"], old["ratio"] - old["ratio_low"])
-    score = stats.norm.ppf(0.975) * abs(black["change"]) / distance
+    score = stats.norm.ppf(0.975) * abs(black["gap"]) / distance
     assert black["p_value"] == pytest.approx(2 * stats.norm.sf(score))
     with pytest.raises(ValueError, match="must be audits of different rows"):
         wroc.audit_changes(after, after)
@@ -309,7 +306,7 @@ def test_the_command_line_audits_decisions_alone(
     capsys.readouterr()
     assert main(["diff", *both]) == 0
     assert "impact ratios" in capsys.readouterr().out
-    shown = ["--metric", "impact_ratio", "--show", "ratio", "-o", str(tmp_path / "changes.svg")]
+    shown = ["--metric", "impact_ratio", "--show", "value", "-o", str(tmp_path / "changes.svg")]
     assert main(["diff", *both, *shown]) == 0
 
 

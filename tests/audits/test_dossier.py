@@ -175,7 +175,11 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"favorable": "good"}, ValueError, "`favorable` is about decisions and must come with "),
+        (
+            {"favorable": "good"},
+            ValueError,
+            "`favorable` is about decisions: pass a `threshold` or ",
+        ),
     ],
 )
 def test_wrong_options(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_wroc.audits.table_pages import Screen, fitted_table
+from polars_wroc.audits.table_pages import Screen, fitted_table, limits_in_text
 
 TABLE = pl.DataFrame({"g": ["a", "b", "c"], "n": [1, 2, 3], "auc": [0.5, 0.6, 0.7], "t": ["x"] * 3})
 SHORT = TABLE.select("g", "n", "auc")
@@ -21,6 +21,11 @@ def test_columns_that_fit_come_after_those_that_must() -> None:
     assert heading(11, 1).split() == ["g", "n", "auc"]
     assert heading(10, 1).split() == ["g", "n"]
     assert heading(10, 2).split() == ["g", "n", "auc"]
+
+
+def test_limits() -> None:
+    table = pl.DataFrame({"low": [-0.0123, None], "high": [1.0, 0.5]})
+    assert limits_in_text(table, "low", "high").to_list() == ["-0.012 to 1.000", None]
 
 
 def test_rows_that_are_left_out_are_counted() -> None:

@@ -137,7 +137,7 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     tested = gaps_of(wroc.audit(rows, "y", "s", attributes="g", min_rows=5)).filter(segment="few")
     assert tested["auc_gap_p_value"].item() is not None
     nobody = wroc.audit(rows, "y", "s", attributes="g", min_rows=5000)
-    assert nobody.findings["reason"].unique().to_list() == ["fewer than 5000 rows"]
+    assert nobody.findings["reason"].unique().to_list() == ["fewer than 5000 positives"]
 
 
 @pytest.mark.slow
@@ -284,7 +284,7 @@ def test_the_command_line_says_what_no_gate_judges(
     pl.concat([unequal, unequal.head(20).with_columns(g=pl.lit("few"))]).write_parquet(path)
     command = ["audit", str(path), "--label", "y", "--score", "s", "--attribute", "g"]
     assert main([*command, "--fail-if", "auc.gap>0.9"]) == 0
-    said = "polars-wroc: NOT JUDGED auc.gap > 0.9: fewer than 30 rows in g = few\n"
+    said = "polars-wroc: NOT JUDGED auc.gap > 0.9: fewer than 30 positives in g = few\n"
     assert capsys.readouterr().err == said
     assert main([*command, "--fail-if", "auc.gap>0.9", "--fail-unjudged"]) == 3
     assert capsys.readouterr().err == said
@@ -410,7 +410,7 @@ def test_lines_of_a_gate_name_the_first_few_segments() -> None:
     judged = read_gate("g:auc.value<1", of_audit(decides=False, ratios=True)).judge(table)
     assert (len(judged.where), len(judged.not_judged)) == (40, 10)
     lacking, failed = judged.lines
-    start = "NOT JUDGED g:auc < 1: fewer than 30 rows in g = 40; g = 41; "
+    start = "NOT JUDGED g:auc < 1: fewer than 30 positives in g = 40; g = 41; "
     assert lacking.startswith(start)
     assert lacking.endswith("; g = 44 and 5 more")
     assert failed.startswith("FAILED g:auc < 1 in 40 of 40 segments: g = 0 0.")

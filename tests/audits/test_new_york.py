@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
 from polars_wroc.groups.categories import CROSSED
+from polars_wroc.typing import NewYorkSummary
 
 BOTH = f"sex{CROSSED}race"
 GIVEN: dict[str, Any] = {"source": "All applications of 2025.", "distribution_date": "2026-01-15"}
@@ -58,7 +59,7 @@ def people() -> pl.DataFrame:
     )
 
 
-def summarized(frame: Any, *given: Any, **options: Any) -> wroc.NewYorkSummary:
+def summarized(frame: Any, *given: Any, **options: Any) -> NewYorkSummary:
     asked = {"attributes": ["sex", "race"], "unknown": ["not stated"]}
     return wroc.new_york_summary(frame, *given, **GIVEN | asked | options)
 
@@ -163,7 +164,10 @@ def test_the_page_has_what_the_rule_asks_for(people: pl.DataFrame, tmp_path: Pat
     page = ReadPage((tmp_path / "x.html").read_text(encoding="utf-8"))
     assert page.texts["h1"] == page.texts["title"] == ["Audit of X"]
     assert "script" not in page.texts
-    facts = dict(zip(page.texts["dt"], page.texts["dd"], strict=True))
+    facts = {
+        name.removesuffix(":"): text.strip()
+        for name, text in zip(page.texts["b"], page.texts["li"], strict=False)
+    }
     unknown = {
         row["attribute"]: row["n"]
         for row in summary.table.iter_rows(named=True)
@@ -249,7 +253,7 @@ def test_the_command_writes_the_summary(
     assert main([*call, "--score", "s"]) == 0
     printed, hint = capsys.readouterr()
     assert "By sex and race" in printed
-    assert "Scoring rate" in printed
+    assert "Scoring" in printed
     assert "'not stated' of race is compared like any other category" in hint
     assert "list it in --unknown" in hint
 

@@ -46,7 +46,8 @@ def segments_of(counts: dict[str, list[int]]) -> pl.DataFrame:
     listed = [("overall", "overall", *whole), *(("g", g, *row) for g, row in counts.items())]
     names = ["attribute", "segment", "n_pos", "n_neg", "n_selected", "__rejected"]
     frame = pl.DataFrame(listed, names, orient="row")
-    return frame.with_columns(n=pl.col("n_selected") + pl.col("__rejected"))
+    decided = pl.col("n_selected") + pl.col("__rejected")
+    return frame.with_columns(n=decided, n_decided=decided)
 
 
 @given(
@@ -74,7 +75,7 @@ def test_no_more_is_left_out_than_protects_the_others() -> None:
 
 
 def test_crossed_segments_are_refused(rows: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match="`intersections` must be False with `min_cell`"):
+    with pytest.raises(ValueError, match=r"^`min_cell` cannot come with .*: drop one of the two$"):
         wroc.audit(rows, "y", "s", **CALL, min_cell=5, intersections=True)
 
 

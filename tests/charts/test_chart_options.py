@@ -229,18 +229,21 @@ def test_categories_keep_their_order() -> None:
         (
             {"colour": "g"},
             TypeError,
-            "`colour` must be an option of this chart; it is none; did you",
+            "this chart has no option `colour`; did you mean `color`?",
         ),
         ({"sort": "size"}, ValueError, "`sort` must be one of 'rows', 'name', 'value'"),
         ({"width": 10}, ValueError, "`width` must be 50 or more"),
         ({"columns": 0}, ValueError, "`columns` must be 1 or more"),
         ({"title": 3}, TypeError, "`title` must be text"),
-        ({"color": "h"}, ValueError, "`color` must be a group column of the table"),
+        ({"color": "h"}, ValueError, "`color` must be a group column of the table, out of g; "),
         ({"highlight": "a"}, TypeError, "`highlight` must be a list of values"),
         ({"highlight": ["z"]}, ValueError, "`highlight` must list values of `color`"),
         ({"highlight": list("abcdef")}, ValueError, "`highlight` must list 1 to 5 values"),
         ({"colors": "red"}, TypeError, "`colors` must be a list of colors"),
-        ({"scale": 2}, TypeError, "`scale` must be an option of this chart"),
+        ({"scale": 2}, TypeError, "this chart has no option `scale`; it has title, subtitle, wid"),
+        ({"by": "g"}, TypeError, "this chart has no option `by`; did you mean `color`?"),
+        ({"hue": "g"}, TypeError, "this chart has no option `hue`; did you mean `color`?"),
+        ({"figsize": (5, 5)}, TypeError, "no option `figsize`; did you mean `width`?"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -253,8 +256,16 @@ def test_charts_of_rows_name_the_function_that_makes_their_table(name: str) -> N
     rows = pl.DataFrame({"y": [1, 0], "s": [0.9, 0.1], "g": ["a", "b"]})
     given = {"cost_fn": 1.0} if name == "cost_chart" else {}
     for table, error in ((rows, ValueError), (rows.lazy(), ValueError), (rows.rows(), TypeError)):
-        with pytest.raises(error, match=": make it with `"):
+        with pytest.raises(error, match=r"^`\w+` must be a table of `.*`; found "):
             getattr(wroc, name)(table, **given)
+
+
+def test_chart_of_an_audit_is_of_its_table() -> None:
+    rows = pl.DataFrame({"y": [1, 0] * 4, "s": [0.9, 0.1] * 4, "g": ["a", "a", "b", "b"] * 2})
+    audit: Any = wroc.audit(rows, "y", "s", attributes="g")
+    with pytest.raises(TypeError, match=r"; found Audit: pass its `table`$"):
+        wroc.gap_chart(audit)
+    wroc.gap_chart(audit.table)
 
 
 @pytest.mark.parametrize("name", CHARTS)

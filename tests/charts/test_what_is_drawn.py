@@ -307,3 +307,22 @@ def test_periods_are_those_of_the_trend(rows: pl.DataFrame) -> None:
     known = table.filter(metric="selection_rate")
     assert curve["x"].to_list() == known["period"].to_list()
     assert curve["y"].to_list() == pytest.approx(known["value"].to_list(), rel=1e-4)
+
+
+def test_tiles_of_few_rows_of_a_class_are_pale() -> None:
+    rows = pl.DataFrame(
+        {
+            "g": ["a", "b"] * 100,
+            "h": ["u", "u", "v", "v"] * 50,
+            "s": [number / 200 for number in range(200)],
+            "y": [number >= 180 or number % 4 == 0 for number in range(200)],
+        }
+    )
+    table = wroc.group_gaps(rows, "y", "s", attributes=["g", "h"], intersections=True)
+    tiles = drawn(wroc.matrix_chart(table, metric="auc"), "tile")
+    crossed = table.filter(metric="auc", attribute="g \N{MULTIPLICATION SIGN} h")
+    # All have 50 rows, and those of which the others are few of a class are not tested.
+    assert crossed["n"].to_list() == [50] * 4
+    few = crossed["reason"].str.starts_with("fewer than ").fill_null(value=False)
+    assert few.any()
+    assert tiles["is_small"].sort().to_list() == few.sort().to_list()

@@ -237,6 +237,24 @@ def test_counts_of_other_groups_are_named(
     assert not Path("x.parquet").exists()
 
 
+@pytest.mark.parametrize("command", [["merge", "-o", "x.parquet"], ["auc", "--counts"]])
+def test_counts_of_scores_with_fewer_bits_are_named(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pl.DataFrame({"y": [1, 0], "s": [0.7, 0.1]})
+    for name, dtype in (("wide", pl.Float64), ("narrow", pl.Float32)):
+        counts = wroc.score_counts(frame.cast({"s": dtype}), "y", "s")
+        counts.write_parquet(f"{name}.parquet")
+    first, *options = command
+    files = ["wide.parquet", "narrow.parquet"]
+    assert main([first, *files, *options] if "-o" in options else [*command, *files]) == 2
+    said = capsys.readouterr().err
+    assert "must not mix Float32 scores with those of another type" in said
+    assert "the score in narrow.parquet of type Float32" in said
+    assert "the score in wide.parquet of type Float64" in said
+    assert said.count("\n") == 1
+
+
 def test_counts_that_are_no_numbers_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     damaged = pl.read_parquet("counts2.parquet").with_columns(w_pos=-pl.col("w_pos"))
     damaged.write_parquet("counts2.parquet")

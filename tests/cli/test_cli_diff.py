@@ -87,7 +87,7 @@ def test_formats(output: str, changes: pl.DataFrame, capsys: pytest.CaptureFixtu
         assert pl.read_csv(output).columns == changes.columns
         return
     listed = json.loads(printed if output == "-" else Path(output).read_text(encoding="utf-8"))
-    assert [row["change"] for row in listed] == pytest.approx(changes["change"].to_list())
+    assert [row["gap"] for row in listed] == pytest.approx(changes["gap"].to_list())
 
 
 @pytest.mark.parametrize("suffix", sweep(["svg", "png", "html"]))
@@ -102,8 +102,8 @@ def test_charts(suffix: str, changes: pl.DataFrame) -> None:
     else:
         texts = list(ET.fromstring(content).itertext())  # noqa: S314  (our own file)
         assert "Upright mark: the first audit. Filled: differs by more than chance" in texts
-        drawn = changes.filter(metric="tpr", measure="value").drop_nulls("change")
-        for value in drawn["after"]:
+        drawn = changes.filter(metric="tpr").drop_nulls("gap")
+        for value in drawn["value"]:
             assert f"{value:.1%}" in texts
 
 
@@ -120,22 +120,30 @@ def test_what_is_printed(
     assert max(map(len, out.splitlines())) <= width
     told = " ".join(out.split("\n\n")[0].split())
     assert told == sentences(changes)
-    known = changes.filter(pl.col("change").is_not_null())
-    notable = known.filter((pl.col("p_adjusted") <= 0.05) | pl.col("verdict").is_not_null())
+    known = changes.filter(pl.col("p_value").is_not_null())
+    notable = known.filter((pl.col("p_adjusted") <= 0.05) | pl.col("finding").is_not_null())
     assert 0 < notable.height < known.height
-    lines = [line for line in out.splitlines() if re.search(r"\.\d+ to ", line)]
+    tables = out.partition("\n\n")[2]
+    lines = [line for line in tables.splitlines() if re.search(r"\.\d+ to ", line)]
     assert len(lines) == notable.height
-    ordered = pl.concat([notable.filter(measure=measure) for measure in ("gap", "ratio", "value")])
+    ordered = pl.concat(kinds(notable))
     for line, row in zip(lines, ordered.rows(named=True), strict=True):
-        both = [row["before"], row["after"]]
-        of_gap, of_ratio = (row["measure"] == measure for measure in ("gap", "ratio"))
+        both = [row["reference_value"], row["value"]]
+        of_gap, of_ratio = row["metric"].endswith("_gap"), row["metric"] == "impact_ratio"
         write = "{:.3f}".format if of_ratio else points
         values = map(points if of_gap else "{:.3f}".format, both)
-        interval = f"{write(row['change_low'])} to {write(row['change_high'])}"
-        finding = [row["verdict"]] if row["verdict"] else []
-        words = " ".join([*values, write(row["change"]), interval, *finding])
+        interval = f"{write(row['gap_low'])} to {write(row['gap_high'])}"
+        finding = [row["finding"]] if row["finding"] else []
+        words = " ".join([*values, write(row["gap"]), interval, *finding])
         assert " ".join(line.split()).endswith(words)
     assert f"{known.height - notable.height} other changes are not significant." in out
+
+
+def kinds(changes: pl.DataFrame) -> list[pl.DataFrame]:
+    """Gaps, impact ratios and values, as they are told and shown."""
+    of_gap = pl.col("metric").str.ends_with("_gap")
+    of_ratio = pl.col("metric") == "impact_ratio"
+    return [changes.filter(each) for each in (of_gap, of_ratio, ~of_gap & ~of_ratio)]
 
 
 def points(difference: float) -> str:
@@ -145,28 +153,38 @@ def points(difference: float) -> str:
 
 def sentences(changes: pl.DataFrame) -> str:
     """What is told of the changes: those that are significant, then what is only shown."""
-    gaps, ratios, values = (
-        changes.filter(measure=measure) for measure in ("gap", "ratio", "value")
-    )
-    new = gaps.filter(verdict="new").height
-    each = gaps, ratios, values
+    each = gaps, ratios, values = kinds(changes)
+    new = gaps.filter(finding="new")
     changed = [one.filter(pl.col("p_adjusted") <= 0.05).height for one in each]
-    assert new == changed[0] > 0
-    shown = gaps.filter(verdict="now shown").height
+    assert new.height == changed[0] > 0
+    # The reference is not compared.
+    assert ratios["p_value"].count() == 1
+    shown = gaps.filter(finding="now shown").height
     assert shown > 1
-    assert set(gaps["verdict"]) == {"new", "now shown", None}
+    assert set(gaps["finding"]) == {"new", "now shown", None}
+    told = "".join(
+        f"Gap in {NAMES[row['metric'].removesuffix('_gap')]} of g = {row['segment']}: opened from "
+        f"{whole_points(row['reference_value'])} to {whole_points(row['value'])} points. "
+        for row in new.sort("p_value").head(3).rows(named=True)
+    )
     return (
-        f"{changed[0]} of {gaps['p_value'].count()} gaps ({new} new), {changed[1]} of "
-        f"{ratios['p_value'].count()} impact ratios ({changed[1]} new) and {changed[2]} of "
-        f"{values['p_value'].count()} values changed significantly. {shown} gaps are now "
+        f"{changed[0]} of {gaps['p_value'].count()} gaps ({new.height} new), {changed[1]} of "
+        f"{ratios['p_value'].count()} impact ratio ({changed[1]} new) and {changed[2]} of "
+        f"{values['p_value'].count()} values changed significantly. {told}{shown} gaps are now "
         "shown; their changes are not significant. Only before: g = c. Only after: g = d."
     )
+
+
+def whole_points(gap: float) -> str:
+    """A gap in hundredths without decimals, unless it is below 1."""
+    form = "+.0f" if abs(100 * gap) >= 0.95 else "+.1f"
+    return format(100 * gap, form).replace("-", MINUS)
 
 
 def test_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "after.json", "after.json", "--different-rows"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    ratios = r"none of \d+ impact ratios"
+    ratios = r"none of \d+ impact ratios?"
     assert re.fullmatch(
         rf"None of \d+ gaps, {ratios} and none of \d+ values changed significantly\.", told
     )
@@ -181,7 +199,7 @@ def test_a_gap_that_is_only_shown_did_not_change(capsys: pytest.CaptureFixture[s
             f"{name}.json"
         )
     table = wroc.audit_changes("before.json", "after.json")
-    shown = table.filter(verdict="now shown")
+    shown = table.filter(finding="now shown")
     assert shown.height > 1
     assert shown["p_adjusted"].min() > 0.05  # type: ignore[operator]
     assert main(CALL) == 0
@@ -199,7 +217,7 @@ def test_no_gate_passes_on_the_same_rows(folder: Path, capsys: pytest.CaptureFix
     data = rows(1, 0.0, "ab").with_columns(new=pl.col("s").reverse())
     for name, score in (("before", "s"), ("after", "new")):
         wroc.audit(data, "y", score, attributes="g").save(f"{name}.json")
-    gate = ["--fail-if", "auc.gap.growth>0.9"]
+    gate = ["--fail-if", "auc_gap.growth>0.9"]
     for output in ([], ["-o", "x.csv"], ["-o", "x.html"]):
         assert main([*CALL, *gate, *output]) == 2
         out, err = capsys.readouterr()
@@ -224,21 +242,21 @@ def test_page(changes: pl.DataFrame) -> None:
         for row in re.findall(r"<tr>(.*?)</tr>", shown)
     ]
     rows_shown = [" ".join(row) for row in cells]
-    for row in changes.filter(pl.col("change").is_not_null()).rows(named=True):
+    for row in changes.filter(pl.col("p_value").is_not_null()).rows(named=True):
         segment = "all rows" if row["attribute"] == "overall" else f"g = {row['segment']}"
-        gap = "gap in " if row["measure"] == "gap" else ""
-        beginning = f"{segment} {gap}{NAMES[row['metric']]} "
-        (one,) = [text for text in rows_shown if text.startswith(beginning)]
-        if row["measure"] == "ratio":
-            change = f"{row['change']:+.3f}" if abs(row["change"]) > 0.0005 else "0.000"
+        of_gap = row["metric"].endswith("_gap")
+        name = f"{'gap in ' if of_gap else ''}{NAMES[row['metric'].removesuffix('_gap')]}"
+        (one,) = [text for text in rows_shown if text.startswith(f"{segment} {name} ")]
+        if row["metric"] == "impact_ratio":
+            change = f"{row['gap']:+.3f}" if abs(row["gap"]) > 0.0005 else "0.000"
             assert f" {change}".replace("-", MINUS) in one
             continue
-        limits = f"({points(row['change_low'])} to {points(row['change_high'])})"
-        assert f" {points(row['change'])} {limits} " in one
-        assert one.endswith(f" {row['verdict'] or ''}") or row["verdict"] is None
+        limits = f"({points(row['gap_low'])} to {points(row['gap_high'])})"
+        assert f" {points(row['gap'])} {limits} " in one
+        assert one.endswith(f" {row['finding'] or ''}") or row["finding"] is None
     significant = changes.filter(pl.col("p_adjusted") <= 0.05)
-    surest = significant.sort("p_value").select("measure", "metric").unique(maintain_order=True)
-    assert page.count("<figure>") == min(surest.height, 4)
+    surest = significant.sort("p_value")["metric"].unique(maintain_order=True)
+    assert page.count("<figure>") == min(surest.len(), 4)
 
 
 def test_page_is_drawn_without_a_network(folder: Path, chromium: Chromium) -> None:
@@ -254,9 +272,10 @@ def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
     texts = [*ET.parse("x.svg").getroot().itertext()]  # noqa: S314  (our own file)
     surest = changes.sort("p_value", nulls_last=True).row(0, named=True)
     assert surest["metric"] != "auc"
-    name = NAMES[surest["metric"]]
+    is_gap = surest["metric"].endswith("_gap")
+    name = NAMES[surest["metric"].removesuffix("_gap")]
     axis = f"Change of the gap in {name}, in percentage points"
-    if surest["measure"] == "value":
+    if not is_gap:
         axis = f"{name[0].upper()}{name[1:]}"
     assert any(text.startswith(axis) for text in texts), texts
 
@@ -265,41 +284,51 @@ def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
 def test_several_scores(capsys: pytest.CaptureFixture[str]) -> None:
     for name, audit in audits(["s", "t"]).items():
         audit.save(f"{name}.json")
-    assert main([*CALL, "--fail-if", "auc.gap.growth>0.1"]) == 1
+    assert main([*CALL, "--fail-if", "auc_gap.growth>0.1"]) == 1
     out, err = capsys.readouterr()
     assert "model" in out
     assert "segments: g = b, s 0." in err
 
 
 @pytest.mark.parametrize(
-    ("name", "measure", "column"),
+    ("metric", "column"),
     [
-        ("auc.change", "value", "change"),
-        ("tpr.change_low", "value", "change_low"),
-        ("auc.gap.growth", "gap", "growth"),
-        ("tpr.gap.change", "gap", "change"),
-        ("auc.gap.change_low", "gap", "change_low"),
-        ("selection_rate.gap.change_high", "gap", "change_high"),
-        ("impact_ratio.change", "ratio", "change"),
+        ("auc", "gap"),
+        ("tpr", "gap_low"),
+        ("auc_gap", "growth"),
+        ("tpr_gap", "gap"),
+        ("auc_gap", "gap_low"),
+        ("selection_rate_gap", "gap_high"),
+        ("impact_ratio", "gap"),
     ],
 )
 @pytest.mark.parametrize("sign", [">", "<"])
 def test_gates(
-    name: str,
-    measure: str,
+    metric: str,
     column: str,
     sign: str,
     changes: pl.DataFrame,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    metric = name.partition(".")[0]
-    judged = changes.filter(pl.col("segment") != "few", metric=metric, measure=measure)
-    known = judged.filter(pl.col(column).is_not_null())
+    name = f"{metric}.{column}"
+    is_small = pl.col("reason").str.contains("^fewer than 30 |^share below 2%$")
+    is_judged = ~is_small & (pl.col("reason") != "the reference")
+    is_judged = is_judged.fill_null(value=True) & pl.col(column).is_not_null()
+    known = changes.filter(is_judged, metric=metric)
+    small = changes.filter(is_small, metric=metric)["segment"].to_list()
+    # 30 rows are enough for a rate of all of them.
+    assert small == ([] if metric == "selection_rate_gap" else ["few"])
     for limit in (-0.05, 0.0, 0.05):
-        failing = known.filter(
-            pl.col(column) > limit if sign == ">" else pl.col(column) < limit
-        ).rows(named=True)
+        # A gap is compared without its sign, unless it is to be below 0.
+        number = pl.col(column)
+        if column == "gap" and not (sign == "<" and limit <= 0):
+            number = number.abs()
         gate = f"{name}{sign}{limit:g}"
+        if column == "gap" and sign == ">" and limit < 0:
+            assert main([*CALL, "--fail-if", gate]) == 2
+            assert "must be a condition that not every gap meets" in capsys.readouterr().err
+            continue
+        failing = known.filter(number > limit if sign == ">" else number < limit).rows(named=True)
         assert main([*CALL, "--fail-if", gate, "-o", "x.csv"]) == (1 if failing else 0)
         err = capsys.readouterr().err
         written = f"{name} {sign} {limit:g}"
@@ -309,20 +338,24 @@ def test_gates(
         ]
         numbers = [f"{row[column]:.4g}" for row in failing]
         places = "; ".join(map(" ".join, zip(names, numbers, strict=True)))
-        among = f"in {len(failing)} of {known.height} segments: {places}"
-        assert (f"FAILED {written} {among}\n" in err) == bool(failing)
+        among = f" in {len(failing)} of {known.height} segments" if known.height > 1 else ""
+        assert (f"FAILED {written}{among}: {places}\n" in err) == bool(failing)
         assert err.count("FAILED") == bool(failing)
         # Small segments and those of one audit are named; all rows have no gap.
         skipped = re.findall(rf"NOT JUDGED {written}: .* in (g = .*)\n", err)
-        assert sorted("; ".join(skipped).split("; ")) == ["g = c", "g = d", "g = few"]
+        assert sorted("; ".join(skipped).split("; ")) == [
+            "g = c",
+            "g = d",
+            *(f"g = {one}" for one in small),
+        ]
 
 
 def test_growth_is_of_the_size_of_a_gap(changes: pl.DataFrame) -> None:
-    one = changes.filter(segment="b", metric="tpr", measure="gap").row(0, named=True)
+    one = changes.filter(segment="b", metric="tpr_gap").row(0, named=True)
     # The gap became more negative: its size grew.
-    assert one["change"] < 0 < one["growth"]
-    assert main([*CALL, "--fail-if", "tpr.gap.growth>0.1"]) == 1
-    assert main(["diff", "after.json", "before.json", "--fail-if", "tpr.gap.growth>0.1"]) == 0
+    assert one["gap"] < 0 < one["growth"]
+    assert main([*CALL, "--fail-if", "tpr_gap.growth>0.1"]) == 1
+    assert main(["diff", "after.json", "before.json", "--fail-if", "tpr_gap.growth>0.1"]) == 0
 
 
 def test_gate_on_what_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
@@ -330,15 +363,15 @@ def test_gate_on_what_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
         audit = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
         audit["table"] = [row for row in audit["table"] if row["metric"] != "tpr"]
         Path(f"{name}.json").write_text(json.dumps(audit), encoding="utf-8")
-    unknown = ["--fail-if", "tpr.change<0"]
+    unknown = ["--fail-if", "tpr.gap<0"]
     assert main([*CALL, *unknown]) == 3
-    assert main([*CALL, *unknown, "--fail-if", "auc.gap.growth>0.1"]) == 1
+    assert main([*CALL, *unknown, "--fail-if", "auc_gap.growth>0.1"]) == 1
     err = capsys.readouterr().err
-    assert "NOT JUDGED tpr.change < 0: no such number in any segment\n" in err
+    assert "NOT JUDGED tpr.gap < 0: no such number in any segment\n" in err
 
 
 def test_the_first_run_has_nothing_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
-    gate = ["--fail-if", "auc.gap.growth>0.1"]
+    gate = ["--fail-if", "auc_gap.growth>0.1"]
     call = ["diff", "none.json", "after.json", "--first-run-ok", *gate]
     assert main([*call, "-o", "x.csv"]) == 0
     said = "polars-wroc: nothing is compared on the first run: there is no 'none.json' yet; "
@@ -357,7 +390,7 @@ def test_the_first_run_has_nothing_to_compare(capsys: pytest.CaptureFixture[str]
 
 AUDIT = {
     "schema_version": "2.0",
-    "settings": {"level": 0.95, "min_rows": 30},
+    "settings": {"level": 0.95, "min_rows": 30, "margin": 0.05},
 }
 NO_TABLE = AUDIT | {"segments": [], "table": [3]}
 NO_VALUE = AUDIT | {"segments": [], "table": [{"attribute": "g", "segment": "a"}]}
@@ -391,8 +424,8 @@ NO_NUMBER = AUDIT | {
         ([], None, "the following arguments are required: AFTER"),
         (["after.json", "after.json"], None, "unrecognized arguments: after.json"),
         (["after.json", "--adjust", "fdr"], None, "argument --adjust: invalid choice: 'fdr'"),
-        (["after.json", "--fail-if", "auc_gap_change>1"], None, "did you mean 'auc.gap.change'?"),
-        (["after.json", "--fail-if", "auc.change"], None, "one of > >= < <= and a number, such"),
+        (["after.json", "--fail-if", "auc_gap_growth>1"], None, "did you mean 'auc_gap.growth'?"),
+        (["after.json", "--fail-if", "auc.gap"], None, "one of > >= < <= and a number, such"),
         (["after.json", "--metric", "f1"], None, "argument --metric: invalid choice: 'f1'"),
         (["after.json", "--by", "g"], None, "unrecognized arguments: --by g"),
     ],
@@ -444,6 +477,7 @@ def test_chart_of_what_did_not_change_is_an_error(
         wroc.audit(rows(seed, 0.0, "ab"), "y", "s", attributes="g").save(f"{name}.json")
     assert main([*CALL, "--metric", "tpr", "-o", "x.svg"]) == 2
     assert (
-        "--metric must be one of auc, which the table has; found 'tpr'" in capsys.readouterr().err
+        "--metric must be one of auc, auc_gap, which the table has; found 'tpr'"
+        in capsys.readouterr().err
     )
     assert not (folder / "x.svg").exists()

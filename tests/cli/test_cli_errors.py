@@ -101,6 +101,7 @@ def assert_refused(
             "a verdict of the audit: different, equivalent, inconclusive, below four fifths, at ",
         ),
         ({"--fail-if": "verdict=different"}, "such as tpr.gap>0.05 or tpr.verdict=different; fou"),
+        ({"--favorable": "selected"}, "about decisions: pass a --threshold or --selected too; fo"),
         ({"--weigh": "w"}, "did you mean '--weight'? See polars-wroc audit --help"),
     ],
 )
@@ -349,6 +350,10 @@ def test_segments_of_one_class_are_no_mistake(
             "; --memory comes before the command; did you mean '--attribute'? See ",
         ),
         ("auc rows.parquet --attribute=two", "--attribute=two; did you mean '--by'? See "),
+        (
+            "new-york rows.parquet --sex two --race two --source x --distribution-date 2026-01-01",
+            "--sex two --race two; see polars-wroc new-york",
+        ),
         ("auc rows.parquet --group two", "--group two; did you mean '--by'? See "),
         ("gaps rows.parquet --segments two", "--segments two; did you mean '--attribute'? See "),
         (
@@ -377,7 +382,7 @@ def test_segments_of_one_class_are_no_mistake(
         ("auc rows.parquet --label y --score s --columns aucc", "; did you mean 'auc'?"),
         (
             "diff a.json b.json --fail-if auc.drop<0",
-            "found 'drop'; there are before, after, change, change_low, change_high, growth",
+            "found 'drop'; there are value, value_low, value_high, gap, gap_low, gap_high, n, ",
         ),
     ],
 )

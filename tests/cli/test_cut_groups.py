@@ -63,6 +63,34 @@ def test_dates_are_cut_into_periods() -> None:
     assert cut(times, "at:1d").dt.to_string().to_list() == ["2026-05-17 00:00:00.000000", None]
 
 
+def test_texts_of_dates_are_cut_into_periods() -> None:
+    """CSV and NDJSON files have no dates."""
+    texts = ["2026-05-17", "2026-05-17T08:30", "2026-05-17 23:59:59.5", "2026-05-17T08:30:00Z"]
+    frame = pl.DataFrame({"at": [*texts, None]})
+    assert cut(frame, "at:1mo").to_list() == [dt.date(2026, 5, 1)] * 4 + [None]
+    hours = [0, 8, 23, 8]
+    expected = [dt.datetime(2026, 5, 17, hour) for hour in hours]  # noqa: DTZ001  (as written)
+    assert cut(frame, "at:1h").to_list() == [*expected, None]
+
+
+@pytest.mark.parametrize("text", ["31.1.2026", "2026-02-30", "yesterday"])
+@pytest.mark.parametrize("period", ["1mo", "1h"])
+def test_text_that_is_no_date_is_named(text: str, period: str) -> None:
+    rule = f"--by at:{period} must name dates or times such as 2026-01-31 or 2026-01-31T08:30"
+    with pytest.raises(ValueError, match=f"^{rule}; found {text}$"):
+        cut(pl.DataFrame({"at": ["2026-01-31", text]}), f"at:{period}")
+
+
+def test_periods_of_a_csv_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.csv"
+    days = ["2026-01-05", "2026-01-20", "2026-02-03"]
+    pl.DataFrame({"y": [0, 1, 1], "s": [1, 2, 3], "day": days}).write_csv(path)
+    call = ["auc", str(path), "--label", "y", "--score", "s", "--by", "day:1mo", "-o", "-"]
+    assert main(call) == 0
+    rows = pl.read_json(capsys.readouterr().out.encode())
+    assert rows.select("day", "n").rows() == [("2026-01-01", 2), ("2026-02-01", 1)]
+
+
 def test_no_number_is_in_no_range() -> None:
     found = cut(pl.DataFrame({"x": [float("nan"), float("inf"), -float("inf"), 0.0]}), "x:0,1")
     assert found.to_list() == [None, "1+", "<0", "0 to <1"]
@@ -183,3 +211,31 @@ def test_reports_and_charts_by_ranges() -> None:
     assert main(["auc", "rows.parquet", *COLUMNS, "-o", "x.svg"]) == 0
     drawn = Path("x.svg").read_text(encoding="utf-8")
     assert 0 < drawn.index("&lt;18") < drawn.index("18-29") < drawn.index("30+")
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [("auc", "--by"), ("gaps", "--attribute"), ("audit", "--attribute")],
+)
+def test_groups_of_each_age_advise_ranges(
+    command: str, flag: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del rows
+    call = [command, "rows.parquet", "--label", "y", "--score", "s"]
+    assert main([*call, flag, "age"]) == 0
+    said = capsys.readouterr().err
+    assert "each of the 60 values of age is a group: if it is a quantity, cut it into " in said
+    advised = said.split()[-1]
+    assert advised.startswith("age:")
+    assert main([*call, flag, advised]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_groups_of_each_day_advise_periods(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "days.parquet"
+    days = [DAY + dt.timedelta(days) for days in range(40)]
+    pl.DataFrame({"y": [0, 1] * 20, "s": range(40), "d": days}).write_parquet(path)
+    assert main(["auc", str(path), "--label", "y", "--score", "s", "--by", "d"]) == 0
+    assert "40 values of d is a group: cut it into periods by --by d:1mo" in capsys.readouterr().err

@@ -268,11 +268,9 @@ def test_counts_have_the_type_of_the_score(dtype: Any, bins: int | None) -> None
 @pytest.mark.parametrize(
     ("one", "other", "common"),
     [
-        (pl.Float16, pl.Float32, pl.Float32),
-        (pl.Float32, pl.Float64, pl.Float64),
-        # A float of 32 bits does not hold all of these.
-        (pl.Float32, pl.Int32, pl.Float64),
-        (pl.Float32, pl.Decimal(12, 3), pl.Float64),
+        (pl.Int32, pl.Float64, pl.Float64),
+        (pl.Decimal(12, 3), pl.Float64, pl.Float64),
+        (pl.Int8, pl.Int32, pl.Int32),
     ],
 )
 def test_merged_counts_have_the_common_type(one: Any, other: Any, common: Any) -> None:
@@ -281,6 +279,47 @@ def test_merged_counts_have_the_common_type(one: Any, other: Any, common: Any) -
     assert wroc.merge_counts(parts).schema["score"] == common
     assert wroc.merge_counts(parts)["n_pos"].to_list() == [2, 0]
     assert wroc.score_counts(frame, "y", ["s", "t"]).schema["score"] == common
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pl.Float32, pl.Float64),
+        (pl.Float16, pl.Float32),
+        (pl.Float32, pl.Int32),
+        (pl.Float32, pl.Decimal(12, 3)),
+    ],
+)
+def test_floats_of_fewer_bits_are_not_counted_with_others(one: Any, other: Any) -> None:
+    """Half of the scores of 0.7 would be below a threshold of 0.7, and none of them a tie."""
+    frame = pl.DataFrame({"y": [1, 0], "s": [1, 0], "t": [1, 0], "g": ["a", "b"]})
+    frame = frame.cast({"s": one, "t": other})
+    parts = [frame.select("y", "g", s=name) for name in ("s", "t")]
+    counts = [wroc.score_counts(part, "y", "s") for part in parts]
+    calls: dict[str, Callable[[], Any]] = {
+        "counts": lambda: wroc.merge_counts(counts),
+        "counts of plans": lambda: wroc.merge_counts([part.lazy() for part in counts]),
+        "score": lambda: wroc.score_counts(frame, "y", ["s", "t"]),
+        "frame": lambda: wroc.summary(parts, "y", "s"),
+        "frame of an audit": lambda: wroc.audit(
+            [part.lazy() for part in parts],
+            "y",
+            "s",
+            attributes="g",
+            threshold=0.7,
+            favorable="selected",
+        ),
+    }
+    narrow = str(parts[0].schema["s"])
+    for argument, call in calls.items():
+        message = (
+            f"^`{argument.split()[0]}` must not mix {narrow} scores with those of another type, .*"
+            f"found .* of type {narrow} and .*: cast all to {narrow} first$"
+        )
+        with pytest.raises(ValueError, match=message):
+            call()
+    alike = frame.cast({"s": one, "t": one})
+    assert wroc.score_counts(alike, "y", ["s", "t"]).schema["score"] == one
 
 
 @pytest.mark.parametrize("dtype", [pl.Float16, pl.Float32, pl.Float64])
@@ -349,7 +388,7 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
         (
             lambda df: wroc.from_counts(counts_of(df, ["g"])).summary(design="g"),
             TypeError,
-            "unexpected keyword argument 'design'",
+            "has no argument `design`",
         ),
         (
             lambda df: wroc.from_counts(counts_of(df, ["g"]).with_columns(n_pos=-1)).summary(),

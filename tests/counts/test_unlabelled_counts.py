@@ -18,6 +18,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.counts.score_sums import WEIGHT_SUMS
+from polars_wroc.typing import Counts
 
 EQUAL: dict[str, Any] = {"rel_tol": 1e-11, "abs_tol": 1e-12}
 # Arguments of the wrong type are refused.
@@ -221,7 +222,7 @@ def groups_of(name: str) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_what_needs_labels_is_refused_by_name(applicants: pl.DataFrame) -> None:
-    methods = {name for name in vars(wroc.Counts) if not name.startswith("_")}
+    methods = {name for name in vars(Counts) if not name.startswith("_")}
     # Of a trend the shifts of scores need no label, as rates of decisions in a search.
     assert {name for name, _ in NEEDING} == methods - {"impact_ratios", "trend", "worst_segments"}
     counts = unlabelled(applicants)

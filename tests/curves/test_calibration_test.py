@@ -33,7 +33,7 @@ PLACE = ["direction", "from_score", "to_score"]
 @pytest.fixture
 def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Test however few rows are expected."""
-    monkeypatch.setattr(walks, "_LEAST_EXPECTED", 0)
+    monkeypatch.setattr(walks, "LEAST_EXPECTED", 0)
 
 
 def one(table: pl.DataFrame) -> dict[str, Any]:
@@ -316,3 +316,30 @@ def test_errors() -> None:
         wroc.calibration_test(ROWS, "y", "s", attributes="w", reference="all")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`by` must be None with `attributes`; found 'w'"):
         wroc.calibration_test(ROWS, "y", "s", by="w", attributes="w")
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "reason"),
+    [
+        ([0.5] * 200, [0, 1] * 100, "one score"),
+        ([0.4, 0.6] * 4, [0, 1] * 4, "fewer than 5 expected rows of a class"),
+        ([0.5] * 199 + [0.501], [0, 1] * 100, "few scores"),
+        ([0.0, 1.0] * 100, [0, 1] * 100, "no variance"),
+        ([None] * 10, [0, 1] * 5, "undefined"),
+        ([0.2, 0.4, 0.6, 0.8] * 50, [0, 0, 1, 1] * 50, None),
+    ],
+)
+def test_a_missing_test_has_a_reason(
+    scores: list[float | None], labels: list[int], reason: str | None
+) -> None:
+    rows = pl.DataFrame({"s": scores, "y": labels}, schema={"s": pl.Float64, "y": pl.Int64})
+    found = wroc.calibration_test(rows, "y", "s").row(0, named=True)
+    assert found["reason"] == reason
+    assert (found["p_value"] is None) == (reason is not None)
+
+
+def test_groups_without_equal_scores_have_a_reason() -> None:
+    group = ["a", "a", "b", "b"] * 20
+    rows = pl.DataFrame({"s": [0.1, 0.2, 0.8, 0.9] * 20, "y": [0, 1] * 40, "g": group})
+    found = wroc.calibration_test(rows, "y", "s", attributes="g", reference="rest")
+    assert found["reason"].to_list() == ["one block of scores"] * 2

@@ -42,7 +42,7 @@ BLOCKS = pl.DataFrame(
 @pytest.fixture
 def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Test however few rows are expected."""
-    monkeypatch.setattr(walks, "_LEAST_EXPECTED", 0)
+    monkeypatch.setattr(walks, "LEAST_EXPECTED", 0)
 
 
 def equal_scores(frame: Any, label: str, score: Any, *, by: str, **options: Any) -> Any:

@@ -106,13 +106,13 @@ def test_a_narrow_terminal_leaves_out_columns_but_not_the_essential_ones() -> No
     assert "  black     197   56% ▼24      65% ≈" in lines
     assert lines[-2:] == ["2 groups; 1 more column in a wider", "terminal"]
     narrow = write_text([GROUPS], Terminal(22)).splitlines()
-    assert "  bl…    197   56% ▼24" in narrow
+    assert "  b…k    197   56% ▼24" in narrow
     assert "2 groups; 2 more" in narrow
 
 
 def test_columns_that_do_not_fit_are_below_the_others_on_request() -> None:
     lines = write_text([GROUPS], Terminal(38, below=True)).splitlines()
-    blacks = [line for line in lines if line.startswith("  b")]
+    blacks = [line for line in lines if " 197 " in line]
     assert [line.endswith(("│", "65% ≈")) for line in blacks] == [True, True]
     assert not any("more column" in line for line in lines)
 

@@ -30,6 +30,7 @@ NO_PLANS = {
     "new_york_summary",
     "ranges",
     "rows_needed",
+    "show",
 } | CHARTS
 
 

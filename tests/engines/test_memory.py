@@ -75,7 +75,7 @@ def test_amounts(given: str, bytes_of: float) -> None:
 
 @pytest.mark.parametrize("given", ["4", "GB", "0GB", "4 GiB", "-1GB", "all", ""])
 def test_other_texts_are_no_amounts(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = f"must be such as '4GB', '500MB' or '60%', or 'none'; found {given!r}"
+    rule = f"must be an amount like '4GB', '500MB' or '60%', or 'none'; found {given!r}"
     with pytest.raises(ValueError, match=f"`memory` {rule}"):
         wroc.Config(memory=given)
     if given:
@@ -85,7 +85,7 @@ def test_other_texts_are_no_amounts(given: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_numbers_are_no_amounts() -> None:
-    with pytest.raises(TypeError, match=r"`memory` must be such as '4GB'.*; found 4000000000"):
+    with pytest.raises(TypeError, match=r"`memory` must be an amount like .*; found 4000000000"):
         wroc.Config(memory=4_000_000_000)  # type: ignore[arg-type]
 
 
@@ -377,7 +377,7 @@ def test_the_command_says_once_what_cannot_be_divided(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--memory", "much", "auc"], "--memory must be such as '4GB'"),
+        (["--memory", "much", "auc"], "--memory must be an amount like '4GB'"),
         (["auc", "--memory=4GB"], "--memory=4GB; --memory comes before the command"),
     ],
 )

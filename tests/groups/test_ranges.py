@@ -103,6 +103,11 @@ def test_ranges_are_groups_and_attributes_lazily() -> None:
         ([True], TypeError, "`breaks` must be a number; found True"),
         (30, TypeError, "`breaks` must be a list of numbers; found 30 of type int"),
         ("30", TypeError, "`breaks` must be a list of numbers; found '30' of type str"),
+        (
+            "1mo",
+            TypeError,
+            "found '1mo': cut dates into periods by pl.col('age').dt.truncate('1mo'), and read ",
+        ),
     ],
 )
 def test_breaks_that_are_refused(breaks: Any, error: type[Exception], message: str) -> None:
@@ -112,9 +117,12 @@ def test_breaks_that_are_refused(breaks: Any, error: type[Exception], message: s
 
 def test_columns_that_are_refused() -> None:
     frame = pl.DataFrame({"g": ["a"], "y": [1], "s": [0.5]})
-    message = r"^`column` must be numeric; found column 'g' of type String\n"
+    message = r"^`column` must be numeric; found column 'g' of type String$"
     with pytest.raises(TypeError, match=message):
         wroc.summary(frame, "y", "s", by=wroc.ranges("g", [1]))
+    dates = frame.with_columns(day=pl.date(2026, 1, 31))
+    with pytest.raises(TypeError, match=r"of type Date: cut dates by .dt.truncate\('1mo'\)$"):
+        wroc.summary(dates, "y", "s", by=wroc.ranges("day", [1]))
     with pytest.raises(TypeError, match=r"^`column` must be a column name or a Polars expr"):
         wroc.ranges(3, [1])  # type: ignore[arg-type]
     with pytest.raises(pl.exceptions.ColumnNotFoundError, match=r"^`by` must name a column .*'q'"):

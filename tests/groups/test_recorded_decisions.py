@@ -159,15 +159,35 @@ def test_against_fairlearn(people: pl.DataFrame) -> None:
         assert found[name] == pytest.approx(expected), name
 
 
-@pytest.mark.parametrize("name", ["fairness", "group_gaps", "threshold_metrics"])
-def test_a_row_without_a_decision_is_missing(people: pl.DataFrame, name: str) -> None:
-    table = getattr(wroc, name)
+def test_a_row_without_a_decision_is_in_no_matrix(people: pl.DataFrame) -> None:
     frame = with_gaps(people)
-    given: dict[str, Any] = {"by" if name == "threshold_metrics" else "attributes": "g"}
-    given |= {"weight": "w", "selected": "d"}
-    found = table(frame, "y", "s", **given)
-    expected = table(frame.drop_nulls(["d", "y", "s"]), "y", "s", **given)
+    given: dict[str, Any] = {"by": "g", "weight": "w", "selected": "d"}
+    found = wroc.threshold_metrics(frame, "y", "s", **given)
+    complete = frame.drop_nulls(["d", "y", "s"])
+    expected = wroc.threshold_metrics(complete, "y", "s", **given)
     assert_frame_equal(found, expected, rel_tol=1e-12)
+
+
+# Metrics that rest on rows without a label too.
+DECISIONS_ALONE = [
+    "selection_rate",
+    *(f"demographic_parity_{kind}" for kind in ("difference", "ratio")),
+]
+NUMBERS = ["segment", "metric", "n", "value", "n_reference", "reference_value", "gap", "ratio"]
+
+
+@pytest.mark.parametrize("table", [wroc.fairness, wroc.group_gaps])
+def test_a_row_without_a_label_is_in_selection_rates_alone(
+    people: pl.DataFrame, table: Callable[..., pl.DataFrame]
+) -> None:
+    frame = with_gaps(people)
+    given: dict[str, Any] = {"attributes": "g", "weight": "w", "selected": "d"}
+    found = table(frame, "y", "s", **given).select(NUMBERS)
+    is_alone = pl.col("metric").is_in(DECISIONS_ALONE)
+    for rows, chosen in ((["d", "y", "s"], ~is_alone), (["d", "s"], is_alone)):
+        label = "y" if "y" in rows else None
+        expected = table(frame.drop_nulls(rows), label, "s", **given).select(NUMBERS)
+        assert_frame_equal(found.filter(chosen), expected.filter(chosen), rel_tol=1e-12)
 
 
 def test_decisions_may_be_an_expression_for_several_scores(people: pl.DataFrame) -> None:
@@ -213,10 +233,11 @@ def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
     assert missing["d"] == frame["d"].null_count()
     assert '"selected": "d"' in audit.to_json()
     sentences = audit.findings.filter(metric="tpr")["sentence"]
-    assert sentences.str.starts_with("Of those actually positive, ").all()
-    assert audit.reading == "Being selected (as recorded in d) counts as good."
+    assert sentences.str.contains("selected among the positives", literal=True).all()
+    quoted = "\N{LEFT DOUBLE QUOTATION MARK}d\N{RIGHT DOUBLE QUOTATION MARK}"
+    assert audit.reading.endswith(f"as recorded in {quoted}, which is good for them.")
     audit.save(tmp_path / "audit.md")
-    assert "Decisions are those recorded in d." in (tmp_path / "audit.md").read_text()
+    assert audit.reading in (tmp_path / "audit.md").read_text()
 
 
 @pytest.mark.slow
@@ -225,18 +246,15 @@ def test_a_report_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
         tmp_path / "report.html"
     )
     page = (tmp_path / "report.html").read_text()
-    assert "Decisions are measured as they were recorded in d" in page
-    assert "Recorded decisions, with 95% confidence intervals" in page
-    assert "if its score is at" not in page
+    assert "selected, as recorded in" in page
+    assert "A score of" not in page
 
 
 def test_decisions_that_are_all_the_same_are_named(people: pl.DataFrame) -> None:
     audit = wroc.audit(
         people, "y", "s", attributes="g", selected=pl.lit(value=True), favorable="selected"
     )
-    assert (
-        "The recorded decisions select every row: they are all the same, so" in audit._repr_html_()
-    )
+    assert "Everybody is selected as recorded: all decisions are the same, so" in audit.verdict
 
 
 def test_an_audit_without_any_decision_is_refused(people: pl.DataFrame) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,52 @@ def test_no_rate_has_a_verdict(people: pl.DataFrame, threshold: float, why: str)
     assert decided["verdict"].unique().to_list() == ["inconclusive"]
 
 
+@pytest.mark.parametrize(("threshold", "why"), OFF_THE_SCALE)
+def test_fairness_says_that_all_decisions_are_the_same(
+    people: pl.DataFrame, threshold: float, why: str
+) -> None:
+    table = wroc.fairness(people, "y", "p", attributes="g", threshold=threshold)
+    of_decisions = table.filter(pl.col("metric") != "auc_difference")
+    assert set(of_decisions["reason"]) == {why}
+    numbers = of_decisions.select("gap", "gap_low", "gap_high", "ratio", "ratio_low", "p_value")
+    assert numbers.null_count().row(0) == (of_decisions.height,) * numbers.width
+    assert table.filter(metric="auc_difference")["reason"].item() is None
+
+
+@pytest.mark.parametrize(("threshold", "why"), OFF_THE_SCALE)
+def test_matrices_say_that_all_decisions_are_the_same(
+    people: pl.DataFrame, threshold: float, why: str
+) -> None:
+    table = wroc.threshold_metrics(people, "y", "p", by="g", threshold=[threshold, 0.5])
+    reasons = dict(table.select("threshold", "reason").unique().rows())
+    assert reasons == {threshold: why, 0.5: None}
+    curve = wroc.threshold_metrics(people, "y", "p")
+    assert curve["reason"].null_count() == curve.height
+
+
+def test_an_audit_names_a_threshold_that_selects_nearly_everybody(people: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"attributes": "g", "favorable": "rejected"}
+    low = float(people["p"].sort()[1])
+    audit = wroc.audit(people, "y", "p", threshold=low, **options)
+    assert audit.verdict.startswith(
+        "99.98% are selected at this threshold: nearly all decisions are the same"
+    )
+    hundredth = float(people["p"].sort()[40])
+    assert "nearly all" not in wroc.audit(people, "y", "p", threshold=hundredth, **options).verdict
+
+
+def test_a_search_says_that_nothing_can_be_found(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["search", file, "--label", "y", "--score", "p", "--attribute", "g", "--attribute"]
+    command += ["half", "--metric", "tpr", "--favorable", "selected", "--threshold", "25"]
+    rows = pl.read_parquet(file).with_columns(half=pl.int_range(pl.len()) % 2)
+    rows.write_parquet(file.replace("rows.parquet", "halves.parquet"))
+    command[1] = file.replace("rows.parquet", "halves.parquet")
+    assert main(command) == 0
+    assert capsys.readouterr().out.startswith("The tpr of all rows is 0: nothing can be compared.")
+
+
 def test_recorded_decisions_that_are_all_the_same_have_no_verdict(people: pl.DataFrame) -> None:
     table = wroc.group_gaps(
         people, "y", None, attributes="g", selected=pl.lit(value=False), metrics=["fpr"]
@@ -71,10 +118,10 @@ def test_no_gate_passes_on_it(
     command += ["--favorable", "rejected", f"--threshold={threshold}", "--fail-if", gate]
     assert main(command) == 3
     printed = capsys.readouterr()
-    said = printed.out.split("\n\n")[1].replace("\n", " ")
-    assert said.startswith("The threshold selects ")
+    said = " ".join(printed.out.split("\n\n")[1].replace("\N{LEFT HALF BLOCK}", "").split())
+    assert re.match("(Nobody|Everybody) is selected at this threshold: ", said)
     assert "equivalent" not in said
-    assert "worse off" not in said
+    assert "is worse off" not in said
     assert "NOT JUDGED" in printed.err
 
 

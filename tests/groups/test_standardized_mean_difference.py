@@ -231,7 +231,7 @@ def test_few_rows(groups: list[str | None]) -> None:
     assert gaps_of(frame)["gap"].count() == (3 if several else 0)
 
 
-def test_a_label_says_which_rows_are_missing_and_counts_by_score_are_the_same() -> None:
+def test_mean_scores_need_no_label_and_counts_have_the_rows_with_one() -> None:
     random = np.random.default_rng(11)
     frame = pl.DataFrame(
         {
@@ -243,7 +243,8 @@ def test_a_label_says_which_rows_are_missing_and_counts_by_score_are_the_same() 
     ).with_columns(y=pl.when(pl.col("y") < 2).then("y"))
     options: dict[str, Any] = {"attributes": "g", "metrics": [METRIC], "adjust": "none"}
     labeled = wroc.group_gaps(frame, "y", "s", weight="w", **options, min_rows=0)
-    assert_frame_equal(labeled, gaps_of(frame.drop_nulls("y"), weight="w"), rel_tol=1e-9)
+    assert_frame_equal(labeled, gaps_of(frame, weight="w"), rel_tol=1e-9)
+    labeled = gaps_of(frame.drop_nulls("y"), weight="w")
     counts = wroc.score_counts(frame, "y", "s", weight="w", by="g")
     found = wroc.from_counts(counts).group_gaps(**options, min_rows=0)
     assert_frame_equal(found, labeled.with_columns(model=pl.lit("score")), rel_tol=1e-9)

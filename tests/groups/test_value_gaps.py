@@ -51,10 +51,8 @@ def test_values_are_those_of_the_groups_and_of_the_others() -> None:
         "segment", "metric", "value", "value_low", "value_high", "reference_value", "gap"
     ).rows():
         ends = [f"{metric}{end}" for end in ("", "_low", "_high")]
-        # Gaps of the net benefit are by the delta method, which differs in few rows.
-        precision = 0.01 if metric == "net_benefit" else 1e-8
         expected = own.filter(g=segment).select(ends).row(0)
-        assert numbers[:3] == pytest.approx(expected, rel=1e-8, abs=precision)
+        assert numbers[:3] == pytest.approx(expected, rel=1e-8, abs=1e-8)
         rest = wroc.threshold_metrics(frame.filter(pl.col("g") != segment), "y", "s", **options)
         other = rest[metric].item()
         assert numbers[3:] == pytest.approx([other, numbers[0] - other], rel=1e-8, abs=1e-12)
@@ -249,3 +247,41 @@ def test_losses_are_of_probabilities() -> None:
     with pytest.raises(ValueError, match=r"^`score` must be a probability, from 0 to 1; found 1"):
         gaps_of(frame, LOSSES)
     assert {*LOSSES, *THRESHOLD_METRICS, "auc"} == {*COMPARABLE}
+
+
+@pytest.mark.parametrize("design", [None, "m"])
+def test_limits_of_net_benefits_are_those_at_thresholds(design: str | None) -> None:
+    random = np.random.default_rng(8)
+    rows = pl.DataFrame(
+        {"g": random.choice(["a", "b"], 900, p=[0.3, 0.7]), "s": random.random(900)}
+    )
+    rows = rows.with_columns(
+        y=pl.Series(random.random(900)) < pl.col("s"), m=pl.int_range(900) % 90
+    )
+    gaps = wroc.group_gaps(
+        rows, "y", "s", attributes="g", threshold=0.6, metrics=["net_benefit"], design=design
+    )
+    matrices = wroc.threshold_metrics(
+        rows, "y", "s", by="g", threshold=0.6, metrics="net_benefit", design=design
+    )
+    found = gaps.select("value", "value_low", "value_high").rows()
+    assert found == matrices.select(r"^net_benefit.*$").rows()
+
+
+def test_limits_of_gaps_of_net_benefits_are_normal_with_many_rows() -> None:
+    random = np.random.default_rng(9)
+    size = 20_000
+    rows = pl.DataFrame({"g": random.choice(["a", "b"], size), "s": random.random(size)})
+    rows = rows.with_columns(y=pl.Series(random.random(size)) < pl.col("s") * 0.8)
+    found = wroc.group_gaps(
+        rows, "y", "s", attributes="g", threshold=0.6, metrics=["net_benefit"]
+    ).row(0, named=True)
+    gain = pl.when(pl.col("s") >= 0.6).then(pl.when("y").then(1.0).otherwise(-1.5)).otherwise(0.0)
+    of_groups = rows.group_by("g").agg(mean=gain.mean(), error=gain.var() / pl.len()).sort("g")
+    gap = of_groups["mean"][0] - of_groups["mean"][1]
+    half = 1.959964 * float(of_groups["error"].sum()) ** 0.5
+    assert found["gap"] == pytest.approx(gap)
+    assert found["gap_low"] == pytest.approx(gap - half, rel=0.02)
+    assert found["gap_high"] == pytest.approx(gap + half, rel=0.02)
+    z = abs(gap) / (half / 1.959964)
+    assert found["p_value"] == pytest.approx(2 * stats.norm.sf(z), rel=0.1)

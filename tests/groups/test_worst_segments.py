@@ -444,7 +444,7 @@ def test_an_attribute_with_one_value_has_no_segments() -> None:
     [
         ({"metric": "trp"}, "`metric` must be one of .*did you mean 'tpr'"),
         ({"metric": "tpr"}, "`label` must be given for tpr; found None"),
-        ({"selected": None}, "`metric` must come with a `threshold` or `selected`"),
+        ({"selected": None}, "`metric` selection_rate needs decisions: pass a `threshold`"),
         ({"metric": "brier_score"}, "`metric` must be a rate with decisions"),
         ({"favorable": None}, "`favorable` must say for whom"),
         ({"depth": 0}, "`depth` must be 1 or more"),

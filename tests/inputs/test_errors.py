@@ -205,7 +205,7 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
     "level of metrics": (
         lambda f: UNTYPED.threshold_metrics(f, "y", "s", threshold=0.2, level=95),
         ValueError,
-        r"^`level` must lie between 0.001 and 0.9999; found 95$",
+        r"^`level` must lie between 0.001 and 0.9999; found 95; did you mean 0.95\?$",
     ),
     "cluster of no column": (
         lambda f: UNTYPED.summary(f, "y", "s", design=3),
@@ -350,7 +350,8 @@ def test_missing_cluster_is_refused_at_once(frame: pl.DataFrame | pl.LazyFrame, 
 @pytest.mark.parametrize("level", [0, 1.0, 95, -0.1, float("nan")])
 @pytest.mark.parametrize("name", WITH_LEVEL)
 def test_level_outside_its_range_is_refused_at_once(name: str, level: float) -> None:
-    message = f"^`level` must lie between 0.001 and 0.9999; found {level}$"
+    hint = r"; did you mean 0.95\?" if level == 95 else ""
+    message = f"^`level` must lie between 0.001 and 0.9999; found {level}{hint}$"
     for frame in (DATA, DATA.lazy()):
         with pytest.raises(ValueError, match=message):
             TABLES[name][0](frame, "y", "s", level=level)
@@ -711,3 +712,24 @@ def test_extreme_levels_have_intervals(level: float) -> None:
         wroc.summary(frame, "y", "s", level=level).select("auc_low", "auc", "auc_high").row(0)
     )
     assert low < auc < high
+
+
+# Expressions on a column of the wrong type, with what is said of it.
+OF_TYPES: dict[str, tuple[pl.Expr, str]] = {
+    "label": (wroc.roc_auc("g", "s"), LABEL + "found column 'g' of type String"),
+    "score": (wroc.log_loss("y", "g"), "`score` must be numeric; found column 'g' of type String"),
+    "several labels": (
+        wroc.ks(pl.col("y", "w"), "s"),
+        "`label` must be one column; found 2: y, w",
+    ),
+}
+
+
+@pytest.mark.parametrize(("expression", "sentence"), OF_TYPES.values(), ids=list(OF_TYPES))
+def test_error_of_a_lazy_expression_is_one_sentence(expression: pl.Expr, sentence: str) -> None:
+    """Polars appends its plan to other errors."""
+    frame = pl.LazyFrame({"y": [0, 1], "s": [0.1, 0.9], "w": [1, 2], "g": ["a", "b"]})
+    for query in (frame.select(expression), frame.group_by("w").agg(expression)):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            query.collect()
+        assert str(caught.value) == sentence

@@ -109,3 +109,66 @@ def test_call_of_a_rule_that_does_not_fit_shows_the_right_one(
 ) -> None:
     with pytest.raises(TypeError, match=f"^`{name}` {fault}$"):
         getattr(wroc.rules, name)(*args, **keywords)
+
+
+# Calls of classes and of methods of counts, and how they are answered.
+COUNTS = wroc.from_counts(wroc.score_counts(ROWS, "y", "s", by="g"))
+OTHERS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], str]] = {
+    "clusters of a survey": (
+        wroc.Survey,
+        (),
+        {"clusters": "g"},
+        r"^`Survey` has no argument `clusters`; did you mean `cluster`\?$",
+    ),
+    "an early area": (
+        wroc.PartialAUC,
+        (),
+        {"max_fpr": 0.1},
+        r"^`PartialAUC` has no argument `max_fpr`; pass `fpr=\(0, 0.1\)`$",
+    ),
+    "a range by place": (
+        wroc.PartialAUC,
+        ((0, 0.1),),
+        {},
+        "^`PartialAUC` takes its arguments by name: fpr=..., tpr=..., .*; found 1 without a name$",
+    ),
+    "weights without their kind": (
+        wroc.ReplicateWeights,
+        (["a"],),
+        {},
+        "^`ReplicateWeights` needs `kind`$",
+    ),
+    "groups of counts": (
+        COUNTS.group_gaps,
+        (),
+        {"by": "g"},
+        r"^`Counts.group_gaps` has no argument `by`; did you mean `attributes`\?$",
+    ),
+    "columns of counts": (
+        COUNTS.summary,
+        (),
+        {"label": "y"},
+        "^`Counts.summary` has no argument `label`, which `score_counts` was given$",
+    ),
+    "labels of decisions": (
+        wroc.impact_ratios,
+        (ROWS, "s"),
+        {"label": "y"},
+        "^`impact_ratios` has no argument `label`; decisions are compared without labels$",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "args", "keywords", "fault"), OTHERS.values(), ids=list(OTHERS))
+def test_call_of_a_class_or_method_that_does_not_fit(
+    call: Any, args: tuple[Any, ...], keywords: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(TypeError, match=fault):
+        call(*args, **keywords)
+
+
+def test_counts_in_place_of_rows_name_their_methods() -> None:
+    counts = wroc.score_counts(ROWS, "y", "s")
+    expected = ": counts of `score_counts` are for the methods of `from_counts`$"
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match=expected):
+        wroc.summary(counts, "y", "s")

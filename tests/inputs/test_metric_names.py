@@ -23,7 +23,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "release_check": lambda name: wroc.release_check(
         ROWS, "y", "s", "m", threshold=0.5, metrics=[name]
     ),
-    "worst_segments": lambda name: wroc.worst_segments(  # type: ignore[call-overload]
+    "worst_segments": lambda name: wroc.worst_segments(
         ROWS, "y", "s", attributes="g", threshold=0.5, favorable="selected", metric=name
     ),
     "rows_needed": lambda name: wroc.rows_needed(
@@ -60,4 +60,4 @@ def test_area_is_named_as_the_function_names_it() -> None:
     with pytest.raises(ValueError, match=r"; found 'roc_auc'; did you mean 'auc'\?$"):
         CALLS["group_gaps"]("roc_auc")
     with pytest.raises(ValueError, match=r"; found 'auc'; did you mean 'roc_auc'\?$"):
-        wroc.bootstrap(ROWS, "y", "s", metrics="auc")  # type: ignore[call-overload]
+        wroc.bootstrap(ROWS, "y", "s", metrics="auc")  # type: ignore[arg-type]

@@ -133,8 +133,15 @@ def test_tables_without_one_type_per_column_are_refused(frame: Any, message: str
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (ROWS.to_numpy(), "found an object of numpy of type ndarray: build a table, such as pl.Da"),
+        (
+            ROWS.to_numpy(),
+            "found an object of numpy of type ndarray: build a table, for example pl.Da",
+        ),
         ([1, 2], "found an object of type int"),
+        (
+            "rows.csv",
+            "found an object of type str: scan the file, for example with pl.scan_parquet or ",
+        ),
         (ROWS.to_dict(as_series=False), "found an object of type dict"),
         ((ROWS, ROWS), "found an object of type tuple"),
         (ROWS["s"], "found an object of polars of type Series"),

@@ -223,7 +223,7 @@ def test_nothing_has_no_brier_score(frame: pl.DataFrame, engine: Engine) -> None
 )
 def test_score_must_be_a_probability(bad: float, shown: str, engine: Engine) -> None:
     frame = pl.concat([sample(3), pl.DataFrame({"y": [True], "s": [bad], "w": [1e-3]})]).lazy()
-    message = f"`score` must be a probability, from 0 to 1; found {shown}$"
+    message = f"`score` must be a probability, from 0 to 1; found {shown} in column 's'$"
     grouped = frame.group_by(pl.int_range(pl.len()) % 3).agg(BRIER)
     for plan in (frame.select(BRIER), grouped):
         with pytest.raises(InvalidOperationError, match=message):

@@ -631,7 +631,7 @@ ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "level": (
         {"level": 95},
         ValueError,
-        r"^`level` must lie between 0.001 and 0.9999; found 95$",
+        r"^`level` must lie between 0.001 and 0.9999; found 95; did you mean 0.95\?$",
     ),
     "unknown method": (
         {"method": "score"},

@@ -276,7 +276,7 @@ def test_metrics_are_checked(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"^`fpr` or `tpr` must be a range .*; found neither$"),
+        ({}, r"^`fpr` or `tpr` must be a range, .*; found neither$"),
         ({"fpr": (0.5, 0.2)}, r"^`fpr` must rise .*; found \(0.5, 0.2\)$"),
         ({"tpr": (0, 2)}, r"^`tpr` must lie between 0 and 1; found 2$"),
         ({"tpr": 1}, r"^`tpr` must be a range .*; found 1 of type int$"),

@@ -78,7 +78,8 @@ def test_documentation_names_each_metric_of_a_curve(metric: CurveMetric) -> None
     assert f'``"{metric.name}"``' in str(wroc.curve_metrics.__doc__)
     if metric.name in wroc.__all__:
         function = getattr(wroc, metric.name)
-        assert function.__doc__.splitlines()[0] == metric.definition
+        returned = function.__doc__.splitlines()[0].removeprefix("Return ").removeprefix("the ")
+        assert returned[0].upper() + returned[1:] == metric.definition
         assert metric.name in vars(ExprNamespace)
 
 
@@ -103,7 +104,7 @@ def test_columns_of_tables_are_metrics_of_a_registry() -> None:
     others = {*NO_METRICS, *[*INTERVAL_TYPES][1:]}
     assert [name for name in summary.columns if name not in others] == metrics
     decisions = [*at_half(frame)]
-    assert decisions == ["threshold", *THRESHOLD_METRICS, "tp", "fp", "fn", "tn"]
+    assert decisions == ["threshold", *THRESHOLD_METRICS, "tp", "fp", "fn", "tn", "reason"]
     limits = wroc.threshold_metrics(
         frame, "y", "s", threshold=0.5, level=0.9, metrics="all"
     ).columns

@@ -419,11 +419,11 @@ def test_changes_need_the_same_looks() -> None:
     changes = wroc.audit_changes(audits[0], audits[1])
     once = [{**each, "settings": {**each["settings"], "looks": None}} for each in audits[:2]]
     assert_frame_equal(
-        changes.select("change_low", "change_high"),
-        wroc.audit_changes(*once).select("change_low", "change_high"),
+        changes.select("gap_low", "gap_high"),
+        wroc.audit_changes(*once).select("gap_low", "gap_high"),
     )
     known = changes.drop_nulls("p_value")
-    is_0_outside = (known["change_low"] > 0) | (known["change_high"] < 0)
+    is_0_outside = (known["gap_low"] > 0) | (known["gap_high"] < 0)
     assert ((known["p_value"] < 0.05) == is_0_outside).all()
     for other in audits[2:]:
         with pytest.raises(ValueError, match="must have the same level; found Looks"):

@@ -274,7 +274,7 @@ def test_metrics_equal_plain_counting_in_each_group(
     table = wroc.threshold_metrics(
         people.lazy(), "y", "s", weight="w", by="g", threshold=threshold, metrics="all", level=None
     ).collect(engine=engine)
-    assert table.columns == ["g", "threshold", *COLUMNS[5:], *COLUMNS[1:5]]
+    assert table.columns == ["g", "threshold", *COLUMNS[5:], *COLUMNS[1:5], "reason"]
     _same_as_counted(table.drop("g"), expected)
     matrix = wroc.confusion_matrix("y", "s", threshold=threshold, weight="w", metrics="all")
     aggregated = people.lazy().group_by("g").agg(matrix).collect(engine=engine).sort("g")
@@ -401,12 +401,30 @@ def test_rare_errors_do_not_cancel_in_mcc() -> None:
     assert ours == pytest.approx(theirs, rel=1e-12)
 
 
+def test_groups_with_few_rows_of_a_class_are_marked(people: pl.DataFrame) -> None:
+    few = people.filter(pl.col("y")).head(3).with_columns(g=pl.lit("few"))
+    rows = pl.concat([people, few])
+    fewest = people.group_by("g").agg(pl.col("y").sum(), no=(~pl.col("y")).sum())
+    least = int(fewest.select(pl.min_horizontal("y", "no").min()).item())
+    options: dict[str, Any] = {"by": "g", "min_rows": least}
+    rule = wroc.rules.max_selection_rate(0.5)
+    for threshold, per_group in ((0.5, False), (rule, True)):
+        table = wroc.threshold_metrics(
+            rows, "y", "s", threshold=threshold, per_group=per_group, **options
+        )
+        reasons = dict(table.select("g", "reason").rows())
+        assert reasons.pop("few") == f"fewer than {least} positives" or per_group
+        assert set(reasons.values()) == {None}
+    none = wroc.threshold_metrics(few, "y", "s", threshold=wroc.rules.youden(), by="g")
+    assert none.select("threshold", "reason").row(0) == (None, "no threshold")
+
+
 @pytest.mark.parametrize("metrics", ["tpr", ["lift", "tpr"], ["tpr", "tpr"], "all"])
 def test_metrics_are_those_asked_for(people: pl.DataFrame, metrics: Any) -> None:
     every = wroc.threshold_metrics(people, "y", "s", threshold=[0.2, 0.5], metrics="all")
     found = wroc.threshold_metrics(people, "y", "s", threshold=[0.2, 0.5], metrics=metrics)
     assert_frame_equal(found, every.select(found.columns))
-    named = [name for name in found.columns[1:-4] if not name.endswith(("_low", "_high"))]
+    named = [name for name in found.columns[1:-5] if not name.endswith(("_low", "_high"))]
     if metrics == "all":
         assert named == [*THRESHOLD_METRICS]
     else:
@@ -415,7 +433,9 @@ def test_metrics_are_those_asked_for(people: pl.DataFrame, metrics: Any) -> None
         people, "y", "s", threshold=wroc.rules.youden(), per_group=True, level=None, metrics=metrics
     )
     matrix = people.select(wroc.confusion_matrix("y", "s", threshold=0.5, metrics=metrics))
-    fields = [name for name in found.columns if not name.endswith(("_low", "_high"))]
+    fields = [name for name in found.columns[:-1] if not name.endswith(("_low", "_high"))]
+    assert found.columns[-1] == point.columns[-1] == "reason"
+    point = point.drop("reason")
     assert point.columns == matrix.unnest("confusion_matrix").columns == fields
 
 

@@ -1,0 +1,153 @@
+"""Numbers as readers see them: shares in percent, differences in points, ratios, p-values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from polars_wroc.groups.comparisons import (
+    FAIRNESS,
+    FAVORABLE_RATE,
+    IMPACT_RATIO,
+    METRICS,
+    SHIFTS,
+)
+from polars_wroc.inputs.metric import MINUS
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR
+from polars_wroc.metrics.registry import CURVE_METRICS
+from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
+
+# Smaller p-values are not told apart.
+_LEAST_P = 0.001
+# From here on a number is written with a power of ten.
+_LARGE = 1e9
+
+
+def write_number(value: float | None, form: str) -> str:
+    """Write a number in a format such as ``+.0f``, with a proper minus; empty without a number."""
+    text = "" if value is None else format(value, form)
+    # A number that rounds to 0 has no sign.
+    is_zero = not text.strip("+-0.%")
+    return text.lstrip("+-") if is_zero else text.replace("-", MINUS)
+
+
+@dataclass(frozen=True)
+class NumberForm:
+    """How a number is written: its format, how many of its units are 1, and the sign after it."""
+
+    form: str
+    units: float = 1
+    mark: str = ""
+
+    def write(self, value: float) -> str:
+        """Write a number with its mark."""
+        return f"{self._digits(value)}{self.mark}"
+
+    def write_limits(self, low: float, high: float) -> str:
+        """Write the limits of an estimate, without the mark: ``(48.9 to 62.6)``."""
+        return f"({self._digits(low)} to {self._digits(high)})"
+
+    def _digits(self, value: float) -> str:
+        if not math.isfinite(value):
+            return write_number(value, "f")
+        number = self.units * value
+        if abs(number) >= _LARGE:
+            return write_number(number, ".3g")
+        text = write_number(number, self.form)
+        if number and self is PLAIN and not text.strip("0."):
+            # A small number is not 0.
+            return write_number(number, ".0e")
+        return text
+
+
+SHARE = NumberForm(".1f", 100, "%")
+POINTS = NumberForm("+.1f", 100)
+PLAIN = NumberForm(",.3f")
+DIFFERENCE = NumberForm("+.3f")
+RATIO = NumberForm(".2f")
+CUT = NumberForm(".4g")
+COUNT = NumberForm(",.0f")
+
+
+def write_p_value(p: float) -> str:
+    """Write a p-value: ``0.014``, or ``<0.001``."""
+    return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is a share of rows, which is written in percent."""
+    return metric in RATES or metric == FAVORABLE_RATE.name
+
+
+_GAP = "_gap"
+
+
+def value_form(metric: str) -> NumberForm:
+    """Return the form of the values of a metric; a criterion's is what it is named for."""
+    if metric in FAIRNESS:
+        criterion = FAIRNESS[metric]
+        return gap_form(criterion.compares[0]) if criterion.kind == "difference" else RATIO
+    if is_share(metric):
+        return SHARE
+    if metric == CALIBRATION_ERROR:
+        return POINTS
+    if metric == IMPACT_RATIO or metric.endswith("_ratio"):
+        return RATIO
+    if metric in ("n", "events"):
+        return COUNT
+    # The gaps of metrics, whose changes are measured.
+    return gap_form(metric.removesuffix(_GAP)) if metric.endswith(_GAP) else PLAIN
+
+
+def compared_form(metric: str) -> NumberForm:
+    """Return the form of the two values that a metric compares, for a fairness criterion."""
+    return value_form(FAIRNESS[metric].compares[0] if metric in FAIRNESS else metric)
+
+
+def gap_form(metric: str) -> NumberForm:
+    """Return the form of differences between values of a metric."""
+    has_points = is_share(metric) or value_form(metric) is POINTS
+    return POINTS if has_points else DIFFERENCE
+
+
+# Columns of shares that are no metrics, and of scores or what is between them.
+_SHARES = re.compile(
+    r"(observed|smooth|expected|coin)_rate|rate|.*share.*|recall|precision|cumulative|.*_probability"
+)
+_CUTS = re.compile(r"score|(.*_)?threshold|(from|to)_score|score_(min|max)|bin_(low|high)|best_.*")
+
+
+def column_form(column: str) -> NumberForm:
+    """Return the form of the numbers of a column, by its name."""
+    if is_share(column) or _SHARES.fullmatch(column):
+        return SHARE
+    if column in (CALIBRATION_ERROR, "gap", "mean_gap"):
+        return POINTS
+    if column.endswith(_GAP):
+        return DIFFERENCE
+    if column == "ratio" or column.endswith("_ratio"):
+        return RATIO
+    return CUT if _CUTS.fullmatch(column) else PLAIN
+
+
+_LABELS: Mapping[str, str] = {
+    **{metric.column: metric.label for metric in CURVE_METRICS.values()},
+    **{name: metric.label for name, metric in CURVE_METRICS.items()},
+    **{name: metric.label for name, metric in THRESHOLD_METRICS.items()},
+    **{name: metric.label for name, metric in METRICS.items() if name not in FAIRNESS},
+    FAVORABLE_RATE.name: FAVORABLE_RATE.label,
+    **{name: metric.label for name, metric in SHIFTS.items()},
+}
+
+
+_ABBREVIATIONS = {
+    name.lower(): name for name in ("AUC", "ROC", "KS", "PSI", "BPSN", "BNSP", "xAUC", "ABROCA")
+}
+
+
+def metric_label(metric: str) -> str:
+    """Return the label of a metric; for others, the name in words."""
+    words = (_ABBREVIATIONS.get(word, word) for word in metric.split("_"))
+    return _LABELS.get(metric) or " ".join(words)

@@ -1,0 +1,619 @@
+"""Lay out a DataFrame as a table for readers: keys, estimates with their limits, and verdicts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from polars_wroc.documents.blocks import TONE_SIGNS, Cell, Column, Row, Table, Tone
+from polars_wroc.documents.numbers import (
+    COUNT,
+    CUT,
+    DIFFERENCE,
+    PLAIN,
+    POINTS,
+    SHARE,
+    NumberForm,
+    column_form,
+    compared_form,
+    gap_form,
+    metric_label,
+    value_form,
+    write_p_value,
+)
+from polars_wroc.groups.comparisons import (
+    BELOW_FOUR_FIFTHS,
+    CLEARED,
+    COMPARISON_SCHEMA,
+    FAIRNESS,
+    IMPACT_RATES,
+    IMPACT_RATIO,
+    TARGET,
+    rated_ratios,
+)
+from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
+from polars_wroc.inputs.metric import MINUS
+from polars_wroc.stats.families import DIFFERENT
+
+_Record: TypeAlias = Mapping[str, Any]
+
+DASH = "\N{EN DASH}"
+# Texts are cut to so many letters; longer reasons are left out.
+_MOST_LETTERS, _LONGEST_REASON = 200, 23
+# Columns that only a statistician asks for, or that another column says in short.
+_HIDDEN = re.compile(
+    r".*_se|z|detectable|reason|rank|sentence|direction|n_reference|critical|share_compared"
+    r"|n_blocks|effective_steps|ci_method|ci_note|one_sided|w[23]_(pos|neg)|depth|n_examined"
+    r"|n_worse|reference_rate.*"
+)
+# Counts that are not worth a column where they are 0 in all rows.
+_COUNTS_OF_FAULTS = ("n_missing", "n_impossible", "n_extreme", "inverted")
+# Counts that come first, of which the first one ends the keys.
+_FIRST_COUNTS = ("n", "n_pos", "n_neg", "n_missing")
+_WEIGHTS = re.compile(r"tp|fp|fn|tn|weight|w_.*")
+# Columns of texts in tables of this package.
+_TEXTS = ("attribute", "segment", MODEL, "metric", "measure", "reference", "verdict", "reason")
+# Columns of names that are written in words.
+_NAMES = ("metric", "measure", "target")
+# Values of the metric of a row, and differences between them.
+_VALUES = ("value", "expected")
+_GAPS = ("gap",)
+# The value of a group in rows of a fairness criterion, which is a difference or a ratio.
+_GROUP_VALUE = "group_value"
+_COMPARED = (_GROUP_VALUE, "reference_value")
+_RANGES = {"score_min": "score_max", "from_score": "to_score"}
+_HEADINGS = {
+    "n_pos": "positives",
+    "n_neg": "negatives",
+    "w_pos": "weight of positives",
+    "w_neg": "weight of negatives",
+    "n_eff_pos": "effective positives",
+    "n_eff_neg": "effective negatives",
+    "n_pos_expected": "expected positives",
+    "n_neg_expected": "expected negatives",
+    "n_gained": "newly selected",
+    "n_lost": "newly rejected",
+    "p_value": "p",
+    "p_adjusted": "p",
+    "verdict": "result",
+    "gap": "difference",
+    _GROUP_VALUE: "this group",
+    "score_min": "scores",
+    "from_score": "scores",
+    "oe_ratio": "O:E",
+}
+_KEY_HEADINGS = {MODEL: "score", "reference": "other score"}
+# What comparisons with these references are headed by.
+_REFERENCES = {"rest": "others", OVERALL: "all rows", TARGET: "target", "before": "before"}
+_TONES: dict[str, Tone] = {
+    DIFFERENT: "either",
+    BELOW_FOUR_FIFTHS: "worse",
+    "worse": "worse",
+    "better": "better",
+    **dict.fromkeys((*CLEARED, "no worse"), "alike"),
+}
+# Tones with a sign in front of gaps.
+_SIGNED_TONES: tuple[Tone, ...] = ("worse", "better", "either")
+
+
+def lay_out(frame: pl.DataFrame, *, rows: int | None = None, note: str = "") -> Table:
+    """Lay out the first rows of a table of this package, or of another one."""
+    table = _name_fairness(_join_impact(_read_texts(frame)))
+    layout = _Layout(table)
+    records = (table if rows is None else table.head(rows)).to_dicts()
+    return Table(layout.columns, [*layout.write_rows(records)], note=note)
+
+
+def lay_out_columns(
+    frame: pl.DataFrame,
+    keys: Sequence[str],
+    *,
+    essential: Sequence[str] = (),
+    rows: int | None = None,
+    title: str = "",
+    note: str = "",
+) -> Table:
+    """Lay out the first rows of a table with all its columns, by their names, keys first.
+
+    The keys, and the columns that are ``essential``, are always shown.
+    """
+    shown = frame if rows is None else frame.head(rows)
+    names = [*keys, *(name for name in frame.columns if name not in keys)]
+    texts = {name: write_column(shown[name]) for name in names}
+    columns = []
+    for name in names:
+        style = "" if _is_of_numbers(shown[name], texts[name]) else "left"
+        style = "name" if name in keys else style
+        columns.append(Column(name, style=style, essential=name in (*keys, *essential)))
+    cells = [[_cell_of_text(name, text) for text in texts[name]] for name in names[1:]]
+    firsts = texts[names[0]] if names else []
+    # Without other columns there are rows, but no cells.
+    others = [*zip(*cells, strict=True)] if cells else [()] * len(firsts)
+    lines = [Row(name, row) for name, row in zip(firsts, others, strict=True)]
+    return Table(columns or [Column("")], lines, title=title, note=note)
+
+
+# A number, with its sign or unit, or limits; what has none of it is a dash.
+_NUMBER = r"[<+\-\N{MINUS SIGN}]?[\d,]*\.?\d+(?:e[+-\N{MINUS SIGN}]?\d+)?%?|[-\N{EN DASH}]"
+_NUMBERS = re.compile(rf"(?:{_NUMBER})(?: to (?:{_NUMBER}))?")
+
+
+def _is_of_numbers(column: pl.Series, texts: Sequence[str]) -> bool:
+    """Whether a column is aligned as numbers: it has some, or texts that are."""
+    is_text = column.dtype == pl.String
+    are_numbers = all(_NUMBERS.fullmatch(text.strip()) for text in texts if text)
+    return column.dtype.is_numeric() or (is_text and are_numbers)
+
+
+def _cell_of_text(name: str, text: str) -> Cell:
+    """Give a verdict, or a sign in front of gaps, its tone."""
+    if name not in ("gaps", "verdict"):
+        return Cell(text)
+    tones = [tone for tone in _SIGNED_TONES if text.startswith(TONE_SIGNS[tone])]
+    tones += [tone for words, tone in _TONES.items() if text.startswith(words)]
+    return Cell(text, tone=next(iter(tones), ""))
+
+
+# The beginnings of columns of differences, which have a sign.
+_SIGNED = ("gap", "change", "mean_calibration_error")
+
+
+def write_column(column: pl.Series) -> list[str]:
+    """Write the values of a column in plain numbers, with a hyphen; null is an empty text."""
+    texts = _write_values(column)
+    return [text.replace(MINUS, "-") for text in texts] if column.dtype.is_float() else texts
+
+
+def _write_values(column: pl.Series) -> list[str]:
+    form = COUNT if is_whole(column) else PLAIN
+    if column.name.startswith(_SIGNED) and column.dtype.is_float():
+        form = DIFFERENCE
+    if column.name.startswith("p_") and column.dtype.is_float():
+        return ["" if p is None else write_p_value(p) for p in column]
+    return ["" if value is None else write_value(value, form) for value in column]
+
+
+def is_whole(column: pl.Series) -> bool:
+    """Whether a column of floats holds counts, which are floats if they are weighted."""
+    if not column.dtype.is_float():
+        return False
+    known = column.drop_nulls()
+    # Of a cell, 0 and 1 are numbers of rows, too.
+    is_count = bool(_WEIGHTS.fullmatch(column.name)) or bool((known.abs() > 1).any())
+    return is_count and bool((known.is_finite() & (known == known.round())).all())
+
+
+def write_value(value: object, form: NumberForm = PLAIN) -> str:
+    """Write a value of any type; numbers that are floats in a form."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return form.write(value)
+    if isinstance(value, pl.Series | list | tuple):
+        return ", ".join(write_value(one, form) for one in value)
+    return str(value)[:_MOST_LETTERS]
+
+
+def _read_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Read columns as texts that are texts in tables of this package, whatever their types."""
+    others = [
+        frame[name] for name in _TEXTS if name in frame.columns and frame.schema[name] != pl.String
+    ]
+    return frame.with_columns(
+        pl.Series(one.name, [None if value is None else str(value) for value in one], pl.String)
+        for one in others
+    )
+
+
+def _is_comparison(frame: pl.DataFrame) -> bool:
+    """Whether a table has the columns of comparisons of groups."""
+    return COMPARISON_SCHEMA.items() <= frame.schema.items()
+
+
+def _join_impact(frame: pl.DataFrame) -> pl.DataFrame:
+    """Put the rate of a group beside its impact ratio, where a table has nothing else."""
+    if not _is_comparison(frame):
+        return frame
+    metrics = {*frame["metric"]}
+    if IMPACT_RATIO not in metrics or not metrics <= {IMPACT_RATIO, *IMPACT_RATES}:
+        return frame
+    rates = [name for name in IMPACT_RATES if name in metrics]
+    return (
+        rated_ratios(frame)
+        .with_columns(
+            metric=pl.lit(rates[0] if rates else IMPACT_RATES[0]),
+            value="rate",
+            value_low="rate_low",
+            value_high="rate_high",
+            reference_value="reference_rate",
+        )
+        .drop("rate", "rate_low", "rate_high")
+    )
+
+
+def _name_fairness(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give fairness criteria the difference or ratio that they are named for as their value.
+
+    The value of the group is in a column of its own.
+    """
+    is_fairness = pl.col("metric").is_in([*FAIRNESS])
+    if not _is_comparison(frame) or not frame.select(is_fairness.any()).item():
+        return frame
+    ends = ("", "_low", "_high")
+    named = {f"value{end}": pl.coalesce(f"gap{end}", f"ratio{end}") for end in ends}
+    said = [f"{name}{end}" for name in ("gap", "ratio") for end in ends]
+    group = frame.select(pl.when(is_fairness).then("value")).to_series().alias(_GROUP_VALUE)
+    place = frame.columns.index("reference_value")
+    return frame.with_columns(
+        *(
+            pl.when(is_fairness).then(new).otherwise(name).alias(name)
+            for name, new in named.items()
+        ),
+        *(pl.when(~is_fairness).then(name).alias(name) for name in said),
+    ).insert_column(place, group)
+
+
+def _write_result(verdict: str | None, reason: str | None) -> Cell:
+    """Write a verdict, or why there is none, unless that would take the room of numbers."""
+    if verdict is not None:
+        return Cell(verdict, tone=_TONES.get(verdict, ""))
+    is_short = reason is not None and len(reason) <= _LONGEST_REASON
+    return Cell(reason if reason and is_short else DASH)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Which columns of a table are shown, in which order, and how their numbers are written."""
+
+    frame: pl.DataFrame
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The columns that name rows, those that tell them apart.
+
+        They come before the first numbers, unless these are whole; dates are always keys.
+        """
+        names = list[str]()
+        for name, dtype in self.frame.schema.items():
+            if dtype.is_float() or name in _FIRST_COUNTS:
+                break
+            names.append(name)
+        names += [
+            name
+            for name, dtype in self.frame.schema.items()
+            if dtype.is_temporal() and name not in names
+        ]
+        statements = ["verdict"] if self.is_of_pairs else ["verdict", "reference"]
+        names = [
+            name
+            for name in names
+            if not self._is_empty(name) and name not in (*statements, *self._ranges)
+        ]
+        names = [name for name in names if not self._is_said_once(name)]
+        if "segment" not in names:
+            return names
+        # Segments name the rows, and attributes stand above them, or in the heading.
+        names.remove("segment")
+        if "attribute" in names and (self.is_grouped or len(self.attributes) <= 1):
+            names.remove("attribute")
+        return ["segment", *names]
+
+    @cached_property
+    def numbers(self) -> list[str]:
+        """The columns of estimates and counts: rows first, and a verdict after what it is on."""
+        names = [
+            name
+            for name, dtype in self.frame.schema.items()
+            if self._is_shown(name)
+            and name not in self.keys
+            and (dtype.is_numeric() or name == "verdict")
+            and not self._is_limit(name)
+            and not (name == "p_value" and "p_adjusted" in self.frame.columns)
+        ]
+        first = [name for name in _FIRST_COUNTS if name in names]
+        names = [name for name in names if name not in first]
+        if "verdict" not in names:
+            return [*first, *names]
+        place = names.index("verdict")
+        after = [name for name in ("verdict", "p_adjusted", "p_value") if name in names]
+        judged = [*names[:place], *(["ratio"] if "ratio" in names else []), *after]
+        return [*first, *judged, *(name for name in names if name not in judged)]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The columns of other values, which come last."""
+        taken = {*self.keys, *self.numbers, "attribute", "segment", "reference", "metric", MODEL}
+        return [
+            name
+            for name, dtype in self.frame.schema.items()
+            if not dtype.is_numeric()
+            and name not in taken
+            and not self._is_limit(name)
+            and self._is_shown(name)
+        ]
+
+    @property
+    def columns(self) -> list[Column]:
+        """The headings of the table; the first column names its rows."""
+        first, *others = self._names
+        columns = [Column(self._name_heading(first))]
+        for name in others:
+            essential = name in self.keys or name in ("n", self._headline, "verdict")
+            # A note says why there is no number.
+            essential |= name == "note" and self.frame[self._headline or "note"].has_nulls()
+            style = "name" if name in self.keys else ""
+            if name in self.texts or name == "verdict":
+                style = "left"
+            priority = 1 if name in (*_GAPS, "ratio", "value") else 0
+            columns.append(
+                Column(self._heading(name), style=style, essential=essential, priority=priority)
+            )
+        return columns
+
+    @cached_property
+    def _headline(self) -> str | None:
+        """The number that a terminal always shows."""
+        if self._is_of_impact:
+            return "ratio"
+        first = self._names[0]
+        return next((name for name in self.numbers if name not in (*_FIRST_COUNTS, first)), None)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The columns that are shown, in their order; an empty table has one without a name."""
+        return [*self.keys, *self.numbers, *self.texts] or [""]
+
+    # What kind of table it is.
+
+    @cached_property
+    def attributes(self) -> list[str]:
+        """The attributes of segments, but for all rows."""
+        if "attribute" not in self.frame.columns:
+            return []
+        known = self.frame["attribute"].unique(maintain_order=True).to_list()
+        return [name for name in known if name not in (OVERALL, None)]
+
+    @cached_property
+    def is_grouped(self) -> bool:
+        """Whether attributes are headings of rows: there are several, one after the other."""
+        if len(self.attributes) <= 1 or "segment" not in self.frame.columns:
+            return False
+        column = self.frame["attribute"]
+        changes = (column != column.shift()).fill_null(value=True).sum()
+        return int(changes) == column.n_unique()
+
+    @property
+    def is_of_pairs(self) -> bool:
+        """Whether rows compare scores and not groups."""
+        return "reference" in self.frame.columns and "segment" not in self.frame.columns
+
+    @property
+    def is_of_releases(self) -> bool:
+        """Whether rows compare two scores in each group."""
+        return {"segment", MODEL, "reference", "margin"} <= {*self.frame.columns}
+
+    def _is_shown(self, name: str) -> bool:
+        if _HIDDEN.fullmatch(name):
+            return False
+        column = self.frame[name]
+        if self._is_empty(name):
+            return False
+        if name in _COUNTS_OF_FAULTS and column.dtype in (pl.Int64, pl.Boolean):
+            return bool(column.sum())
+        if name == _GROUP_VALUE:
+            return column.null_count() == 0
+        # A ratio says again what a gap says.
+        return name != "ratio" or "gap" not in self.frame.columns or self._has_ratios
+
+    def _is_empty(self, name: str) -> bool:
+        """Whether nothing is known of a column; a table without rows has all of them."""
+        return 0 < self.frame.height == self.frame[name].null_count()
+
+    @property
+    def _has_ratios(self) -> bool:
+        """Whether there are ratios in rows without a gap, whose value is not the ratio itself."""
+        alone = self.frame.filter(pl.col("gap").is_null(), pl.col("ratio").is_not_null())
+        return "metric" not in alone.columns or bool((alone["metric"] != IMPACT_RATIO).any())
+
+    @cached_property
+    def _ranges(self) -> dict[str, str]:
+        """The ends of ranges of scores, by their beginnings."""
+        schema = self.frame.schema
+        return {
+            low: high
+            for low, high in _RANGES.items()
+            if low in schema and schema[low].is_float() and schema.get(high) == schema[low]
+        }
+
+    def _is_limit(self, name: str) -> bool:
+        estimate = name.removesuffix("_low").removesuffix("_high")
+        both = {f"{estimate}_low", f"{estimate}_high", estimate} <= {*self.frame.columns}
+        return name in self._ranges.values() or (estimate != name and both)
+
+    def _is_said_once(self, name: str) -> bool:
+        """Whether a metric is the heading of its values, or a score is the only one."""
+        if name == "metric":
+            return "value" in self.frame.columns and self._is_constant("metric")
+        return name == MODEL and not self.is_of_pairs and self._is_constant(MODEL)
+
+    def _is_constant(self, name: str) -> bool:
+        return self.frame[name].n_unique() == 1
+
+    # Headings.
+
+    def _name_heading(self, name: str) -> str:
+        if name != "segment" or "attribute" not in self.frame.columns:
+            return self._heading(name)
+        return self.attributes[0] if len(self.attributes) == 1 else "group"
+
+    def _heading(self, name: str) -> str:
+        if name in ("value", "reference_value"):
+            return self._value_heading(name)
+        if name in self.keys:
+            # Groups have the names that users gave them.
+            return _KEY_HEADINGS.get(name, name)
+        if name == "ratio" and self._is_of_impact:
+            return metric_label(IMPACT_RATIO)
+        heading = _HEADINGS.get(name) or metric_label(name.removeprefix("n_"))
+        return f"{heading}, points" if self._forms.get(name) == {POINTS} else heading
+
+    def _value_heading(self, name: str) -> str:
+        """Head values by their metric or score, and others by what they are."""
+        own = name == "value"
+        if self.is_of_releases:
+            scores = self.frame[MODEL if own else "reference"].drop_nulls().unique()
+            return scores[0] if len(scores) == 1 else "new" if own else "old"
+        metrics = {*self.frame["metric"]} if "metric" in self.frame.columns else set[str]()
+        metric = next(iter(metrics)) if len(metrics) == 1 else None
+        label = "value" if metric is None else metric_label(metric)
+        if own:
+            return label
+        if self.is_of_pairs:
+            return f"other {label}"
+        if self._has_several_references:
+            return "reference"
+        if "reference" not in self.frame.columns:
+            return "reference"
+        reference = str(self.frame["reference"].drop_nulls().first())
+        return _REFERENCES.get(reference, f"reference ({reference})")
+
+    @cached_property
+    def _has_several_references(self) -> bool:
+        """Whether groups are compared with several others, or with none."""
+        is_named = "reference" in self.frame.columns and not self.is_of_pairs
+        return is_named and self.frame["reference"].drop_nulls().n_unique() > 1
+
+    @cached_property
+    def _is_of_impact(self) -> bool:
+        return "reference_rate" in self.frame.columns
+
+    # Cells.
+
+    @cached_property
+    def _metric(self) -> str | None:
+        """The column that names the metric of a row, if there is one."""
+        return next((name for name in ("metric", "measure") if name in self.frame.columns), None)
+
+    @cached_property
+    def _forms(self) -> dict[str, set[NumberForm]]:
+        """The forms of the numbers of each column, of which there may be one per metric."""
+        return {name: self._read_forms(name) for name in self.numbers if name != "verdict"}
+
+    def _read_forms(self, name: str) -> set[NumberForm]:
+        if self._metric is None or name not in (*_VALUES, *_COMPARED, *_GAPS):
+            return {self._form(name, None)}
+        known = self.frame.filter(pl.col(name).is_not_null())[self._metric].unique()
+        return {self._form(name, metric) for metric in known}
+
+    def _form(self, name: str, metric: str | None) -> NumberForm:
+        if metric is not None and name in _VALUES:
+            return value_form(metric)
+        if metric is not None and name in _COMPARED:
+            return compared_form(metric)
+        if metric is not None and name in _GAPS:
+            return gap_form(metric)
+        if name == "mean_score":
+            return SHARE if self._has_probabilities else CUT
+        form = column_form(name)
+        return COUNT if form is PLAIN and is_whole(self.frame[name]) else form
+
+    @cached_property
+    def _has_probabilities(self) -> bool:
+        """Whether mean scores are beside observed rates, which they should equal."""
+        is_probability = self.frame["mean_score"].is_between(0, 1).all()
+        return "observed_rate" in self.frame.columns and bool(is_probability)
+
+    def write_rows(self, records: Sequence[_Record]) -> Iterator[Row]:
+        """Write rows, below the attribute of their group where that is a heading."""
+        first, *others = self._names
+        if not first:
+            return
+        before: _Record = {}
+        for number, record in enumerate(records):
+            attribute = record.get("attribute")
+            is_new = not number or attribute != before.get("attribute")
+            if self.is_grouped and is_new and attribute != OVERALL:
+                yield Row(str(attribute), kind="group")
+            is_all = first == "segment" and attribute == OVERALL
+            again = (
+                bool(number)
+                and bool(self.keys[1:])
+                and not is_new
+                and (record[first] == before[first])
+            )
+            name = "everyone" if is_all else self._write_name(first, record)
+            cells = [self._write_cell(other, record) for other in others]
+            yield Row("" if again else name, cells, "all" if is_all else "", again)
+            before = record
+
+    def _write_name(self, first: str, record: _Record) -> str:
+        if first not in self.keys:
+            cell = self._write_cell(first, record)
+            return f"{cell.text} {cell.limits}".strip()
+        if record[first] is None:
+            return UNKNOWN_CATEGORY if self._is_of_impact else MISSING
+        return self._write_key(first, record[first])
+
+    def _write_key(self, name: str, value: object) -> str:
+        if name in _NAMES:
+            return metric_label(str(value))
+        # Whole numbers that name rows, such as years, have no commas.
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return str(value) if is_number else write_value(value)
+
+    def _write_cell(self, name: str, record: _Record) -> Cell:
+        value = record[name]
+        if name == "verdict":
+            return _write_result(value, record.get("reason"))
+        if name in self.keys:
+            limits = self._write_limits_of_key(name, record)
+            return Cell((MISSING if value is None else self._write_key(name, value)) + limits)
+        if value is None or self._is_repeated(name, record):
+            return Cell("" if name in self.texts else DASH)
+        if name in self._forms and isinstance(value, float):
+            return self._write_number(name, record)
+        return Cell(write_value(value))
+
+    def _write_number(self, name: str, record: _Record) -> Cell:
+        """Write a float with its limits, in the form of its column or of its metric."""
+        value, forms = record[name], self._forms[name]
+        if name in ("p_value", "p_adjusted"):
+            return Cell(write_p_value(value))
+        if len(forms) == 1:
+            (form,) = forms
+        else:
+            form = self._form(name, record[self._metric or ""])
+        text = form.write(value)
+        if name in self._ranges:
+            end = record[self._ranges[name]]
+            return Cell(text if end is None else f"{text} to {form.write(end)}")
+        if form is POINTS and len(forms) > 1:
+            text = f"{text} points"
+        if name == "reference_value" and self._has_several_references:
+            reference = record["reference"]
+            text = f"{text} ({_REFERENCES.get(reference, reference)})"
+        low, high = record.get(f"{name}_low"), record.get(f"{name}_high")
+        if isinstance(low, float) and isinstance(high, float):
+            return Cell(text, limits=form.write_limits(low, high))
+        return Cell(text)
+
+    def _write_limits_of_key(self, name: str, record: _Record) -> str:
+        """Write where a bin begins and ends."""
+        low, high = record.get(f"{name}_low"), record.get(f"{name}_high")
+        if not isinstance(low, float) or not isinstance(high, float):
+            return ""
+        return f" ({CUT.write(low)} to {CUT.write(high)})"
+
+    def _is_repeated(self, name: str, record: _Record) -> bool:
+        """Whether a number is said elsewhere: a gap as a ratio, or the reference of a ratio."""
+        if name == "ratio" and not self._is_of_impact:
+            return record.get("gap") is not None or record.get("metric") == IMPACT_RATIO
+        is_known = record.get("metric") == IMPACT_RATIO or record.get("reference") == TARGET
+        return name == "reference_value" and is_known
