@@ -27,7 +27,7 @@ from polars_wroc.groups.comparisons import (
     is_finding,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.metrics.calibration import CALIBRATION_ERROR
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 SELECTION_RATE = "selection_rate"
@@ -336,7 +336,9 @@ def say_all_rows(audit: AuditTables, words: Words) -> list[str]:
     """Say by how much the scores of all rows are off, if they are and it matters."""
     rows = _rank_groups(audit, with_all=True)
     off = [row for row in rows if row["attribute"] == OVERALL and row["tone"] in SHOWN]
-    return [text for row in off if (text := write_sentence(row, words))]
+    # That a score ranks backwards is said before all else.
+    told = [row for row in off if row["metric"] != SLOPE or row["value"] >= 0]
+    return [text for row in told if (text := write_sentence(row, words))]
 
 
 def _say_backwards(audit: AuditTables, words: Words) -> list[str]:

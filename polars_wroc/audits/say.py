@@ -254,8 +254,7 @@ def _say_mean_scores(row: Row, words: Words) -> str:
     """Say how far the mean score of a group is from that of its reference."""
     phrase, value = Phrase(row, words), row["value"]
     side = "above" if value > 0 else "below"
-    limits = write_interval(row["value_low"], row["value_high"], 2, 1)
-    limits = limits.replace("lower", "below").replace("higher", "above")
+    limits = write_interval(row["value_low"], row["value_high"], 2, 1, ("below", "above"))
     return (
         f"The mean score of {phrase.who} is {abs(value):.2f} standard deviations {side} that of "
         f"{phrase.others}{write_in_brackets(limits)}."
@@ -413,7 +412,10 @@ class Phrase:
         if metric == IMPACT_RATIO:
             return write_interval(row["ratio_low"], row["ratio_high"], 2, 1)
         if metric == CALIBRATION_ERROR:
-            return write_interval(row["value_low"], row["value_high"], self._off_digits)
+            sides = ("too low", "too high")
+            return write_interval(
+                row["value_low"], row["value_high"], self._off_digits, sides=sides
+            )
         if metric == SLOPE:
             # A slope is no difference, so its limits have signs.
             ends = [write_number(row[f"value_{end}"], ".2f") for end in ("low", "high")]
