@@ -79,9 +79,10 @@ def find_mood(audit: AuditTables) -> str:
 def count_comparisons(audit: AuditTables, words: Words) -> str:
     """Count the comparisons of groups by what they show; impact ratios repeat selection rates."""
     rows = [row for row in _rank_groups(audit) if row["metric"] != IMPACT_RATIO]
+    margin = write_margin(words.margin)
     said = {
         DIFFERENT: "differ",
-        EQUIVALENT: f"show no difference that matters (within {write_margin(words.margin)})",
+        EQUIVALENT: f"show no difference that matters (within {margin})",
         INCONCLUSIVE: "are inconclusive",
     }
     singular = {DIFFERENT: "differs", INCONCLUSIVE: "is inconclusive"}
@@ -92,7 +93,7 @@ def count_comparisons(audit: AuditTables, words: Words) -> str:
         small = sum(verdict == DIFFERENT and not row["matters"] for row in found)
         if found:
             part = f"{len(found):,} {singular[verdict] if len(found) == 1 else differ}"
-            parts.append(f"{part} ({small:,} too little to matter)" if small else part)
+            parts.append(f"{part} ({small:,} by less than {margin})" if small else part)
     if not parts:
         return ""
     chance = "Chance findings among so many are allowed for."

@@ -410,7 +410,11 @@ class Phrase:
         """The limits of the number that a metric is told by."""
         row, metric = self.row, self.row["metric"]
         if metric == IMPACT_RATIO:
-            return write_interval(row["ratio_low"], row["ratio_high"], 2, 1)
+            low, high = row["ratio_low"], row["ratio_high"]
+            # A limit must not round to the other side of four fifths.
+            ends = [end for end in (low, high) if end is not None]
+            crosses = any((round(end, 2) < FOUR_FIFTHS) != (end < FOUR_FIFTHS) for end in ends)
+            return write_interval(low, high, 3 if crosses else 2, 1)
         if metric == CALIBRATION_ERROR:
             sides = ("too low", "too high")
             return write_interval(
@@ -477,7 +481,8 @@ class Phrase:
     @property
     def own_slope_of_group(self) -> str:
         """What the slope means, in a sentence that names the group."""
-        return self._say_slope(f" for {self.who}")
+        of_all = self.row["attribute"] == OVERALL
+        return self._say_slope(f" for all {self.words.rows} together" if of_all else f" for {self.who}")
 
     def _say_slope(self, whose: str) -> str:
         limits = f", {self.bare_limits}" if self.bare_limits else ""

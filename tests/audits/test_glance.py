@@ -150,7 +150,11 @@ def test_the_legend_has_only_what_occurs(loans: wroc.Audit) -> None:
     assert "shown to be at least four fifths" in meanings
     alone = wroc.audit(wroc.data.loans(), "approved", "score", attributes="sex")
     meanings = [sign.meaning for sign in glance(alone).legend]
-    assert meanings == ["group, with 95% interval", "everyone else", "plain: not shown to differ"]
+    assert meanings == [
+        "group, with 95% interval",
+        "everyone else",
+        "plain: no difference that matters is shown",
+    ]
 
 
 def answer_of(audit: wroc.Audit) -> Text:
