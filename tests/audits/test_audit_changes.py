@@ -155,7 +155,7 @@ def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
     new = wroc.audit(shuffled, "y", "new", **GIVEN)
     message = (
         "^`before` and `after` must be audits of different rows; found the same numbers of rows "
-        "and of positives, and the same weights, in all 4 segments. `release_check` tests a new"
+        "and of positives, and the same weights, in all 4 segments: test a new score on the same "
     )
     with pytest.raises(ValueError, match=message):
         wroc.audit_changes(old, new)
