@@ -98,6 +98,9 @@ def make_legend(*, lines: bool) -> alt.Legend:
     }
     if lines:
         style |= {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
+    else:
+        # Dashes around points would hide their shapes.
+        style |= {"symbolDash": [1, 0]}
     return alt.Legend(**shown, labelLimit=300, symbolOpacity=1, **style)
 
 
