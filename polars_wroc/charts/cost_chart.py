@@ -194,7 +194,7 @@ def _draw(plot: Plot, rows: pl.DataFrame, curve: pl.DataFrame) -> None:
         "curve", {"threshold": "threshold", "x": "false positive rate", "y": "true positive rate"}
     )
     labels = [curve.with_columns(text=text) for text in (_write_cheapest(), _write_area())]
-    plot.list_labels(pl.concat(labels), ["bottom right"], rows.select("x", "y", "color", "panel"))
+    plot.list_labels(pl.concat(labels), ["bottom right"])
 
 
 def _write_cheapest() -> pl.Expr:

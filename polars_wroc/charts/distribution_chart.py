@@ -17,7 +17,7 @@ from polars_wroc.charts.groups import (
 )
 from polars_wroc.charts.look import FAINT, INK, PALETTE, PAPER, SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
-from polars_wroc.charts.plot import Axis, Plot, ends_of, number_tips, span
+from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of, number_tips, span
 from polars_wroc.charts.wording import join_sentences, write_numbers
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
@@ -25,6 +25,8 @@ from polars_wroc.queries import over
 
 _COLUMNS = ("bin", "bin_low", "bin_high", "n", "weight", "density")
 _POSITIVE, _NEGATIVE, _ROWS = "positive", "negative", "rows"
+# Pixels above the highest bar, with and without a label.
+_LABEL_ROOM, _LEAST_ROOM = 26, 5
 
 
 @without_checks
@@ -81,26 +83,23 @@ def distribution_chart(
         kind = pl.when(label).then(pl.lit(_POSITIVE)).otherwise(pl.lit(_NEGATIVE))
     rows = _bar_rows(table.with_columns(bar=kind), keys, threshold)
     rows, groups = assign_groups(rows, keys, chosen, choose_one_panel)
-    top = 1.05 * (ends_of(rows, "top")[1] or 1.0)
-    x = Axis("Score", ends, ",~f")
-    plot = Plot(groups, chosen, x, Axis("", (0, top)), size=(380, 150), panel_size=(380, 70))
+    plot = Plot(groups, chosen, Axis("Score", ends, ",~f"), size=(380, 150), panel_size=(380, 90))
     plot.columns = 1
+    # Labels are above the bars.
+    room = (_LABEL_ROOM if threshold is not None else _LEAST_ROOM) / plot.height
+    plot.y = Axis("", (0, (ends_of(rows, "top")[1] or 1.0) / (1 - room)))
     _draw_bars(plot, rows)
     first = rows.group_by("panel", maintain_order=True).first()
     colors = "Blue: positive. Grey: negative" if has_classes else ""
-    whole = "The bars of a group add up to 100%"
+    key = join_sentences(colors, "The bars of a group add up to 100%")
     if threshold is None:
-        return plot.finish("How scores are distributed", join_sentences(colors, whole))
+        return plot.finish(_title_means(first), key)
     plot.draw_line(x=threshold, color=INK, strokeDash=[1, 0], strokeWidth=1.5)
     text = pl.format("{} at or above {}", write_numbers("above", ".0%"), pl.lit(f"{threshold:g}"))
-    bars = [
-        rows.select(x=x, y="top", low=0.0, high="top", color="color", panel="panel")
-        for x in ("x", "x2")
-    ]
-    plot.list_labels(first.with_columns(text=text), ["top left", "top right"], pl.concat(bars))
-    is_models = keys == [MODEL]
-    title = _title(first, threshold, is_models=is_models)
-    return plot.finish(title, join_sentences(colors, whole))
+    is_low = threshold < sum(ends) / 2
+    corner: Corner = "top right" if is_low else "top left"
+    plot.list_labels(first.with_columns(text=text), [corner])
+    return plot.finish(_title(first, threshold, is_models=keys == [MODEL]), key)
 
 
 def _bar_rows(table: pl.DataFrame, keys: list[str], threshold: float | None) -> pl.DataFrame:
@@ -146,6 +145,18 @@ def _draw_bars(plot: Plot, rows: pl.DataFrame) -> None:
             tooltip=[*tips, *number_tips({"share": "share"}, ".1%")],
         )
     )
+
+
+def _title_means(first: pl.DataFrame) -> str:
+    """Say how high scores are on average, as far as bins tell."""
+    groups = first.drop_nulls("rank").sort("rank", maintain_order=True)
+    if groups.is_empty():
+        return "No scores"
+    means = [f"about {write_number(mean, '.3g')}" for mean in groups["rank"]]
+    if len(means) == 1:
+        return f"The average score is {means[0]}"
+    low, high = groups["panel"][0], groups["panel"][-1]
+    return f"The average score is {means[0]} ({low}) to {means[-1]} ({high})"
 
 
 def _title(first: pl.DataFrame, threshold: float, *, is_models: bool) -> str:

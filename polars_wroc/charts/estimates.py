@@ -99,9 +99,10 @@ class Estimates:
         if worst["turn"] is not None:
             return f"{name}: {self.what} {worst['turn']}"
         if self.show == "ratio":
-            return (
-                f"{name}: {self.what} {write_number(worst['x'], '.2f')} times that of {self.than}"
-            )
+            ratio = write_number(worst["x"], ".2f")
+            if self.metric.name == IMPACT_RATIO:
+                return f"{name}: selected {ratio} times as often as {self.than}"
+            return f"{name}: {self.what} {ratio} times that of {self.than}"
         size = write_points(worst["apart"])
         if not self.has_points:
             size = write_number(abs(worst["apart"]), ".3f")
@@ -200,7 +201,7 @@ def _numbers_after(metric: Metric) -> dict[str, pl.Expr]:
 
 
 def _select_rows(
-    rows: pl.DataFrame, keys: Sequence[str], names: list[str], **roles: pl.Expr
+    rows: pl.DataFrame, keys: Sequence[str], names: Sequence[str], **roles: pl.Expr
 ) -> pl.DataFrame:
     """Select the columns of estimates: the ``roles`` that a table has, and null for the others."""
     numbers, texts = ("mark", "limit"), ("tone", "note", "reason", "turn")
@@ -291,7 +292,7 @@ def _name_reference(rows: pl.DataFrame) -> str:
     """Name what the rows are compared with."""
     names = rows["reference"].drop_nulls().unique(maintain_order=True).to_list()
     if IMPACT_RATIO in rows["metric"] and len(names) != 1:
-        return "the group that is selected most"
+        return "the group selected most"
     if len(names) == 1:
         return _REFERENCES.get(names[0], str(names[0]))
     return _REFERENCES.get(names[0] if names else "", "the reference")

@@ -118,13 +118,20 @@ def gap_chart(
     step = _STEP if n_models == 1 else _MODEL_STEP * n_models + 8
     subtitle = join_sentences(
         read.mark,
-        "Dashed: four fifths" if rows["limit"].count() else "",
+        _name_limit(rows["limit"]),
         f"Shaded: within {100 * margin:g} points" if margin and read.unit == POINTS else "",
         "Filled: differs by more than chance"
         if rows["tone"].count() or rows["note"].count()
         else "",
     )
     return plot.finish_rows(read.title, subtitle, margin=266, step=step)
+
+
+def _name_limit(limits: pl.Series) -> str:
+    """Name what is drawn at four fifths: one line, or a mark in each row; "" without any."""
+    if not limits.count():
+        return ""
+    return "Dashed: four fifths" if limits.n_unique() == 1 else "Orange mark: four fifths"
 
 
 def _ends(rows: pl.DataFrame, read: Estimates) -> tuple[float, float]:

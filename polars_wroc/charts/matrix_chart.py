@@ -47,6 +47,7 @@ _TILE, _SMALL_TILE = (92, 48), (46, 30)
 # Groups of a side from which on tiles are small, and numbers from which on they are pale.
 _MANY, _FEW_ROWS = 10, 30
 _SEPARATOR = ", "
+_ARROWS = "\N{BLACK DOWN-POINTING TRIANGLE}\N{BLACK UP-POINTING TRIANGLE}"
 # The colours of findings, by what they mean, and how strong tiles are.
 _NO_TONE = "none"
 _TONES: dict[str, Any] = {"worse": WORSE, "better": BETTER, "either": SOFT, _NO_TONE: LINE}
@@ -153,8 +154,8 @@ def _read_combinations(frame: pl.DataFrame, metric: str, show: Show) -> _Matrix:
     read = read_estimates(crossed, metric, show)
     form = _SHORT_FORMS.get(read.form, read.form)
     gap = pl.col("x") - pl.col("mark").fill_null(read.none or 0.0)
-    arrow = pl.when(gap < 0).then(pl.lit(" \N{BLACK DOWN-POINTING TRIANGLE}"))
-    arrow = arrow.otherwise(pl.lit(" \N{BLACK UP-POINTING TRIANGLE}"))
+    down, up = (pl.lit(f" {arrow}") for arrow in _ARROWS)
+    arrow = pl.when(gap < 0).then(down).otherwise(up)
     is_found = pl.col("tone").is_not_null()
     is_few = pl.col("reason").str.starts_with(FEW).fill_null(value=False)
     rows = read.rows.select(

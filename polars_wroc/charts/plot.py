@@ -72,7 +72,7 @@ Corner: TypeAlias = Literal["top left", "top right", "bottom left", "bottom righ
 class Axis:
     """Title, ends and number format of an axis."""
 
-    title: str | list[str] = ""
+    title: str = ""
     ends: tuple[float, float] = (0.0, 1.0)
     form: str = ".0%"
     # A Vega expression of the labels, and the numbers that have one.
@@ -177,22 +177,20 @@ class Plot:
 
     def across(self, column: str = "x") -> alt.X:
         """Return the horizontal channel of a column."""
-        titled = replace(self.x, title=wrap_text(self.x.title, self.width / LETTER))
-        return alt.X(f"{column}:Q", scale=self.x.scale, axis=self._axis(titled, self.width // 45))
+        lines = wrap_text(self.x.title, (self.width + _BETWEEN) / LETTER)
+        axis = self._axis(self.x, self.width // 45, title=lines or None)
+        return alt.X(f"{column}:Q", scale=self.x.scale, axis=axis)
 
     def up(self, column: str = "y") -> alt.Y:
         """Return the upright channel of a column."""
-        titled = replace(self.y, title="") if self.has_panels else self.y
-        axis = self._axis(titled, self.height // 45, **ABOVE_AXIS)
+        title = None if self.has_panels else self.y.title or None
+        axis = self._axis(self.y, self.height // 45, title=title, **ABOVE_AXIS)
         return alt.Y(f"{column}:Q", scale=self.y.scale, axis=axis)
 
     def _axis(self, axis: Axis, ticks: int, **given: Any) -> alt.Axis:
         labels = {} if axis.labels is None else {"labelExpr": axis.labels}
         values = {} if axis.values is None else {"values": list(axis.values)}
-        title = axis.title or None
-        return make_axis(
-            format=axis.form, title=title, tickCount=max(2, ticks), **labels, **values, **given
-        )
+        return make_axis(format=axis.form, tickCount=max(2, ticks), **labels, **values, **given)
 
     def fill(self) -> Any:
         """Return the channel of the colours of texts, points and areas."""
@@ -315,7 +313,7 @@ class Plot:
     # Texts.
 
     def list_labels(
-        self, labels: pl.DataFrame, corners: Sequence[Corner], drawn: pl.DataFrame
+        self, labels: pl.DataFrame, corners: Sequence[Corner], drawn: pl.DataFrame | None = None
     ) -> None:
         """List the ``text`` of each group in a corner of its panel, beside a piece of its line.
 
@@ -335,9 +333,9 @@ class Plot:
             short = dict(zip(shown, shorten(shown, max(room - longest, _SHORTEST)), strict=True))
             names = pl.col("color").replace_strict(short, return_dtype=pl.String)
             listed = listed.with_columns(text=pl.concat_str(names, pl.lit(_NAME_GAP), "text"))
-        curves = drawn.partition_by("panel", as_dict=True)
+        curves = {} if drawn is None else drawn.partition_by("panel", as_dict=True)
         lists = [
-            self._place_list(lines, corners, curves.get((panel,), drawn.clear()))
+            self._place_list(lines, corners, curves.get((panel,)))
             for (panel,), lines in listed.group_by("panel", maintain_order=True)
         ]
         self.write_texts(pl.concat(lists or [listed]))
@@ -345,18 +343,20 @@ class Plot:
             self._draw_samples()
 
     def _place_list(
-        self, lines: pl.DataFrame, corners: Sequence[Corner], drawn: pl.DataFrame
+        self, lines: pl.DataFrame, corners: Sequence[Corner], drawn: pl.DataFrame | None
     ) -> pl.DataFrame:
         """Add the pixels of a list of labels, in the corner where it hides least."""
         letters = max(map(len, lines["text"]))
         size = _MARGIN + _SAMPLE + LETTER * letters, _MARGIN + LINE_HEIGHT * lines.height
-        across, down = self._trace(drawn)
-        hidden: dict[Corner, int] = {}
-        for corner in corners:
-            is_near = across < size[0] if "left" in corner else across > self.width - size[0]
-            is_near &= down < size[1] if "top" in corner else down > self.height - size[1]
-            hidden[corner] = int(is_near.sum())
-        corner = min(corners, key=lambda corner: hidden[corner])
+        corner = corners[0]
+        if drawn is not None:
+            across, down = self._trace(drawn)
+            hidden: dict[Corner, int] = {}
+            for place in corners:
+                is_near = across < size[0] if "left" in place else across > self.width - size[0]
+                is_near &= down < size[1] if "top" in place else down > self.height - size[1]
+                hidden[place] = int(is_near.sum())
+            corner = min(corners, key=lambda place: hidden[place])
         edge = _MARGIN + _SAMPLE * (self.groups.color is not None)
         line = pl.int_range(pl.len())
         top = LINE_HEIGHT * (line + 0.5) + _MARGIN

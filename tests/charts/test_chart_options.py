@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -33,7 +34,7 @@ ATTACKERS = [
     *("</script><b>", "${name}", "a\u2028b", "g\x00\x07\x85\ufffe", "", "a\nb", "%"),
 ]
 
-
+START = Path(__file__).parents[2] / "docs" / "start.md"
 OPTIONS: dict[str, dict[str, Any]] = {
     "none": {},
     "size": {"width": 200, "height": 150},
@@ -241,3 +242,11 @@ def test_saved_pictures_have_twice_the_pixels(tmp_path: Any) -> None:
     assert width > 400
     save_chart(chart, tmp_path / "roc.html")
     assert not re.search(r'(src|href)="?https?:', (tmp_path / "roc.html").read_text("utf-8"))
+
+
+def test_notebooks_without_a_network_show_pictures_of_twice_the_pixels() -> None:
+    chart = CHARTS["roc_chart"](make_rows(["a", "b"]), "s", width=200, height=200)
+    with alt.renderers.enable("png", scale_factor=2):
+        shown, *_ = chart._repr_mimebundle_()
+    assert int.from_bytes(shown["image/png"][16:20], "big") > 400
+    assert 'altair.renderers.enable("png", scale_factor=2)' in START.read_text(encoding="utf-8")
