@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Unpack
 
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.groups import assign_groups, check_size, choose_panels, read_table
+from polars_wroc.charts.groups import (
+    Groups,
+    assign_groups,
+    check_size,
+    choose_panels,
+    read_table,
+)
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot
@@ -24,6 +31,8 @@ _SMALL = 0.005
 # A narrower panel has the number alone.
 _ROOM_FOR_WORDS = 220
 _STEP, _LEAST_STEP = 0.1, 1e-9
+# Fewest rows, or least share of the weight, of bins that are joined by a line.
+_ENOUGH_ROWS, _ENOUGH_WEIGHT = 5, 0.02
 
 
 @without_checks
@@ -45,7 +54,8 @@ def calibration_chart(
     -------
     altair.LayerChart or altair.FacetChart
         A point for each bin, at its mean score and its observed rate: below the dashed diagonal the
-        scores are too high. The area of a point is the bin's share of the group's weight. Labels
+        scores are too high. The area of a point is the bin's share of the group's weight; bins with
+        fewer than 5 rows and less than 2% of the weight are not joined by the line. Labels
         are the mean score minus the observed rate of all rows. Both axes cover the scores and rates
         (to full tenths if they span more than one), and limits are cut there.
 
@@ -77,12 +87,14 @@ def calibration_chart(
         **{name.removeprefix("observed_rate_"): pl.col(name) for name in limits},
         **{name: pl.col(name) for name in _SMOOTH if name in table.columns},
         share=weight / over(weight.sum(), keys),
+        is_joined=(pl.col("n") >= _ENOUGH_ROWS)
+        | (weight >= _ENOUGH_WEIGHT * over(weight.sum(), keys)),
         rank=over((weight * off).sum() / weight.sum(), keys),
     )
     rows, groups = assign_groups(rows, keys, chosen, choose_panels)
     ends = _ends(rows)
     axes = Axis("Score"), Axis("↑ Share that is positive")
-    x, y = (Axis(axis.title, ends, axis.form) for axis in axes)
+    x, y = (replace(axis, ends=ends).with_room() for axis in axes)
     plot = Plot(groups, chosen, x, y, panel_size=(190, 190))
     plot.has_lines = False
     plot.draw_diagonal()
@@ -90,14 +102,19 @@ def calibration_chart(
     says_words = plot.width >= _ROOM_FOR_WORDS
     texts = [_write_off(rank) if says_words else _write_short(rank) for rank in rows["rank"]]
     curve = rows.with_columns(text=pl.Series(texts, dtype=pl.String))
-    plot.list_labels(curve.group_by("color", "panel", maintain_order=True).first(), "top left")
+    drawn = [name for name in ("x", "y", "low", "high", "color", "panel") if name in rows.columns]
+    plot.list_labels(
+        curve.group_by("color", "panel", maintain_order=True).first(),
+        ["top left", "bottom right"],
+        rows.select(drawn),
+    )
     titles = {"x": "mean score", "y": "observed rate", "share": "share of weight", "n": "rows"}
-    drawn = {"low": "from", "high": "to"} if limits else {}
-    plot.add_tooltips("dot", titles | drawn)
+    titles |= {"low": "from", "high": "to"} if limits else {}
+    plot.add_tooltips("dot", titles)
     key = "Below the dashed line scores are too high, above it too low"
     numbers = "" if says_words else "Numbers: mean score minus observed rate, in points"
     subtitle = join_sentences(key, numbers, "Size: share of the rows")
-    return plot.finish(_title(curve), subtitle)
+    return plot.finish(_title(curve, groups), subtitle)
 
 
 def _draw_curves(plot: Plot, rows: pl.DataFrame) -> None:
@@ -107,7 +124,7 @@ def _draw_curves(plot: Plot, rows: pl.DataFrame) -> None:
         smooth = rows.select(*base, y="smooth", low="smooth_low", high="smooth_high")
         plot.draw_curves(smooth.drop_nulls("y"), band=True)
     else:
-        plot.draw_curves(rows.select(*base, "y"))
+        plot.draw_curves(rows.filter("is_joined").select(*base, "y"))
     known = ["y", "n", "share", *(end for end in ("low", "high") if end in rows.columns)]
     area = alt.Size("share:Q", legend=None, scale=alt.Scale(domain=[0, 0.5], range=[12, 150]))
     plot.draw_dots(rows.select(*base, *known), size=area)
@@ -144,7 +161,7 @@ def _write_short(off: float | None) -> str:
     return write_number(100 * off, "+.0f" if abs(off) >= _SMALL else "+.1f")
 
 
-def _title(curves: pl.DataFrame) -> str:
+def _title(curves: pl.DataFrame, groups: Groups) -> str:
     """Say which scores are off most: on average, or in ranges that cancel out."""
     known = curves.filter(pl.col("rank").is_finite())
     if known.is_empty():
@@ -154,8 +171,8 @@ def _title(curves: pl.DataFrame) -> str:
     away = (pl.col("share") * (pl.col("x") - pl.col("y")).abs()).sum().alias("away")
     by_group = bins.group_by("color", "panel", maintain_order=True).agg(away, pl.first("rank"))
     worst = by_group.sort("away", maintain_order=True).row(-1, named=True)
-    names = ", ".join(filter(None, (worst["panel"], worst["color"])))
-    whose = f" for {names}" if names else ""
+    name = groups.write_name(worst)
+    whose = f" for {name}" if name else ""
     if worst["away"] < 2 * _SMALL:
         return "Scores match the observed rates"
     if abs(worst["rank"]) >= worst["away"] / 2:

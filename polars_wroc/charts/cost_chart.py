@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack, get_args
+from typing import Unpack, get_args
 
 import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, choose_panels, cross_columns, read_table
-from polars_wroc.charts.look import (
-    BETTER,
-    INK,
-    PAPER,
-    SMALL_SIZE,
-    SOFT,
-    is_default_theme,
-    without_checks,
-)
-from polars_wroc.charts.options import ChartOptions, read_options
+from polars_wroc.charts.groups import assign_groups, choose_one_panel, cross_all, read_table
+from polars_wroc.charts.look import BETTER, INK, PAPER, without_checks
+from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Plot, thin_curves
 from polars_wroc.charts.roc_charts import FPR, ONE_CLASS, ROC_CURVE, TPR
 from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
@@ -98,20 +90,17 @@ def cost_chart(
     table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
     parts = [_cost_rows(table, keys, each, prevalence, baseline) for each in costs.values()]
     if len(costs) > 1:
-        cost = unique_name(_COST, keys)
+        cost = unique_name(protect_name(_COST), keys)
         parts = [
             part.insert_column(0, pl.Series(cost, [name] * part.height, pl.String))
             for name, part in zip(costs, parts, strict=True)
         ]
         keys = [*keys, cost]
-    rows = pl.concat(parts)
-    if len(keys) > 1:
-        # All groups share the panels.
-        rows, keys = cross_columns(rows, keys, ", ".join(keys)), [", ".join(keys)]
-    if keys and chosen.facet is None:
-        chosen = read_options({**options, "facet": keys[0]})
-    rows, groups = assign_groups(rows, keys, chosen, choose_panels)
-    plot = Plot(groups, chosen, FPR, TPR, panel_size=(230, 210))
+    rows, keys = cross_all(pl.concat(parts), keys)
+    rows, groups = assign_groups(rows, keys, chosen, choose_one_panel)
+    # The cheapest point is drawn as it is.
+    rows = thin_curves(rows, groups, always=pl.col("is_least"))
+    plot = Plot(groups, chosen, FPR.with_room(), TPR.with_room(), panel_size=(230, 210))
     curve = rows.filter("is_least").group_by("panel", maintain_order=True).first()
     _draw(plot, rows, curve)
     than = "a random selection" if baseline == "random" else "the cheaper of selecting all and none"
@@ -158,15 +147,11 @@ def _cost_rows(
         x1=_line_end(line, first=True),
         x2=_line_end(line, first=False),
     )
-    rows = rows.with_columns(
+    return rows.with_columns(
         low=pl.when(y > pl.col("floor")).then(pl.max_horizontal("floor", 0.0)),
         high=pl.when(y > pl.col("floor")).then(y),
         **{f"y{end}": _height(line, pl.col(f"x{end}")) for end in (1, 2)},
     )
-    # The cheapest point is drawn as it is.
-    kept = thin_curves(rows.with_row_index("place"), keys)["place"]
-    place = pl.int_range(pl.len()).cast(kept.dtype)
-    return rows.filter(place.is_in(kept.implode()) | pl.col("is_least"))
 
 
 def _height(line: CostLine, x: pl.Expr | None = None) -> pl.Expr:
@@ -208,34 +193,23 @@ def _draw(plot: Plot, rows: pl.DataFrame, curve: pl.DataFrame) -> None:
     plot.add_tooltips(
         "curve", {"threshold": "threshold", "x": "false positive rate", "y": "true positive rate"}
     )
-    plot.write_texts(_labels(plot, curve))
-    size: dict[str, Any] = {"fontSize": SMALL_SIZE} if is_default_theme() else {}
-    area_text = plot.add_rows("area", curve.select("panel", text=_write_area()))
-    corner = area_text.mark_text(align="right", baseline="bottom", color=SOFT, **size)
-    plot.layers.append(
-        corner.encode(x=alt.value(plot.width - 6), y=alt.value(plot.height - 6), text="text:N")
-    )
+    labels = [curve.with_columns(text=text) for text in (_write_cheapest(), _write_area())]
+    plot.list_labels(pl.concat(labels), ["bottom right"])
+
+
+def _write_cheapest() -> pl.Expr:
+    """Write the decision with the least cost; null where it is unknown."""
+    at_threshold = pl.format("{} or more", write_numbers("threshold", ".3g"))
+    everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("all"))
+    nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("none"))
+    selected = pl.coalesce(everyone, nobody, at_threshold)
+    return pl.when(pl.col("rank").is_not_null()).then(pl.format("cheapest: select {}", selected))
 
 
 def _write_area() -> pl.Expr:
+    """Write the share of the useful area."""
     share = pl.format("useful area: {} of a perfect score's", write_numbers("rank", ".0%"))
     return share.fill_null(ONE_CLASS)
-
-
-def _labels(plot: Plot, curve: pl.DataFrame) -> pl.DataFrame:
-    """Write the cheapest threshold beside its point, inside the panel."""
-    at_threshold = pl.format("select {} or more", write_numbers("threshold", ".3g"))
-    everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("select all"))
-    nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("select none"))
-    text = pl.coalesce(everyone, nobody, at_threshold)
-    known = curve.filter(pl.col("rank").is_not_null()).with_columns(text=text)
-    room = plot.width - 8 - 6.6 * pl.col("text").str.len_chars()
-    beside = plot.x.at(plot.width, pl.col("x")) + 10
-    below = plot.height - plot.y.at(plot.height, pl.col("y")) + 16
-    return known.with_columns(
-        text_x=pl.min_horizontal(beside, room),
-        text_y=pl.min_horizontal(below, pl.lit(plot.height - 24.0)),
-    )
 
 
 def _write_ratio(costs: Costs) -> str:

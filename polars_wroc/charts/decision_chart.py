@@ -7,7 +7,7 @@ from typing import Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.groups import assign_groups, read_table
+from polars_wroc.charts.groups import Groups, assign_groups, read_table
 from polars_wroc.charts.look import SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, span, thin_curves
@@ -15,6 +15,8 @@ from polars_wroc.charts.wording import join_sentences, write_numbers
 from polars_wroc.queries import over
 
 _COLUMNS = ("threshold", "net_benefit", "net_benefit_all")
+# A smaller difference in net benefit is one of rounding.
+_ROUNDING = 1e-9
 # Most curves that have bands.
 _BANDS = 3
 # How far the axis goes below 0, as a part of how far it goes above, at least and at most.
@@ -33,16 +35,16 @@ def decision_chart(
     curves
         The table of `decision_curve`; a LazyFrame is collected.
     **options
-        See `ChartOptions`. Curves are sorted, and chosen for color, by the number of thresholds at
-        which they are useful.
+        See `ChartOptions`. Curves are sorted, and chosen for color, by the length of the range of
+        thresholds where they are useful.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
         Net benefit against threshold probability. A score is useful where its net benefit is higher
         than the net benefit of selecting ("treating") all rows and of selecting none; labels give
-        the range of these thresholds. A thin line shows selecting all rows, one line per group if
-        groups differ. The axis does not go further below 0 than above it.
+        the longest range of such thresholds. A thin line shows selecting all rows, one line per
+        group if groups differ. The axis does not go further below 0 than above it.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def decision_chart(
     chosen = read_options(options)
     table, keys = read_table("curves", curves, _COLUMNS, "`decision_curve`")
     x, everyone = pl.col("threshold"), pl.col("net_benefit_all")
-    is_useful = pl.col("net_benefit") > pl.max_horizontal(everyone, 0.0) + 1e-9
+    is_useful = pl.col("net_benefit") > pl.max_horizontal(everyone, 0.0) + _ROUNDING
     ends = ("low", "high") if "net_benefit_low" in table.columns else ()
     rows = table.select(
         *keys,
@@ -69,18 +71,19 @@ def decision_chart(
         x=x,
         y="net_benefit",
         everyone=everyone,
-        rank=over(is_useful.sum().cast(pl.Float64), keys),
-        start=over(x.filter(is_useful).min(), keys),
-        end=over(x.filter(is_useful).max(), keys),
+        is_useful=is_useful.fill_null(value=False),
+        run=over(is_useful.rle_id(), keys),
     )
-    rows, groups = assign_groups(thin_curves(rows, keys), keys, chosen)
+    rows = _add_useful_ranges(rows, keys)
+    rows, groups = assign_groups(rows, keys, chosen)
+    rows = thin_curves(rows, groups)
     lowest, highest = ends_of(rows, "y")
     top = max(highest, ends_of(rows, "everyone")[1], _LEAST_TOP)
     bottom = max(-_MOST_BELOW * top, min(-_LEAST_BELOW * top, 1.05 * lowest))
     plot = Plot(
         groups,
         chosen,
-        Axis("Threshold probability: the risk from which one acts", span(rows, "x", room=0)),
+        Axis("Threshold: the risk from which one acts", span(rows, "x", room=0)),
         Axis("↑ Net benefit", (bottom, 1.15 * top), ".2f"),
         size=(380, 260),
         panel_size=(240, 200),
@@ -88,25 +91,46 @@ def decision_chart(
     _draw_everyone(plot, rows)
     plot.draw_line(y=0)
     drawn = rows.select("x", "y", *ends, "color", "panel")
-    plot.draw_curves(drawn, band=drawn.select("color", "panel").n_unique() <= _BANDS)
+    plot.draw_curves(drawn, band=drawn.select("color").n_unique() <= _BANDS)
     useful = pl.format("{} to {}", write_numbers("start", ".0%"), write_numbers("end", ".0%"))
     curve = rows.with_columns(text=useful.fill_null("nowhere"))
     curve = curve.group_by("color", "panel", maintain_order=True).first()
-    plot.list_labels(curve, "top right")
+    shown = drawn.select("x", "y", "color", "panel")
+    plot.list_labels(curve, ["top right", "bottom left", "bottom right"], shown)
     limits = {"low": "from", "high": "to"} if ends else {}
     plot.add_tooltips("curve", {"x": "threshold", "y": "net benefit"} | limits)
     cut = f"Cut off below {bottom:.2f}" if lowest < bottom else ""
     key = "Thin line: selecting all. Dashed: selecting none"
-    return plot.finish(_title(curve), join_sentences("Numbers: where it is useful", key, cut))
+    numbers = "Numbers: the longest range of thresholds where it is useful"
+    return plot.finish(_title(curve, groups), join_sentences(numbers, key, cut))
+
+
+def _add_useful_ranges(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Add the ends of the longest range of thresholds where each score is useful.
+
+    ``rank`` is the length of that range.
+    """
+    run = [*keys, "run"]
+    length = over(pl.col("x").max() - pl.col("x").min(), run)
+    rows = rows.with_columns(length=pl.when("is_useful").then(length))
+    is_longest = pl.col("length") == pl.col("length").max()
+    start = pl.col("x").filter(is_longest).min()
+    rank = over(pl.col("length").max().fill_null(-1.0), keys)
+    rows = rows.with_columns(rank=rank, start=over(start, keys))
+    return rows.with_columns(end=pl.col("start") + over(pl.col("length").max(), keys))
 
 
 def _draw_everyone(plot: Plot, rows: pl.DataFrame) -> None:
-    """Draw the net benefit of selecting all: one line, or one for each group."""
+    """Draw the net benefit of selecting all: one line, or one for each group in color."""
     lines = rows.select("x", "color", "panel", y="everyone")
     rounded = lines.select("panel", "x", pl.col("y").round(9)).unique()
     is_one = rounded.height == lines.select("panel", "x").n_unique()
     if is_one:
-        lines = lines.unique(["panel", "x"], keep="first", maintain_order=True)
+        # The curve with the most points, as all thresholds are on one line.
+        longest = over(pl.len(), ["color", "panel"])
+        lines = lines.filter(
+            over(pl.col("color") == pl.col("color").sort_by(longest).last(), ["panel"])
+        )
     else:
         lines = lines.filter(pl.col("color").is_in(plot.groups.shown))
     base = plot.add_rows("everyone", lines)
@@ -116,10 +140,11 @@ def _draw_everyone(plot: Plot, rows: pl.DataFrame) -> None:
     plot.layers.append(mark.encode(plot.across(), plot.up(), ink, **grouped))
 
 
-def _title(curve: pl.DataFrame) -> str:
+def _title(curve: pl.DataFrame, groups: Groups) -> str:
     """Say where the best score is useful."""
     best = curve.sort("rank", descending=True, maintain_order=True).row(0, named=True)
-    if not best["rank"]:
+    if best["start"] is None:
         return "Nowhere better than selecting all or none"
-    name = ", ".join(filter(None, (best["color"], best["panel"]))) or "The score"
-    return f"{name} is better than selecting all or none at thresholds from {best['text']}"
+    where = f"better than selecting all or none at thresholds from {best['text']}"
+    name = groups.write_name(best)
+    return f"{name}: {where}" if name else f"The score is {where}"

@@ -11,19 +11,22 @@ from polars_wroc import checks
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
-    choose_panels,
-    cross_columns,
+    choose_one_panel,
+    cross_all,
     read_table,
 )
 from polars_wroc.charts.look import FAINT, INK, PALETTE, PAPER, SOFT, without_checks
-from polars_wroc.charts.options import ChartOptions, read_options
-from polars_wroc.charts.plot import Axis, Plot, ends_of, number_tips, span
+from polars_wroc.charts.options import ChartOptions, protect_name, read_options
+from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of, number_tips, span
 from polars_wroc.charts.wording import join_sentences, write_numbers
 from polars_wroc.documents.numbers import write_number
+from polars_wroc.inputs.columns import MODEL
 from polars_wroc.queries import over
 
 _COLUMNS = ("bin", "bin_low", "bin_high", "n", "weight", "density")
 _POSITIVE, _NEGATIVE, _ROWS = "positive", "negative", "rows"
+# Pixels above the highest bar, with and without a label.
+_LABEL_ROOM, _LEAST_ROOM = 26, 5
 
 
 @without_checks
@@ -72,33 +75,31 @@ def distribution_chart(
     ends = span(table, "bin_low", "bin_high", room=0)
     if threshold is not None:
         threshold = checks.number("threshold", threshold, low=ends[0], high=ends[1])
-    has_classes = "positive" in keys
-    keys = [key for key in keys if key != "positive"]
-    if len(keys) > 1:
-        table = cross_columns(table, keys, ", ".join(keys))
-        keys = [", ".join(keys)]
-    if keys and chosen.facet is None:
-        chosen = read_options({**options, "facet": keys[0]})
+    label = protect_name(_POSITIVE)
+    has_classes = label in keys
+    table, keys = cross_all(table, [key for key in keys if key != label])
     kind = pl.lit(_ROWS)
     if has_classes:
-        kind = pl.when("positive").then(pl.lit(_POSITIVE)).otherwise(pl.lit(_NEGATIVE))
+        kind = pl.when(label).then(pl.lit(_POSITIVE)).otherwise(pl.lit(_NEGATIVE))
     rows = _bar_rows(table.with_columns(bar=kind), keys, threshold)
-    rows, groups = assign_groups(rows, keys, chosen, choose_panels)
-    top = 1.05 * (ends_of(rows, "top")[1] or 1.0)
-    x = Axis("Score", ends, ",~f")
-    plot = Plot(groups, chosen, x, Axis("", (0, top)), size=(380, 150), panel_size=(380, 70))
+    rows, groups = assign_groups(rows, keys, chosen, choose_one_panel)
+    plot = Plot(groups, chosen, Axis("Score", ends, ",~f"), size=(380, 150), panel_size=(380, 90))
     plot.columns = 1
+    # Labels are above the bars.
+    room = (_LABEL_ROOM if threshold is not None else _LEAST_ROOM) / plot.height
+    plot.y = Axis("", (0, (ends_of(rows, "top")[1] or 1.0) / (1 - room)))
     _draw_bars(plot, rows)
     first = rows.group_by("panel", maintain_order=True).first()
     colors = "Blue: positive. Grey: negative" if has_classes else ""
-    whole = "The bars of a group add up to 100%"
+    key = join_sentences(colors, "The bars of a group add up to 100%")
     if threshold is None:
-        return plot.finish("How scores are distributed", join_sentences(colors, whole))
+        return plot.finish(_title_means(first), key)
     plot.draw_line(x=threshold, color=INK, strokeDash=[1, 0], strokeWidth=1.5)
     text = pl.format("{} at or above {}", write_numbers("above", ".0%"), pl.lit(f"{threshold:g}"))
-    corner = _emptier_corner(rows, ends)
-    plot.list_labels(first.with_columns(text=text), corner)
-    return plot.finish(_title(first, threshold), join_sentences(colors, whole))
+    is_low = threshold < sum(ends) / 2
+    corner: Corner = "top right" if is_low else "top left"
+    plot.list_labels(first.with_columns(text=text), [corner])
+    return plot.finish(_title(first, threshold, is_models=keys == [MODEL]), key)
 
 
 def _bar_rows(table: pl.DataFrame, keys: list[str], threshold: float | None) -> pl.DataFrame:
@@ -146,26 +147,29 @@ def _draw_bars(plot: Plot, rows: pl.DataFrame) -> None:
     )
 
 
-def _emptier_corner(rows: pl.DataFrame, ends: tuple[float, float]) -> str:
-    """Choose the upper corner that hides less of the bars."""
-    left, right = ends[0] + (ends[1] - ends[0]) / 3, ends[1] - (ends[1] - ends[0]) / 3
-    heights = [
-        rows.filter(side)["top"].max() for side in (pl.col("x") < left, pl.col("x2") > right)
-    ]
-    of_left, of_right = (h if isinstance(h, float) else 0.0 for h in heights)
-    return "top left" if of_left <= of_right else "top right"
+def _title_means(first: pl.DataFrame) -> str:
+    """Say how high scores are on average, as far as bins tell."""
+    groups = first.drop_nulls("rank").sort("rank", maintain_order=True)
+    if groups.is_empty():
+        return "No scores"
+    means = [f"about {write_number(mean, '.3g')}" for mean in groups["rank"]]
+    if len(means) == 1:
+        return f"The average score is {means[0]}"
+    low, high = groups["panel"][0], groups["panel"][-1]
+    return f"The average score is {means[0]} ({low}) to {means[-1]} ({high})"
 
 
-def _title(first: pl.DataFrame, threshold: float) -> str:
+def _title(first: pl.DataFrame, threshold: float, *, is_models: bool) -> str:
     """Say which share of the groups is at the threshold or above it."""
     groups = first.drop_nulls("above").sort("above", maintain_order=True)
     if groups.is_empty():
         return "No scores"
-    ends = groups.select("panel", "above").rows()
-    (low_name, low), (high_name, high) = ends[0], ends[-1]
-    if len(ends) == 1:
-        return f"{write_number(high, '.0%')} of the rows score {threshold:g} or more"
-    pair = (
-        f"{write_number(low, '.0%')} of {low_name} and {write_number(high, '.0%')} of {high_name}"
-    )
-    return f"{pair} score {threshold:g} or more"
+    shares = [write_number(share, ".0%") for share in groups["above"]]
+    if len(shares) == 1:
+        return f"{shares[0]} of rows score {threshold:g} or more"
+    low, high = groups["panel"][0], groups["panel"][-1]
+    if is_models:
+        return (
+            f"{shares[0]} of rows score {threshold:g} or more with {low}, {shares[-1]} with {high}"
+        )
+    return f"{shares[0]} of {low} and {shares[-1]} of {high} score {threshold:g} or more"

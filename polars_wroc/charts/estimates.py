@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.charts.groups import cross_columns, name_column, read_table, require_columns
-from polars_wroc.charts.options import Show
+from polars_wroc.charts.options import Show, protect_name
 from polars_wroc.charts.wording import write_gap_change, write_points
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.numbers import write_number
@@ -45,6 +45,8 @@ _PAIRED = (MODEL, "reference", "value", "gap", "gap_low", "p_adjusted")
 _SUMMARISED = ("auc", "auc_low", "auc_high")
 _RELEASED, _CHANGED, _SEARCHED = "n_changed", "growth", "explained_by"
 ROW = "row"
+# Group columns of comparisons.
+_ATTRIBUTE, _PAIR = protect_name("attribute"), protect_name("pair")
 # What differences of rates are multiplied by.
 POINTS = 100
 # Most changes that can be read.
@@ -60,8 +62,8 @@ class Estimates:
 
     ``rows`` have the columns ``row``, ``n``, ``x``, ``low``, ``high``, ``mark`` (what ``x`` is
     compared with), ``limit`` (the least that is tolerated), ``tone`` (what a finding means; null
-    without one), ``note`` and ``turn`` (what became of a gap between two audits; null for other
-    numbers), and the group ``keys``.
+    without one), ``note``, ``reason`` (why there is no test), ``turn`` (what became of a gap
+    between two audits; null for other numbers), and the group ``keys``, which are protected names.
     """
 
     rows: pl.DataFrame
@@ -80,7 +82,6 @@ class Estimates:
     # What the marks are, and what a finding is compared with.
     mark: str = ""
     than: str = "everyone else"
-    panels: Sequence[str] = field(default_factory=tuple)
 
     @property
     def title(self) -> str:
@@ -94,13 +95,14 @@ class Estimates:
             pl.col("tone") == "worse", pl.col("apart").abs().round(9), pl.col("apart") < 0
         )
         worst = ranked.row(-1, named=True)
-        name = ", ".join(str(worst[key]) for key in (ROW, *self.keys) if key != "attribute")
+        name = ", ".join(str(worst[key]) for key in (ROW, *self.keys) if key != _ATTRIBUTE)
         if worst["turn"] is not None:
             return f"{name}: {self.what} {worst['turn']}"
         if self.show == "ratio":
-            return (
-                f"{name}: {self.what} {write_number(worst['x'], '.2f')} times that of {self.than}"
-            )
+            ratio = write_number(worst["x"], ".2f")
+            if self.metric.name == IMPACT_RATIO:
+                return f"{name}: selected {ratio} times as often as {self.than}"
+            return f"{name}: {self.what} {ratio} times that of {self.than}"
         size = write_points(worst["apart"])
         if not self.has_points:
             size = write_number(abs(worst["apart"]), ".3f")
@@ -198,6 +200,16 @@ def _numbers_after(metric: Metric) -> dict[str, pl.Expr]:
     return {role: number.clip(0, 1) for role, number in numbers.items()}
 
 
+def _select_rows(
+    rows: pl.DataFrame, keys: Sequence[str], names: Sequence[str], **roles: pl.Expr
+) -> pl.DataFrame:
+    """Select the columns of estimates: the ``roles`` that a table has, and null for the others."""
+    numbers, texts = ("mark", "limit"), ("tone", "note", "reason", "turn")
+    empty = {role: pl.lit(None, pl.Float64) for role in numbers}
+    empty |= {role: pl.lit(None, pl.String) for role in texts}
+    return rows.select(*keys, "n", pl.Series(ROW, names, pl.String), **empty | roles)
+
+
 def _read_comparisons(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
     """Read a table of comparisons of groups, or of two scores."""
     chosen = _choose_metric(frame, metric)
@@ -239,25 +251,25 @@ def _read_comparisons(frame: pl.DataFrame, metric: str, show: Show) -> Estimates
     if is_rate:
         limit = pl.lit(FOUR_FIFTHS) * reference
     names, panels = _name_rows(rows, is_search=is_search, is_fairness=is_fairness)
-    keys = [*(["attribute"] if panels else []), *([MODEL] if rows[MODEL].n_unique() > 1 else [])]
+    rows = rows.with_columns(pl.col("attribute").alias(_ATTRIBUTE))
+    keys = [_ATTRIBUTE] if panels else []
+    keys += [MODEL] if rows[MODEL].n_unique() > 1 else []
     is_found = pl.col("verdict").is_in([DIFFERENT, *_TONES])
     side = pl.col("direction") if "direction" in rows.columns else pl.lit(None, pl.String)
     tone = pl.coalesce(pl.col("verdict").replace_strict(_TONES, default=None), side)
-    drawn = rows.select(
-        *keys,
-        "n",
-        pl.Series(ROW, names, pl.String),
+    drawn = _select_rows(
+        rows,
+        keys,
+        names,
         **numbers,
         mark=mark,
         limit=limit,
         tone=pl.when(is_found).then(tone.fill_null("either")),
         note=pl.coalesce("verdict", "reason"),
-        turn=pl.lit(None, pl.String),
+        reason=pl.col("reason"),
     )
     what = "selection rate" if metric == IMPACT_RATIO else chosen.label
-    marks = (
-        {"value": f"Upright mark: {than}"}.get(show, "") if rows["reference_value"].count() else ""
-    )
+    has_marks = show == "value" and rows["reference_value"].count() > 0
     return Estimates(
         drawn,
         keys,
@@ -265,7 +277,7 @@ def _read_comparisons(frame: pl.DataFrame, metric: str, show: Show) -> Estimates
         show,
         what,
         _axis_title(chosen, show, than),
-        mark=marks,
+        mark=f"Upright mark: {than}" if has_marks else "",
         than=than,
         **style,
     )
@@ -280,7 +292,7 @@ def _name_reference(rows: pl.DataFrame) -> str:
     """Name what the rows are compared with."""
     names = rows["reference"].drop_nulls().unique(maintain_order=True).to_list()
     if IMPACT_RATIO in rows["metric"] and len(names) != 1:
-        return "the group that is selected most"
+        return "the group selected most"
     if len(names) == 1:
         return _REFERENCES.get(names[0], str(names[0]))
     return _REFERENCES.get(names[0] if names else "", "the reference")
@@ -313,36 +325,29 @@ def _read_pairs(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
     checks.option("show", show, ("gap",))
     groups = frame.columns[: frame.columns.index(MODEL)]
     pairs = [f"{a} {MINUS} {b}" for a, b in frame.select(MODEL, "reference").iter_rows()]
-    rows = frame.with_columns(pl.Series("pair", pairs, pl.String))
-    is_one = rows["pair"].n_unique() == 1
+    rows = frame.with_columns(pl.Series(_PAIR, pairs, pl.String))
+    is_one = rows[_PAIR].n_unique() == 1
     names = _cross(rows, groups) if groups else pairs
-    keys = ["pair"] if groups and not is_one else []
-    than = str(frame["reference"][0]) if is_one else "the other score"
-    what = f"AUC of {frame[MODEL][0]}" if is_one else "AUC"
-    drawn = rows.select(
-        *keys,
-        "n",
-        pl.Series(ROW, names, pl.String),
+    keys = [_PAIR] if groups and not is_one else []
+    drawn = _select_rows(
+        rows,
+        keys,
+        names,
         **_numbers("gap", POINTS),
         mark=pl.lit(0.0),
-        limit=pl.lit(None, pl.Float64),
         tone=pl.when(pl.col("verdict") == DIFFERENT).then(pl.lit("either")),
         note=pl.coalesce("verdict", "reason"),
-        turn=pl.lit(None, pl.String),
     )
-    axis = "Difference in AUC, in percentage points"
-    return replace(
-        _empty(drawn, keys, show, what, axis),
-        unit=POINTS,
-        form="+.1f",
-        tick="+,~f",
-        none=0.0,
-        than=than,
+    return Estimates(
+        drawn,
+        keys,
+        ROC_AUC,
+        show,
+        f"AUC of {frame[MODEL][0]}" if is_one else "AUC",
+        "Difference in AUC, in percentage points",
+        than=str(frame["reference"][0]) if is_one else "the other score",
+        **_style(ROC_AUC, show),
     )
-
-
-def _empty(rows: pl.DataFrame, keys: list[str], show: Show, what: str, axis: str) -> Estimates:
-    return Estimates(rows, keys, ROC_AUC, show, what, axis)
 
 
 def _cross(rows: pl.DataFrame, groups: list[str]) -> list[str]:
@@ -361,21 +366,12 @@ def _read_summary(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
     names = name_column(frame, groups[-1] if groups else MODEL if MODEL in columns else None).texts
     if not groups and not has_models:
         names = ["all rows"] * frame.height
-    if len(groups) > 2:  # noqa: PLR2004  (one for panels and one for rows)
-        rows = rows.with_columns(pl.Series(groups[0], _cross(frame, groups[:-1]), pl.String))
-    keys += groups[:1] if len(groups) > 1 else []
-    drawn = rows.select(
-        *keys,
-        "n",
-        pl.Series(ROW, names, pl.String),
-        **_numbers("auc", 1),
-        mark=pl.lit(None, pl.Float64),
-        limit=pl.lit(None, pl.Float64),
-        tone=pl.lit(None, pl.String),
-        note=pl.lit(None, pl.String),
-        turn=pl.lit(None, pl.String),
-    )
-    return replace(_empty(drawn, keys, show, "AUC", "AUC"), form=".3f", tick=",~f")
+    if len(groups) > 1:
+        panel = protect_name(groups[0])
+        rows = rows.with_columns(pl.Series(panel, _cross(frame, groups[:-1]), pl.String))
+        keys.append(panel)
+    drawn = _select_rows(rows, keys, names, **_numbers("auc", 1))
+    return Estimates(drawn, keys, ROC_AUC, show, "AUC", "AUC", **_style(ROC_AUC, show))
 
 
 def _read_changes(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
@@ -393,7 +389,9 @@ def _read_changes(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
     style = _style_changes(chosen, show)
     unit = style.get("unit", 1)
     names, panels = _name_rows(rows, is_search=False, is_fairness=False)
-    keys = [*(["attribute"] if panels else []), *([MODEL] if rows[MODEL].n_unique() > 1 else [])]
+    rows = rows.with_columns(pl.col("attribute").alias(_ATTRIBUTE))
+    keys = [_ATTRIBUTE] if panels else []
+    keys += [MODEL] if rows[MODEL].n_unique() > 1 else []
     before = pl.col("reference_value")
     numbers = _numbers("gap", unit)
     if is_value:
@@ -403,14 +401,13 @@ def _read_changes(frame: pl.DataFrame, metric: str, show: Show) -> Estimates:
         for row in rows.select("finding", "reference_value", "value").iter_rows()
     ]
     said = pl.concat_str("verdict", "finding", separator=", ", ignore_nulls=True)
-    drawn = rows.select(
-        *keys,
-        "n",
-        pl.Series(ROW, names, pl.String),
-        pl.Series("turn", turns, pl.String),
+    drawn = _select_rows(
+        rows,
+        keys,
+        names,
         **numbers,
         mark=before * unit if is_value else pl.lit(style.get("none"), pl.Float64),
-        limit=pl.lit(None, pl.Float64),
+        turn=pl.lit(pl.Series(turns, dtype=pl.String)),
         tone=pl.when(is_found).then(pl.lit("either")),
         note=pl.coalesce("reason", pl.when(pl.col("verdict").is_not_null()).then(said)),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Unpack, get_args
 
 import altair as alt
@@ -11,7 +10,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.charts.estimates import POINTS, ROW, Estimates, read_estimates
-from polars_wroc.charts.groups import assign_groups, check_size, sort_names
+from polars_wroc.charts.groups import assign_groups, check_size, choose_panels, sort_names
 from polars_wroc.charts.look import (
     BETTER,
     INK,
@@ -25,11 +24,10 @@ from polars_wroc.charts.look import (
     make_axis,
     without_checks,
 )
-from polars_wroc.charts.options import ChartOptions, Options, Show, read_options
+from polars_wroc.charts.options import ChartOptions, Show, read_options
 from polars_wroc.charts.plot import Axis, Plot, tip_title
 from polars_wroc.charts.wording import join_sentences
 from polars_wroc.documents.numbers import write_number
-from polars_wroc.inputs.columns import MODEL
 
 # Pixels of a row, of a model in a row, and of the chart; columns of numbers begin so far right.
 _STEP, _MODEL_STEP, _WIDTH = 24, 17, 420
@@ -109,8 +107,8 @@ def gap_chart(
         margin = checks.margin(margin)
     read = read_estimates(table, metric, show)
     check_size("table", read.rows)
-    chosen = _with_defaults(chosen, read)
-    rows, groups = assign_groups(read.rows.with_columns(rank="x"), read.keys, chosen)
+    ranked = read.rows.with_columns(rank="x")
+    rows, groups = assign_groups(ranked, read.keys, chosen, choose_panels)
     axis = Axis(read.axis, _ends(rows, read), read.tick, "replace(datum.label, '+0', '0')")
     plot = Plot(groups, chosen, axis, size=(_WIDTH, 0), panel_size=(_WIDTH, 0), columns=1)
     plot.legend, plot.has_lines = True, False
@@ -120,7 +118,7 @@ def gap_chart(
     step = _STEP if n_models == 1 else _MODEL_STEP * n_models + 8
     subtitle = join_sentences(
         read.mark,
-        "Dashed: four fifths" if rows["limit"].count() else "",
+        _name_limit(rows["limit"]),
         f"Shaded: within {100 * margin:g} points" if margin and read.unit == POINTS else "",
         "Filled: differs by more than chance"
         if rows["tone"].count() or rows["note"].count()
@@ -129,12 +127,11 @@ def gap_chart(
     return plot.finish_rows(read.title, subtitle, margin=266, step=step)
 
 
-def _with_defaults(chosen: Options, read: Estimates) -> Options:
-    """Let models have colours, and other groups panels."""
-    others = [key for key in read.keys if key not in (MODEL, chosen.color, chosen.facet)]
-    if others and chosen.facet is None:
-        chosen = replace(chosen, facet=others[0])
-    return chosen
+def _name_limit(limits: pl.Series) -> str:
+    """Name what is drawn at four fifths: one line, or a mark in each row; "" without any."""
+    if not limits.count():
+        return ""
+    return "Dashed: four fifths" if limits.n_unique() == 1 else "Orange mark: four fifths"
 
 
 def _ends(rows: pl.DataFrame, read: Estimates) -> tuple[float, float]:
@@ -192,7 +189,7 @@ def _draw(plot: Plot, rows: pl.DataFrame, read: Estimates) -> None:
     order = sort_names(ranks["label"].to_list(), plot.options, dict(ranks.iter_rows()))
     place = {label: number for number, label in enumerate(order)}
     placed = rows.with_columns(place=pl.col("label").replace_strict(place))
-    base = plot.add_rows("row", placed.drop(ROW, "rank", "n"))
+    base = plot.add_rows("row", placed.drop(ROW, "rank", "n", "reason", "turn"))
     named, y = plot.groups.color is not None, _row_channels(plot, order)
     scale = alt.Scale(domain=[*_TONES], range=[*_TONES.values()])
     ink: Any = alt.Stroke("tone:N", legend=None, scale=scale)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
-from polars_wroc.charts.options import MOST_COLORS, Options
+from polars_wroc.charts.options import MOST_COLORS, Options, plain_name, protect_name
 from polars_wroc.checks import did_you_mean, reject
 from polars_wroc.inputs.columns import MISSING, MODEL
 from polars_wroc.names import UNSEEN, escape_controls, unique_name
@@ -35,7 +35,8 @@ def read_table(
 ) -> tuple[pl.DataFrame, list[str]]:
     """Collect a table of this package; also return its group columns, which come first.
 
-    ``maker`` is what makes such tables, for messages.
+    They have protected names, so that their names and those of roles are never the same. ``maker``
+    is what makes such tables, for messages.
     """
     if not isinstance(table, pl.DataFrame | pl.LazyFrame):
         has_table = isinstance(getattr(table, "table", None), pl.DataFrame)
@@ -47,7 +48,8 @@ def read_table(
     if rows.is_empty():
         reject(argument, "have rows to be drawn", "none")
     first = min(map(rows.columns.index, expected), default=0)
-    return rows, rows.columns[:first]
+    protected = {name: protect_name(name) for name in rows.columns[:first]}
+    return rows.rename(protected), list(protected.values())
 
 
 def require_columns(argument: str, rows: pl.DataFrame, expected: Sequence[str], maker: str) -> None:
@@ -84,6 +86,12 @@ class Groups:
     def n_grey(self) -> int:
         """How many groups are grey."""
         return len(self.names) - len(self.shown)
+
+    def write_name(self, row: Mapping[str, Any]) -> str:
+        """Name the groups of a row in a sentence: a group first, then its model; "" without any."""
+        parts = [(self.panel, row["panel"]), (self.color, row["color"])]
+        parts.sort(key=lambda part: part[0] == MODEL)
+        return ", ".join(name for _, name in parts if name)
 
     def styles(self, choices: Sequence[Any], grey: Any) -> list[Any]:
         """Give each name the style of its place: the place in the table, if there are few."""
@@ -135,9 +143,10 @@ def choose_columns(keys: Sequence[str], options: Options) -> tuple[str | None, s
     color, panel = options.color, options.facet
     for argument, key in (("color", color), ("facet", panel)):
         if key is not None and key not in keys:
-            names = f"out of {', '.join(keys)}" if keys else "and this one has none"
-            rule = f"be a group column of the table, {names}"
-            reject(argument, rule, f"{key!r}{did_you_mean(key, keys)}")
+            known = [plain_name(name) for name in keys]
+            rule = f"out of {', '.join(known)}" if keys else "and this one has none"
+            found = f"{plain_name(key)!r}{did_you_mean(plain_name(key), known)}"
+            reject(argument, f"be a group column of the table, {rule}", found)
     free = [key for key in keys if key not in (color, panel)]
     if color is None and MODEL in free:
         color = MODEL
@@ -147,7 +156,8 @@ def choose_columns(keys: Sequence[str], options: Options) -> tuple[str | None, s
     if panel is None and free:
         panel = free.pop(0)
     if free:
-        msg = f"`color` and `facet` must cover all group columns; found {free} in neither"
+        left = [plain_name(name) for name in free]
+        msg = f"`color` and `facet` must cover all group columns; found {left} in neither"
         raise ValueError(msg)
     return color, panel
 
@@ -162,9 +172,22 @@ def choose_panels(keys: Sequence[str], options: Options) -> tuple[str | None, st
     return choose_columns(keys, options)
 
 
+def choose_one_panel(keys: Sequence[str], options: Options) -> tuple[str | None, str | None]:
+    """Choose a panel for each value of the only group column."""
+    return choose_columns(keys, replace(options, facet=options.facet or next(iter(keys), None)))
+
+
+def cross_all(table: pl.DataFrame, keys: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
+    """Replace all group columns by one if there are several; also return its name."""
+    if len(keys) < 2:  # noqa: PLR2004
+        return table, list(keys)
+    name = protect_name(", ".join(map(plain_name, keys)))
+    return cross_columns(table, keys, name), [name]
+
+
 def cross_columns(table: pl.DataFrame, keys: Sequence[str], name: str) -> pl.DataFrame:
-    """Replace several group columns by one text column, the first, of their values."""
-    named = [name_column(table, key).texts for key in keys]
+    """Replace several group columns by one text column, the first, of their values: models last."""
+    named = [name_column(table, key).texts for key in sorted(keys, key=lambda key: key == MODEL)]
     texts = [", ".join(parts) for parts in zip(*named, strict=True)]
     return table.drop(keys).insert_column(0, pl.Series(name, texts, pl.String))
 

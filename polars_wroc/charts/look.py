@@ -36,8 +36,8 @@ PAPER = {"expr": "background"}
 
 TEXT_SIZE, TITLE_SIZE, SMALL_SIZE = 12, 15, 11
 LINE_HEIGHT = 17
-# Pixels that a letter takes, about: of a text, of a title and of a subtitle.
-LETTER, _TITLE_LETTER, _SUBTITLE_LETTER = 6.4, 7.9, 6.1
+# Pixels that a letter takes, about: of a text, and of a title.
+LETTER, _TITLE_LETTER = 6.1, 7.9
 
 DrawT = TypeVar("DrawT", bound=Callable[..., Any])
 
@@ -98,6 +98,9 @@ def make_legend(*, lines: bool) -> alt.Legend:
     }
     if lines:
         style |= {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
+    else:
+        # Dashes around points would hide their shapes.
+        style |= {"symbolDash": [1, 0]}
     return alt.Legend(**shown, labelLimit=300, symbolOpacity=1, **style)
 
 
@@ -131,7 +134,7 @@ def make_title(title: str, subtitle: str, width: float) -> Any:
             "subtitlePadding": 5,
             "subtitleLineHeight": 16,
         }
-    lines = wrap_text(title, width / _TITLE_LETTER), wrap_text(subtitle, width / _SUBTITLE_LETTER)
+    lines = wrap_text(title, width / _TITLE_LETTER), wrap_text(subtitle, width / LETTER)
     return alt.TitleParams(lines[0], subtitle=lines[1] or alt.Undefined, **style)
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Unpack, get_args
 
 import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.charts.estimates import read_estimates
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
-    choose_panels,
+    choose_one_panel,
+    mean_ranks,
     name_column,
     read_table,
     sort_names,
@@ -19,6 +22,7 @@ from polars_wroc.charts.groups import (
 from polars_wroc.charts.look import (
     BETTER,
     INK,
+    LETTER,
     LINE,
     PAPER,
     SMALL_SIZE,
@@ -29,22 +33,29 @@ from polars_wroc.charts.look import (
     make_axis,
     without_checks,
 )
-from polars_wroc.charts.options import ChartOptions, Options, Show, read_options
-from polars_wroc.charts.plot import Plot, number_tips, tip_title
-from polars_wroc.charts.wording import join_sentences, write_points
+from polars_wroc.charts.options import ChartOptions, Options, Show, plain_name, read_options
+from polars_wroc.charts.plot import Plot, ends_of, number_tips, tip_title
+from polars_wroc.charts.wording import join_sentences, write_numbers
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import COMPARABLE, IMPACT, IMPACT_RATIO, METRICS, is_finding
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
 from polars_wroc.inputs.reasons import FEW
 
-_COMPARED = (*AUDIT_KEYS, "metric", "value", "reference_value", "gap", "ratio", "verdict")
-_PAIR = ("positive_", "negative_")
+_MAKERS = "`cross_auc` or `group_gaps`"
+_PREFIXES = ("positive_", "negative_")
 _TILE, _SMALL_TILE = (92, 48), (46, 30)
 # Groups of a side from which on tiles are small, and numbers from which on they are pale.
 _MANY, _FEW_ROWS = 10, 30
 _SEPARATOR = ", "
-_ARROWS = {"lower": " ▼", "higher": " ▲"}
+_ARROWS = "\N{BLACK DOWN-POINTING TRIANGLE}\N{BLACK UP-POINTING TRIANGLE}"
+# The colours of findings, by what they mean, and how strong tiles are.
+_NO_TONE = "none"
+_TONES: dict[str, Any] = {"worse": WORSE, "better": BETTER, "either": SOFT, _NO_TONE: LINE}
+_PALE, _STRONG = 0.15, 0.4
+# The least difference that has a full colour.
+_LEAST_SHADE = 0.05
+# Formats of tiles, which have room for few digits.
+_SHORT_FORMS = {".1%": ".0%", ".3f": ".2f"}
 
 
 @without_checks
@@ -72,9 +83,10 @@ def matrix_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        A tile for each combination, with its estimate and its number of rows. A tile is orange with
-        an arrow down if the verdict finds it lower, blue with an arrow up if higher, and grey
-        otherwise. Estimates from fewer than 30 rows, or from too few for a test, are pale. For
+        A tile for each combination, with its estimate and its number of rows. If it differs by more
+        than chance, according to the verdict of the table, it has an arrow and a color: orange if
+        it is worse, blue if it is better, and grey if the table says neither. Estimates from fewer
+        than 30 rows, or from too few for a test, are pale. For
         `cross_auc`, the rows of the matrix are the groups of the positives and its columns the
         groups of the negatives; tiles are orange below the mean AUC within groups, and blue above
         it. At most 5,000 tiles.
@@ -95,85 +107,71 @@ def matrix_chart(
     """
     chosen = read_options(options, without=("color", "highlight", "colors"))
     checks.option("show", show, get_args(Show))
-    frame, keys = read_table("table", table, (), "`cross_auc` or `group_gaps`")
-    if all(name in frame.columns for name in _COMPARED):
-        rows, sides = _combination_rows(frame, metric, show)
-        is_pairs = False
-    else:
-        rows, sides = _pair_rows(frame)
-        is_pairs = True
-    check_size("table", rows)
-    keys = [MODEL] if MODEL in rows.columns and rows[MODEL].n_unique() > 1 else []
-    if keys and chosen.facet is None:
-        chosen = read_options({**options, "facet": MODEL})
-    rows, groups = assign_groups(
-        rows.drop(() if keys else MODEL, strict=False), keys, chosen, choose_panels
-    )
-    down, across = (_names_in_order(rows, role, chosen) for role in ("down", "across"))
-    side = _TILE if max(len(down), len(across)) <= _MANY else _SMALL_TILE
-    size = side[0] * len(across), side[1] * len(down)
+    frame, _ = read_table("table", table, (), _MAKERS)
+    is_compared = all(name in frame.columns for name in AUDIT_KEYS)
+    matrix = _read_combinations(frame, metric, show) if is_compared else _read_pairs(frame)
+    check_size("table", matrix.rows)
+    keys = [MODEL] if MODEL in matrix.rows.columns else []
+    rows, groups = assign_groups(matrix.rows, keys, chosen, choose_one_panel)
+    names = [_sort_side(rows, role, chosen) for role in ("down", "across")]
+    tile = _TILE if max(map(len, names)) <= _MANY else _SMALL_TILE
+    size = tile[0] * len(names[1]), tile[1] * len(names[0])
     plot = Plot(groups, chosen, size=size, panel_size=size, columns=1)
-    _draw(plot, rows, (down, across), sides, side)
-    if is_pairs:
-        key = "Orange: lower than the groups' own AUCs on average, blue: higher"
-        return plot.finish(_title_of_pairs(rows), key, margin=120)
-    colors = "In color: a verdict finds a difference"
-    pale = (
-        f"Pale: fewer than {_FEW_ROWS} rows, or too few to test" if rows["is_small"].any() else ""
-    )
-    what = _heading(metric, show)
-    return plot.finish(_title(rows, metric), join_sentences(what, colors, pale), margin=120)
+    _draw(plot, rows, matrix, names)
+    chart = plot.finish(matrix.title, matrix.key, margin=120)
+    # Each panel has the names of its columns.
+    return chart.resolve_axis(x="independent") if plot.has_panels else chart
 
 
-def _heading(metric: str, show: Show) -> str:
-    name = METRICS[metric].heading if metric in METRICS else COMPARABLE[metric].heading
-    if show == "gap":
-        return f"{name}: difference in points"
-    return (
-        "Share with the favorable decision" if (metric, show) == (IMPACT_RATIO, "value") else name
-    )
+@dataclass(frozen=True)
+class _Matrix:
+    """The tiles of a chart, what both sides are, and the texts above them.
+
+    ``rows`` have the names ``down`` and ``across``, ``rank``, the text ``number``, and ``n``,
+    ``note``, ``is_small`` and ``tone`` or ``shade``.
+    """
+
+    rows: pl.DataFrame
+    down: str
+    across: str
+    title: str
+    key: str
 
 
-def _combination_rows(
-    frame: pl.DataFrame, metric: str, show: Show
-) -> tuple[pl.DataFrame, tuple[str, str]]:
-    """Give the columns of comparisons their roles, and return the names of both attributes."""
+def _read_combinations(frame: pl.DataFrame, metric: str, show: Show) -> _Matrix:
+    """Read the comparisons of two crossed attributes."""
     is_crossed = pl.col("attribute").str.split(CROSSED).list.len() == 2  # noqa: PLR2004
     crossed = frame.filter(is_crossed)
     attributes = crossed["attribute"].unique(maintain_order=True).to_list()
     if len(attributes) != 1:
         rule = "have two attributes that are crossed, as with `intersections=True`"
         checks.reject("table", rule, f"{attributes or 'none'}: make it with `group_gaps`")
-    known = crossed["metric"].unique(maintain_order=True).to_list()
-    checks.option("metric", metric, known)
     first, second = attributes[0].split(CROSSED)
-    rows = crossed.filter(metric=metric)
     # A name may have commas, but a value alone has its own row in the table.
     alone = frame.filter(attribute=first)["segment"].drop_nulls().unique().to_list()
-    pairs = [_split(segment, alone) for segment in rows["segment"]]
+    pairs = [_split(segment, alone) for segment in crossed.filter(metric=metric)["segment"]]
     sides = pl.DataFrame(pairs, {"down": pl.String, "across": pl.String}, orient="row")
-    unit, form = _unit_of(metric, show)
-    numbers = [write_number(None if v is None else unit * v, form) for v in rows[show]]
-    tone = pl.when(is_finding() & (pl.col("gap").fill_null(pl.col("ratio") - 1) < 0))
-    return (
-        rows.select(
-            MODEL,
-            "verdict",
-            "n",
-            is_small=(pl.col("n") < _FEW_ROWS)
-            | pl.col("reason").str.starts_with(FEW).fill_null(value=False),
-            rank=show,
-            tone=tone.then(pl.lit("lower"))
-            .when(is_finding())
-            .then(pl.lit("higher"))
-            .otherwise(pl.lit("none")),
-            gap=pl.col("gap"),
-            down=pl.Series(name_column(sides, "down").texts, dtype=pl.String),
-            across=pl.Series(name_column(sides, "across").texts, dtype=pl.String),
-            number=pl.Series(numbers, dtype=pl.String),
-        ),
-        (first, second),
+    read = read_estimates(crossed, metric, show)
+    form = _SHORT_FORMS.get(read.form, read.form)
+    gap = pl.col("x") - pl.col("mark").fill_null(read.none or 0.0)
+    down, up = (pl.lit(f" {arrow}") for arrow in _ARROWS)
+    arrow = pl.when(gap < 0).then(down).otherwise(up)
+    is_found = pl.col("tone").is_not_null()
+    is_few = pl.col("reason").str.starts_with(FEW).fill_null(value=False)
+    rows = read.rows.select(
+        *read.keys,
+        "n",
+        "note",
+        *(pl.Series(side, name_column(sides, side).texts, pl.String) for side in sides.columns),
+        rank="x",
+        tone=pl.col("tone").fill_null(_NO_TONE),
+        is_small=(pl.col("n") < _FEW_ROWS) | is_few,
+        number=write_numbers("x", form) + pl.when(is_found).then(arrow).otherwise(pl.lit("")),
     )
+    found = f"Arrows: differs from {read.than} by more than chance"
+    pale = f"Pale: fewer than {_FEW_ROWS} rows, or too few to test"
+    key = join_sentences(read.axis, found, pale if rows["is_small"].any() else "")
+    return _Matrix(rows, first, second, read.title, key)
 
 
 def _split(segment: str | None, alone: list[str]) -> tuple[str, str]:
@@ -186,155 +184,38 @@ def _split(segment: str | None, alone: list[str]) -> tuple[str, str]:
     return first, second
 
 
-def _unit_of(metric: str, show: Show) -> tuple[int, str]:
-    """Return what a number is multiplied by, and its format."""
-    if show == "gap":
-        return 100, "+.0f" if metric != "auc" else "+.1f"
-    return (1, ".2f") if show == "ratio" or metric == "auc" else (1, ".0%")
-
-
-def _pair_rows(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, str]]:
-    """Give the columns of `cross_auc` their roles."""
-    expected = ("xauc",)
-    rows, keys = read_table("table", frame, expected, "`cross_auc` or `group_gaps`")
-    sides = [[key for key in keys if key.startswith(prefix)] for prefix in _PAIR]
+def _read_pairs(frame: pl.DataFrame) -> _Matrix:
+    """Read the table of `cross_auc`."""
+    rows, keys = read_table("table", frame, ("xauc",), _MAKERS)
+    sides = [[key for key in keys if key.startswith(prefix)] for prefix in _PREFIXES]
     if any(len(side) != 1 for side in sides):
         rule = "have the groups of pairs"
-        checks.reject("table", rule, f"{keys}: make it with `cross_auc` of one column")
+        checks.reject(
+            "table", rule, f"{[*map(plain_name, keys)]}: make it with `cross_auc` of one column"
+        )
     (down,), (across,) = sides
-    texts = {
-        name: name_column(rows, key).texts for name, key in (("down", down), ("across", across))
-    }
-    named = rows.with_columns(
-        **{name: pl.Series(text, dtype=pl.String) for name, text in texts.items()}
+    named = rows.select(
+        *(key for key in keys if key == MODEL and rows[MODEL].n_unique() > 1),
+        pl.Series("down", name_column(rows, down).texts, pl.String),
+        pl.Series("across", name_column(rows, across).texts, pl.String),
+        rank="xauc",
+        n=pl.lit(None, pl.Int64),
+        note=pl.lit(None, pl.String),
+        is_small=pl.lit(value=False),
+        number=write_numbers("xauc", ".2f"),
     )
-    own = named.filter(pl.col("down") == pl.col("across"))["xauc"].mean()
-    return (
-        named.select(
-            *([MODEL] if MODEL in keys else []),
-            "down",
-            "across",
-            verdict=pl.lit(None, pl.String),
-            n=pl.lit(None, pl.Int64),
-            is_small=pl.lit(value=False),
-            rank="xauc",
-            shade=pl.col("xauc") - (own if isinstance(own, float) else 0.5),
-            number=pl.Series([write_number(v, ".2f") for v in rows["xauc"]], dtype=pl.String),
-        ),
-        (
-            f"Positives: {down.removeprefix(_PAIR[0])}",
-            f"Negatives: {across.removeprefix(_PAIR[1])}",
-        ),
+    own = named.filter(pl.col("down") == pl.col("across"))["rank"].mean()
+    shade = pl.col("rank") - (own if isinstance(own, float) else 0.5)
+    return _Matrix(
+        named.with_columns(shade=shade),
+        f"Positives: {plain_name(down).removeprefix(_PREFIXES[0])}",
+        f"Negatives: {plain_name(across).removeprefix(_PREFIXES[1])}",
+        _title_pairs(named),
+        "Orange: below the mean AUC within groups, blue: above it",
     )
 
 
-def _names_in_order(rows: pl.DataFrame, role: str, options: Options) -> list[str]:
-    """Return the names of one side in the order that the caller chose."""
-    ranks = rows.group_by(role, maintain_order=True).agg(pl.col("rank").mean())
-    return sort_names(ranks[role].to_list(), options, dict(ranks.iter_rows()))
-
-
-def _draw(
-    plot: Plot,
-    rows: pl.DataFrame,
-    names: tuple[list[str], list[str]],
-    sides: tuple[str, str],
-    tile: tuple[int, int],
-) -> None:
-    """Draw tiles with their numbers."""
-    x, y = _channels(names, sides)
-    arrow = (
-        pl.col("tone").replace_strict(_ARROWS, default="") if "tone" in rows.columns else pl.lit("")
-    )
-    counted = pl.when(pl.col("n").is_not_null()).then(pl.format("n = {}", "n"))
-    kept = [name for name in ("tone", "shade") if name in rows.columns]
-    places = [{name: place for place, name in enumerate(side)} for side in names]
-    drawn = rows.select(
-        *("down", "across", "verdict", "n", "is_small", "panel", *kept),
-        down_at=pl.col("down").replace_strict(places[0]),
-        across_at=pl.col("across").replace_strict(places[1]),
-        number=pl.col("number") + arrow,
-        note=counted.fill_null(""),
-    )
-    base = plot.add_rows("tile", drawn)
-    pale = alt.condition("datum.is_small", alt.value(0.5), alt.value(1))
-    tips = [
-        *plot.group_tips(),
-        alt.Tooltip("down:N", title=tip_title(sides[0])),
-        alt.Tooltip("across:N", title=tip_title(sides[1])),
-        "number:N",
-        "verdict:N",
-        *number_tips({"n": "rows"}),
-    ]
-    is_large = tile == _TILE
-    has_notes = is_large and rows["n"].count() > 0
-    sizes: dict[str, Any] = {"fontSize": TEXT_SIZE + 1 if is_large else SMALL_SIZE}
-    tiles = base.mark_rect(stroke=PAPER, strokeWidth=3)
-    plot.layers += [
-        tiles.encode(x, y, _tile_color(rows), opacity=alt.value(0.4), tooltip=tips),
-        base.mark_text(dy=-6 * has_notes, fontWeight=600, aria=False, **sizes).encode(
-            x, y, text="number:N", opacity=pale, color=alt.value(INK)
-        ),
-    ]
-    if has_notes:
-        notes = base.mark_text(dy=12, fontSize=SMALL_SIZE, aria=False)
-        plot.layers.append(notes.encode(x, y, text="note:N", opacity=pale, color=alt.value(SOFT)))
-
-
-def _channels(names: tuple[list[str], list[str]], sides: tuple[str, str]) -> tuple[alt.X, alt.Y]:
-    look: dict[str, Any] = {"grid": False, "labelLimit": 220}
-    if is_default_theme():
-        look |= {"labelFontSize": TEXT_SIZE, "labelColor": INK}
-    _, across = names
-    angle = 0 if len(across) <= _MANY else -40
-    top = make_axis(orient="top", labelAngle=angle, titleAnchor="start", titleAlign="left", **look)
-    left = make_axis(
-        titleAngle=0,
-        titleAlign="right",
-        titleAnchor="end",
-        titleX=-10,
-        titleY=-8,
-        titleBaseline="bottom",
-        **look,
-    )
-    return (
-        alt.X("across:N", title=sides[1], sort=_by("across_at"), axis=top),
-        alt.Y("down:N", title=sides[0], sort=_by("down_at"), axis=left),
-    )
-
-
-def _by(place: str) -> alt.EncodingSortField:
-    """Sort by a place: Vega-Lite makes expressions of listed names, which may break."""
-    return alt.EncodingSortField(place, op="min")
-
-
-def _tile_color(rows: pl.DataFrame) -> alt.Color:
-    """Return the channel of the colours of tiles: of verdicts, or of how far numbers are apart."""
-    if "shade" in rows.columns:
-        numbers = rows["shade"].abs().max()
-        most = max(numbers, 0.05) if isinstance(numbers, float) else 0.05
-        scale = alt.Scale(domain=[-most, 0, most], range=[WORSE, LINE, BETTER], interpolate="rgb")
-        return alt.Color("shade:Q", legend=None, scale=scale)
-    scale = alt.Scale(domain=["lower", "higher", "none"], range=[WORSE, BETTER, LINE])
-    return alt.Color("tone:N", legend=None, scale=scale)
-
-
-def _title(rows: pl.DataFrame, metric: str) -> str:
-    """Say which combination is found to be lowest."""
-    what = METRICS[metric].label if metric in METRICS else COMPARABLE[metric].label
-    lower = rows.filter(tone="lower").sort("rank", maintain_order=True)
-    if lower.is_empty():
-        higher = rows.filter(tone="higher")
-        found = f"{higher.height} of {rows.height} are higher" if higher.height else "none differs"
-        return f"{what[0].upper()}{what[1:]} of the combinations: {found}"
-    one = lower.row(0, named=True)
-    name = f"{one['down']}, {one['across']}"
-    if metric == IMPACT_RATIO:
-        return f"{name}: {IMPACT.label} below four fifths, {one['number']}"
-    return f"{name}: {what} {write_points(one['gap'])} below the reference"
-
-
-def _title_of_pairs(rows: pl.DataFrame) -> str:
+def _title_pairs(rows: pl.DataFrame) -> str:
     """Say which positives are ranked least well against which negatives."""
     known = rows.drop_nulls("rank").sort("rank", maintain_order=True)
     if known.is_empty():
@@ -342,3 +223,74 @@ def _title_of_pairs(rows: pl.DataFrame) -> str:
     down, across, least = known.select("down", "across", "rank").row(0)
     pair = f"positives of {down} against negatives of {across}"
     return f"Lowest AUC, {write_number(least, '.2f')}: {pair}"
+
+
+def _sort_side(rows: pl.DataFrame, role: str, options: Options) -> list[str]:
+    """Return the names of one side in the order that the caller chose."""
+    ranks = mean_ranks(rows, role)
+    return sort_names(rows[role].unique(maintain_order=True), options, ranks)
+
+
+def _draw(plot: Plot, rows: pl.DataFrame, matrix: _Matrix, names: list[list[str]]) -> None:
+    """Draw tiles with their numbers."""
+    places = [{name: place for place, name in enumerate(side)} for side in names]
+    placed = rows.drop("rank").with_columns(
+        down_at=pl.col("down").replace_strict(places[0]),
+        across_at=pl.col("across").replace_strict(places[1]),
+    )
+    base = plot.add_rows("tile", placed)
+    is_large = max(map(len, names)) <= _MANY
+    x, y = _make_channels(matrix, names[1], _TILE[0] if is_large else _SMALL_TILE[0])
+    tips = [
+        *plot.group_tips(),
+        alt.Tooltip("down:N", title=tip_title(matrix.down)),
+        alt.Tooltip("across:N", title=tip_title(matrix.across)),
+        "number:N",
+        alt.Tooltip("note:N", title="verdict"),
+        *number_tips({"n": "rows"}),
+    ]
+    strength = alt.condition("datum.is_small", alt.value(_PALE), alt.value(_STRONG))
+    ink: Any = alt.condition("datum.is_small", alt.value(SOFT), alt.value(INK))
+    has_notes = is_large and rows["n"].count() > 0
+    size = TEXT_SIZE + 1 if is_large else SMALL_SIZE
+    tiles = base.mark_rect(stroke=PAPER, strokeWidth=3)
+    numbers = base.mark_text(dy=-6 * has_notes, fontSize=size, fontWeight=600, aria=False)
+    plot.layers += [
+        tiles.encode(x, y, _make_color(rows), opacity=strength, tooltip=tips),
+        numbers.encode(x, y, text="number:N", color=ink),
+    ]
+    if has_notes:
+        counts = base.transform_calculate(count="'n = ' + format(datum.n, ',')")
+        notes = counts.mark_text(dy=12, fontSize=SMALL_SIZE, aria=False)
+        plot.layers.append(notes.encode(x, y, text="count:N", color=ink))
+
+
+def _make_channels(matrix: _Matrix, across: list[str], width: int) -> tuple[alt.X, alt.Y]:
+    """Return the channels of both sides; long names of columns are turned."""
+    look: dict[str, Any] = {"grid": False, "labelLimit": 220}
+    if is_default_theme():
+        look |= {"labelFontSize": TEXT_SIZE, "labelColor": INK}
+    angle = 0 if max(map(len, across)) * LETTER < width else -40
+    top = make_axis(orient="top", labelAngle=angle, titleAnchor="start", titleAlign="left", **look)
+    at_corner = {"titleAngle": 0, "titleAlign": "right", "titleAnchor": "end", "titleX": -10}
+    left = make_axis(titleY=-8, titleBaseline="bottom", **at_corner, **look)
+    return (
+        alt.X("across:N", title=matrix.across, sort=_sort_by("across_at"), axis=top),
+        alt.Y("down:N", title=matrix.down, sort=_sort_by("down_at"), axis=left),
+    )
+
+
+def _sort_by(place: str) -> alt.EncodingSortField:
+    """Sort by a place: Vega-Lite makes expressions of listed names, which may break."""
+    return alt.EncodingSortField(place, op="min")
+
+
+def _make_color(rows: pl.DataFrame) -> alt.Color:
+    """Return the channel of the colours of tiles: of findings, or of how far numbers are apart."""
+    if "shade" in rows.columns:
+        _, most = ends_of(rows.select(pl.col("shade").abs()), "shade")
+        ends = [-max(most, _LEAST_SHADE), 0, max(most, _LEAST_SHADE)]
+        scale = alt.Scale(domain=ends, range=[WORSE, LINE, BETTER], interpolate="rgb")
+        return alt.Color("shade:Q", legend=None, scale=scale)
+    scale = alt.Scale(domain=[*_TONES], range=[*_TONES.values()])
+    return alt.Color("tone:N", legend=None, scale=scale)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from polars_wroc import checks
+from polars_wroc.inputs.columns import MODEL
 from polars_wroc.keywords import hint_keyword
+from polars_wroc.names import UNSEEN
 
 Sort: TypeAlias = Literal["rows", "name", "value"]
 Show: TypeAlias = Literal["value", "gap", "ratio"]
@@ -62,7 +64,10 @@ class ChartOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a chart, checked; None where the chart decides."""
+    """The options of a chart, checked; None where the chart decides.
+
+    ``color`` and ``facet`` are protected names.
+    """
 
     title: str | None = None
     subtitle: str | None = None
@@ -112,6 +117,16 @@ def _check_colors(colors: object) -> None:
             checks.reject("colors", "be CSS colors, for example 'teal' or '#0067B2'", repr(color))
 
 
+def protect_name(name: str) -> str:
+    """Return the name of a group column beside the roles of a chart: none of them has that name."""
+    return name if name == MODEL else f"{name}{UNSEEN}"
+
+
+def plain_name(name: str) -> str:
+    """Return the name that a group column has in the table."""
+    return name if name == MODEL else name.removesuffix(UNSEEN)
+
+
 def read_options(given: ChartOptions, without: Sequence[str] = ()) -> Options:
     """Check options; ``without`` names the options that a chart cannot have."""
     known = [name for name in ChartOptions.__annotations__ if name not in without]
@@ -119,4 +134,6 @@ def read_options(given: ChartOptions, without: Sequence[str] = ()) -> Options:
         if name not in known:
             msg = f"this chart has no option `{name}`{hint_keyword(name, known)}"
             raise TypeError(msg)
-    return Options(**given)
+    options = Options(**given)
+    color, facet = (name and protect_name(name) for name in (options.color, options.facet))
+    return replace(options, color=color, facet=facet)

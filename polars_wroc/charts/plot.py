@@ -11,18 +11,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import altair as alt
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from polars import selectors as cs
 
-from polars_wroc.charts.groups import Groups
+from polars_wroc.charts.groups import Groups, shorten
 from polars_wroc.charts.look import (
     ABOVE_AXIS,
     DASHES,
     FAINT,
     INK,
+    LETTER,
     LINE_HEIGHT,
     PALETTE,
     PAPER,
@@ -35,23 +38,34 @@ from polars_wroc.charts.look import (
     make_legend,
     make_panel_title,
     make_title,
+    wrap_text,
 )
-from polars_wroc.charts.options import MOST_COLORS, Options
+from polars_wroc.charts.options import Options, plain_name
 from polars_wroc.charts.wording import join_sentences
 from polars_wroc.checks import reject
 from polars_wroc.names import UNSEEN, escape_controls
 from polars_wroc.queries import over
 
-# Points of a curve: of a few, of each of more than five, and of all together.
-_POINTS, _FEWER_POINTS, _ALL_POINTS, _FEWEST_POINTS = 160, 80, 3_000, 3
+# Points of a curve, of all curves together, and of one of very many; and how many of these a grey
+# curve has.
+_POINTS, _ALL_POINTS, _FEWEST_POINTS, _GREY_SHARE = 160, 1_800, 3, 0.25
 # Digits that are seen.
 _DIGITS = 5
 # Pixels between an axis and its panel's neighbour, and between a label and the edge.
 _BETWEEN, _MARGIN = 26, 6
+# Spaces between a name and its number, and letters of the shortest name.
+_NAME_GAP, _SHORTEST = "  ", 12
+# The part of an axis that half a point takes.
+_POINT_ROOM = 0.04
+# Pixels between a line's last point, which may be ringed, and its label.
+_BESIDE_END = 12.0
 # Titles are not broken into lines that are shorter.
 _NARROWEST = 340
-# The piece of a line in front of a label, in pixels.
-_SAMPLE = 22
+# The piece of a line in front of a label, in pixels, and points of a piece of a curve that a list
+# of labels may hide.
+_SAMPLE, _TRACED = 22, 8
+
+Corner: TypeAlias = Literal["top left", "top right", "bottom left", "bottom right"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,12 @@ class Axis:
     def scale(self) -> alt.Scale:
         """The scale, which ends where the axis does."""
         return alt.Scale(nice=False, zero=False, domain=[round_digits(end) for end in self.ends])
+
+    def with_room(self) -> Axis:
+        """Return the axis with room for a point at each of its ends."""
+        low, high = self.ends
+        room = _POINT_ROOM * (high - low)
+        return replace(self, ends=(low - room, high + room))
 
     def at(self, pixels: float, number: pl.Expr) -> pl.Expr:
         """Return the pixel of a number on an axis of this length, from its lower end."""
@@ -157,21 +177,20 @@ class Plot:
 
     def across(self, column: str = "x") -> alt.X:
         """Return the horizontal channel of a column."""
-        return alt.X(f"{column}:Q", scale=self.x.scale, axis=self._axis(self.x, self.width // 45))
+        lines = wrap_text(self.x.title, (self.width + _BETWEEN) / LETTER)
+        axis = self._axis(self.x, self.width // 45, title=lines or None)
+        return alt.X(f"{column}:Q", scale=self.x.scale, axis=axis)
 
     def up(self, column: str = "y") -> alt.Y:
         """Return the upright channel of a column."""
-        titled = replace(self.y, title="") if self.has_panels else self.y
-        axis = self._axis(titled, self.height // 45, **ABOVE_AXIS)
+        title = None if self.has_panels else self.y.title or None
+        axis = self._axis(self.y, self.height // 45, title=title, **ABOVE_AXIS)
         return alt.Y(f"{column}:Q", scale=self.y.scale, axis=axis)
 
     def _axis(self, axis: Axis, ticks: int, **given: Any) -> alt.Axis:
         labels = {} if axis.labels is None else {"labelExpr": axis.labels}
         values = {} if axis.values is None else {"values": list(axis.values)}
-        title = axis.title or None
-        return make_axis(
-            format=axis.form, title=title, tickCount=max(2, ticks), **labels, **values, **given
-        )
+        return make_axis(format=axis.form, tickCount=max(2, ticks), **labels, **values, **given)
 
     def fill(self) -> Any:
         """Return the channel of the colours of texts, points and areas."""
@@ -285,46 +304,92 @@ class Plot:
     def group_tips(self) -> list[alt.Tooltip]:
         """Return what tooltips say of the groups."""
         named = {"color": self.groups.color, "panel": self.groups.panel}
-        return [alt.Tooltip(f"{role}:N", title=tip_title(n)) for role, n in named.items() if n]
+        return [
+            alt.Tooltip(f"{role}:N", title=tip_title(plain_name(n)))
+            for role, n in named.items()
+            if n
+        ]
 
     # Texts.
 
     def list_labels(
-        self, rows: pl.DataFrame, corner: str, *, at_top: pl.Expr | None = None
+        self, labels: pl.DataFrame, corners: Sequence[Corner], drawn: pl.DataFrame | None = None
     ) -> None:
         """List the ``text`` of each group in a corner of its panel, beside a piece of its line.
 
-        Without panels the name of the group is in front of it. ``at_top`` chooses the corner above
-        or below in each panel.
+        Without panels the name of the group is in front of it. Each panel takes the first of the
+        ``corners`` where the list hides least of the curves that are ``drawn``, which are ranges
+        if they have ``low`` and ``high``.
         """
         named = self.groups.color is not None
         place = {name: number for number, name in enumerate(self.groups.labels)}
-        labels = rows.filter(pl.col("color").is_in(self.groups.shown), pl.col("text").is_not_null())
-        labels = labels.sort(pl.col("color").replace_strict(place), maintain_order=True)
+        is_listed = pl.col("color").is_in(self.groups.shown) & pl.col("text").is_not_null()
+        listed = labels.filter(is_listed)
+        listed = listed.sort(pl.col("color").replace_strict(place), maintain_order=True)
         if named and not self.has_panels:
-            name = pl.col("color") + pl.when(pl.col("text") != "").then(pl.lit("  ")).otherwise(
-                pl.lit("")
-            )
-            labels = labels.with_columns(text=name + pl.col("text"))
-        line, lines = pl.int_range(pl.len()).over("panel"), pl.len().over("panel")
-        from_top = LINE_HEIGHT * (line + 0.5) + _MARGIN
-        is_left, sample = "left" in corner, _SAMPLE * named
-        pixels = _MARGIN + sample if is_left else self.width - _MARGIN - sample
-        from_bottom = self.height - LINE_HEIGHT * (lines - line - 0.5) - 8
-        is_top = pl.lit("top" in corner) if at_top is None else at_top
-        y = pl.when(is_top).then(from_top).otherwise(from_bottom)
-        self.write_texts(
-            labels.with_columns(text_x=pl.lit(float(pixels)), text_y=y), right=not is_left
-        )
+            room = int((self.width - 2 * _MARGIN - _SAMPLE) / LETTER) - len(_NAME_GAP)
+            longest = max(map(len, listed["text"]), default=0)
+            shown = list(self.groups.shown)
+            short = dict(zip(shown, shorten(shown, max(room - longest, _SHORTEST)), strict=True))
+            names = pl.col("color").replace_strict(short, return_dtype=pl.String)
+            listed = listed.with_columns(text=pl.concat_str(names, pl.lit(_NAME_GAP), "text"))
+        curves = {} if drawn is None else drawn.partition_by("panel", as_dict=True)
+        lists = [
+            self._place_list(lines, corners, curves.get((panel,)))
+            for (panel,), lines in listed.group_by("panel", maintain_order=True)
+        ]
+        self.write_texts(pl.concat(lists or [listed]))
         if named:
-            self._draw_samples(is_left=is_left)
+            self._draw_samples()
 
-    def _draw_samples(self, *, is_left: bool) -> None:
-        """Draw a piece of the line of each label, so that its dash is seen."""
-        near, far = (-3, 3 - _SAMPLE) if is_left else (3, _SAMPLE - 3)
-        ends = self.rows_of("label").transform_calculate(
-            start=f"datum.text_x + {near}", end=f"datum.text_x + {far}"
+    def _place_list(
+        self, lines: pl.DataFrame, corners: Sequence[Corner], drawn: pl.DataFrame | None
+    ) -> pl.DataFrame:
+        """Add the pixels of a list of labels, in the corner where it hides least."""
+        letters = max(map(len, lines["text"]))
+        size = _MARGIN + _SAMPLE + LETTER * letters, _MARGIN + LINE_HEIGHT * lines.height
+        corner = corners[0]
+        if drawn is not None:
+            across, down = self._trace(drawn)
+            hidden: dict[Corner, int] = {}
+            for place in corners:
+                is_near = across < size[0] if "left" in place else across > self.width - size[0]
+                is_near &= down < size[1] if "top" in place else down > self.height - size[1]
+                hidden[place] = int(is_near.sum())
+            corner = min(corners, key=lambda place: hidden[place])
+        edge = _MARGIN + _SAMPLE * (self.groups.color is not None)
+        line = pl.int_range(pl.len())
+        top = LINE_HEIGHT * (line + 0.5) + _MARGIN
+        bottom = self.height - LINE_HEIGHT * (pl.len() - line - 0.5) - _MARGIN
+        is_right = "right" in corner
+        return lines.with_columns(
+            text_x=pl.lit(float(self.width - edge if is_right else edge)),
+            text_y=top if "top" in corner else bottom,
+            is_right=pl.lit(value=True if is_right else None, dtype=pl.Boolean),
         )
+
+    def _trace(self, drawn: pl.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return pixels along curves and ranges, from the left and from the top."""
+        rows = drawn.drop_nulls(["x", "y"])
+        columns = [name for name in ("y", "low", "high") if name in rows.columns]
+        heights = {name: self.height - self.y.at(self.height, pl.col(name)) for name in columns}
+        pixels = rows.select("color", x=self.x.at(self.width, pl.col("x")), **heights)
+        traced = [np.empty((2, 0))]
+        for _, curve in pixels.group_by("color", maintain_order=True):
+            x, y, *limits = curve.drop("color").cast(pl.Float64).to_numpy().T
+            row = np.arange(x.size)
+            between = np.linspace(0, x.size - 1, 1 + _TRACED * (x.size - 1))
+            traced.append(np.array([np.interp(between, row, x), np.interp(between, row, y)]))
+            for part in np.linspace(0, 1, _TRACED) if limits else ():
+                low, high = limits
+                traced.append(np.array([x, low + part * (high - low)]))
+        across, down = np.concatenate(traced, axis=1)
+        return across, down
+
+    def _draw_samples(self) -> None:
+        """Draw a piece of the line of each label, so that its dash is seen."""
+        start, end = (f"datum.text_x + (datum.is_right ? {at} : {-at})" for at in (3, _SAMPLE - 3))
+        ends = self.rows_of("label").transform_calculate(start=start, end=end)
         self.layers.append(
             ends.mark_rule(strokeWidth=2, aria=False).encode(
                 _pixels(alt.X, "start"),
@@ -338,30 +403,36 @@ class Plot:
     def label_ends(self, rows: pl.DataFrame) -> None:
         """Write name and ``text`` of each group right of its last point, at least a line apart."""
         labels = rows.filter(pl.col("color").is_in(self.groups.shown), pl.col("y").is_not_null())
-        name = pl.lit("") if self.groups.color is None else pl.col("color") + "  "
-        if self.has_panels:
-            name = pl.lit("")
+        has_names = self.groups.color is not None and not self.has_panels
+        name = pl.col("color") + _NAME_GAP if has_names else pl.lit("")
         labels = labels.with_columns(
             text=name + pl.col("text"),
-            text_x=pl.lit(self.width + 8.0),
+            text_x=pl.lit(self.width + _BESIDE_END),
             text_y=self.height - self.y.at(self.height, pl.col("y")),
         )
         parts = labels.partition_by("panel", maintain_order=True)
         self.write_texts(pl.concat([_move_apart(part, self.height) for part in parts] or [labels]))
 
-    def write_texts(self, labels: pl.DataFrame, *, right: bool = False) -> None:
-        """Write texts with a halo, in the colours of their groups; ``right`` is how they align."""
-        columns = ("color", "panel", "text", "text_x", "text_y")
-        base = self.add_rows("label", labels.select(columns))
+    def write_texts(self, labels: pl.DataFrame) -> None:
+        """Write texts with a halo, in the colours of their groups.
+
+        They begin at their place, or end there if ``is_right`` is true.
+        """
+        columns = ("color", "panel", "text", "text_x", "text_y", "is_right")
+        base = self.add_rows("label", labels.select(cs.by_name(*columns, require_all=False)))
         size: dict[str, Any] = {"fontSize": TEXT_SIZE} if is_default_theme() else {}
-        letters = {"align": "right" if right else "left", "baseline": "middle", **size}
+        letters = {"baseline": "middle", **size}
         halo = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round", "aria": False}
         at = _pixels(alt.X, "text_x"), _pixels(alt.Y, "text_y")
         ink = alt.FillValue(INK) if self.groups.color is None else self.fill()
-        self.layers += [
-            base.mark_text(**halo, **letters).encode(*at, text="text:N"),
-            base.mark_text(**letters).encode(*at, ink, text="text:N"),
-        ]
+        sides = labels["is_right"].unique() if "is_right" in labels.columns else [None]
+        for is_right in sides:
+            side = base.transform_filter("datum.is_right" if is_right else "!datum.is_right")
+            align = "right" if is_right else "left"
+            self.layers += [
+                side.mark_text(align=align, **halo, **letters).encode(*at, text="text:N"),
+                side.mark_text(align=align, **letters).encode(*at, ink, text="text:N"),
+            ]
 
     # The chart.
 
@@ -396,7 +467,8 @@ class Plot:
 
         Each panel has its own rows, of ``step`` pixels each.
         """
-        layered = self._layer(self.options.height or alt.Step(step))
+        # The step of a row, whether or not it has several models.
+        layered = self._layer(self.options.height or alt.Step(step, **{"for": "position"}))
         words = self._words(title, subtitle, margin + self.width)
         drawn = pl.concat(self.parts, how="diagonal_relaxed")
         if not self.has_panels:
@@ -471,21 +543,34 @@ def number_tips(titles: Mapping[str, str], form: str = ".4~g") -> list[alt.Toolt
     return [alt.Tooltip(f"{name}:Q", title=title, format=form) for name, title in titles.items()]
 
 
-def thin_curves(rows: pl.DataFrame, keys: Sequence[str], argument: str = "curves") -> pl.DataFrame:
-    """Keep the ends of each curve, and about 160 points evenly spaced along its length."""
-    n_curves = rows.select(keys).n_unique() if keys else 1
-    if n_curves > _ALL_POINTS // _FEWEST_POINTS:
-        most = _ALL_POINTS // _FEWEST_POINTS
-        reject(argument, f"hold at most {most:,} curves to be drawn", f"{n_curves:,}")
-    points = _POINTS if n_curves <= MOST_COLORS else _FEWER_POINTS
-    points = max(_FEWEST_POINTS, min(points, _ALL_POINTS // n_curves))
+def thin_curves(
+    rows: pl.DataFrame,
+    groups: Groups,
+    argument: str = "curves",
+    *,
+    always: pl.Expr | None = None,
+) -> pl.DataFrame:
+    """Keep the ends of each curve, and about 160 points evenly spaced along its length.
+
+    Grey curves, which are context only, keep a quarter as many, and all curves together no more
+    than a page can hold. Rows of ``always`` are kept.
+    """
+    curve = ["color", "panel"]
+    share = pl.when(pl.col("color").is_in(groups.shown)).then(1.0).otherwise(_GREY_SHARE)
+    shares = rows.select(curve).unique().select(share).to_series()
+    most = _ALL_POINTS // _FEWEST_POINTS
+    if shares.len() > most:
+        reject(argument, f"hold at most {most:,} curves to be drawn", f"{shares.len():,}")
+    each = min(float(_POINTS), _ALL_POINTS / max(shares.sum(), 1.0))
+    points = (each * share).floor().clip(_FEWEST_POINTS)
     steps = [pl.col(name).diff().abs() / _extent(rows, name) for name in ("x", "y")]
     step = pl.sum_horizontal(steps).fill_null(0.0).fill_nan(0.0)
     part = (step.cum_sum() / step.sum() * (points - 1)).floor().fill_nan(0.0)
-    is_kept = (part != part.shift(1)).fill_null(value=True)
+    is_first = (part != part.shift(1)).fill_null(value=True)
     is_last = pl.int_range(pl.len()) == pl.len() - 1
     is_short = pl.len() <= points
-    return rows.filter(over(is_kept | is_last | is_short, list(keys)))
+    is_kept = over(is_first | is_last | is_short, curve)
+    return rows.filter(is_kept if always is None else is_kept | always)
 
 
 def _extent(rows: pl.DataFrame, name: str) -> float:

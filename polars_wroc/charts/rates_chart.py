@@ -12,7 +12,7 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.charts.groups import assign_groups, cross_columns, read_table, require_columns
 from polars_wroc.charts.look import without_checks
-from polars_wroc.charts.options import ChartOptions, Rate, read_options
+from polars_wroc.charts.options import ChartOptions, Rate, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, span, thin_curves
 from polars_wroc.charts.wording import write_list, write_numbers
 from polars_wroc.documents.numbers import write_number
@@ -22,6 +22,8 @@ from polars_wroc.names import unique_name
 from polars_wroc.queries import over
 from polars_wroc.thresholds.registry import RATES
 
+# The column of the names of groups in a title.
+_WHOSE = "whose"
 _MAKER = "`threshold_metrics`"
 _DEFAULT_RATES: tuple[Rate, ...] = ("selection_rate", "tpr", "fpr", "ppv")
 # Most curves that have bands, and most thresholds that have points.
@@ -79,15 +81,16 @@ def rates_chart(
     chosen = read_options(options)
     if threshold is not None:
         threshold = checks.number("threshold", threshold, finite=True)
-    frame, _ = read_table("table", table, ("threshold",), _MAKER)
+    frame, keys = read_table("table", table, ("threshold",), _MAKER)
     names = _read_rates(rates, frame)
-    keys = frame.columns[: frame.columns.index("threshold")]
     frame = frame.filter(pl.col("threshold").is_finite())
     if frame.is_empty():
         checks.reject("table", "have finite thresholds to be drawn", "none")
-    rate, n_panels = unique_name("rate", keys), 1
+    rate, n_panels = unique_name(protect_name("rate"), keys), 1
     parts = [_rate_rows(frame, keys, name, threshold, rate) for name in names]
-    rows = thin_curves(pl.concat(parts, how="diagonal_relaxed"), [*keys, rate], "table")
+    rows = pl.concat(parts, how="diagonal_relaxed")
+    few = frame.height <= _DOTS * (frame.select(keys).n_unique() if keys else 1)
+    title = "Rates by threshold" if threshold is None else _title(rows, keys, names[0], threshold)
     if len(names) > 1 and chosen.color != rate:
         # Each rate has a panel, in each group that has no colour.
         color = chosen.color or (MODEL if MODEL in keys else next(iter(keys), None))
@@ -96,16 +99,14 @@ def rates_chart(
         rows = cross_columns(rows, [*panels, rate], rate)
         keys, chosen = [color] if color else [], replace(chosen, color=color, facet=rate)
     rows, groups = assign_groups(rows, [*keys, rate] if len(names) > 1 else keys, chosen)
+    rows = thin_curves(rows, groups, "table")
     rows = rows.with_columns(text=write_numbers("rank", ".0%").fill_null("undefined"))
-    title = "↑ Rate" if len(names) > 1 else f"↑ {RATES[names[0]].heading}"
-    x_ends = span(rows, "x", room=0.02)
-    plot = Plot(
-        groups, chosen, Axis("Threshold", x_ends, ",~f"), Axis(title), panel_size=(210, 190)
-    )
+    x = Axis("Threshold", span(rows, "x", room=0.02), ",~f")
+    y = Axis("↑ Rate" if len(names) > 1 else f"↑ {RATES[names[0]].heading}")
+    plot = Plot(groups, chosen, x, y, panel_size=(210, 190))
     # A row of panels for each rate, or one for all.
     plot.columns = n_panels if 1 < n_panels <= _COLUMNS else _COLUMNS
-    n_curves = rows.select("color").n_unique()
-    few = rows.height <= _DOTS * rows.select("color", "panel").n_unique()
+    n_curves = rows["color"].n_unique()
     drawn = rows.drop("text", "rank", "name", rate, strict=False)
     has_bands = n_curves <= _BANDS and "low" in rows.columns
     if not has_bands:
@@ -114,15 +115,16 @@ def rates_chart(
     if threshold is not None:
         plot.draw_line(x=threshold)
         first = rows.group_by("color", "panel", maintain_order=True).first()
-        first = first.join(_free_corners(rows), on="panel", maintain_order="left")
-        plot.list_labels(first, "right", at_top=pl.col("is_top"))
+        plot.list_labels(
+            first,
+            ["top right", "bottom right", "bottom left", "top left"],
+            rows.select("x", "y", "color", "panel"),
+        )
     line = "" if threshold is None else "Dashed line and numbers: the rates at that threshold"
     titles = {"x": "threshold", "y": "rate"}
     limits = {"low": "from", "high": "to"} if has_bands else {}
     plot.add_tooltips("curve", titles | limits)
-    if threshold is None or n_panels > 1:
-        return plot.finish("Rates by threshold", line)
-    return plot.finish(_title(rows, names[0], threshold), line)
+    return plot.finish(title, line)
 
 
 def _read_rates(rates: object, frame: pl.DataFrame) -> list[Rate]:
@@ -163,25 +165,24 @@ def _rate_rows(
     return rows.drop_nulls("y").sort("place", "x", maintain_order=True).drop("place")
 
 
-def _free_corners(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return whether the curves of each panel are low at its right end: labels are above."""
-    is_right = pl.col("x") > pl.col("x").min() + 0.6 * (pl.col("x").max() - pl.col("x").min())
-    is_low = pl.col("y").filter(is_right).mean() < 0.5  # noqa: PLR2004  (the middle)
-    return rows.group_by("panel").agg(is_top=is_low.fill_null(value=True))
-
-
-def _title(rows: pl.DataFrame, name: Rate, threshold: float) -> str:
-    """Say what the first rate is at the threshold."""
-    curves = rows.filter(name=name).group_by("color", maintain_order=True).first()
-    known = curves.select("color", "rank").drop_nulls().sort("rank", maintain_order=True).rows()
+def _title(rows: pl.DataFrame, keys: list[str], name: Rate, threshold: float) -> str:
+    """Say what the first rate is at the threshold in each group, or between which numbers."""
+    named = (
+        cross_columns(rows, keys, _WHOSE) if keys else rows.with_columns(pl.lit("").alias(_WHOSE))
+    )
+    curves = named.filter(name=name).group_by(_WHOSE, maintain_order=True).first()
+    known = curves.select(_WHOSE, "rank").drop_nulls().sort("rank", maintain_order=True).rows()
+    start = f"At a threshold of {threshold:g}"
+    if not known:
+        return f"No rates at a threshold of {threshold:g}"
+    is_selection = name == "selection_rate"
+    whose = "with" if keys == [MODEL] else "of" if is_selection else "for"
     said = [
-        f"{write_number(rate, '.0%')}{f' of {group}' if group else ''}" for group, rate in known
+        f"{write_number(rate, '.0%')} {whose} {group}" if keys else write_number(rate, ".0%")
+        for group, rate in known
     ]
     if len(said) > _NAMED:
         said = [f"{said[0]} to {said[-1]}"]
-    if not said:
-        return f"No rates at a threshold of {threshold:g}"
-    if name == "selection_rate":
-        verb = "is" if len(said) == 1 and not curves["color"][0] else "are"
-        return f"At a threshold of {threshold:g}, {write_list(said)} {verb} selected"
-    return f"At a threshold of {threshold:g}, the {RATES[name].label} is {write_list(said)}"
+    if is_selection:
+        return f"{start}, {write_list(said)}{'' if keys else ' of rows'} are selected"
+    return f"{start}, the {RATES[name].label} is {write_list(said)}"

@@ -9,10 +9,10 @@ import polars as pl
 from scipy.special import ndtri
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, read_table
+from polars_wroc.charts.groups import Groups, assign_groups, read_table
 from polars_wroc.charts.look import INK, without_checks
-from polars_wroc.charts.options import ChartOptions, read_options
-from polars_wroc.charts.plot import Axis, Plot, ends_of, thin_curves
+from polars_wroc.charts.options import ChartOptions, plain_name, read_options
+from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of, thin_curves
 from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import ROC_COLUMNS
@@ -96,35 +96,36 @@ def roc_chart(
     rows = _det_rows(table, keys) if det else _roc_rows(table, keys)
     if summary is not None:
         rows = _add_limits(rows, keys, summary)
-    rows = thin_curves(rows, keys)
-    x, y = _det_axes(rows) if det else (FPR, TPR)
     marks = None if points is None else _read_points(points, keys, det=det)
     both = rows if marks is None else pl.concat([rows, marks], how="diagonal_relaxed")
     both, groups = assign_groups(both, keys, chosen)
-    rows, marks = both.filter(pl.col("mark").is_null()), both.filter("mark")
+    marks = both.filter("mark")
+    rows = thin_curves(both.filter(pl.col("mark").is_null()), groups)
+    x, y = _det_axes(rows) if det else (FPR, TPR)
+    if marks.height and not det:
+        x, y = x.with_room(), y.with_room()
     plot = Plot(groups, chosen, x, y)
     plot.draw_diagonal(falls=det)
     n_shown = rows.select("color", "panel").n_unique()
-    plot.draw_curves(
-        rows.drop("text", "rank", "mark", "first"),
-        band=n_shown <= _BANDS if band is None else band,
+    drawn = rows.drop("text", "rank", "mark", "first", "limits", strict=False)
+    plot.draw_curves(drawn, band=n_shown <= _BANDS if band is None else band)
+    corners: list[Corner] = (
+        ["top right", "bottom left"] if det else ["bottom right", "top left", "bottom left"]
     )
-    plot.list_labels(rows.filter("first"), "top right" if det else "bottom right")
-    plot.add_tooltips(
-        "curve",
-        {"threshold": "threshold", "fpr": "false positive rate", "tpr": "true positive rate"},
-    )
+    plot.list_labels(rows.filter("first"), corners, rows.select("x", "y", "color", "panel"))
+    rates = ("fpr", "tpr") if det else ("x", "y")
+    titles = dict(zip(rates, ("false positive rate", "true positive rate"), strict=True))
+    plot.add_tooltips("curve", {"threshold": "threshold"} | titles)
     if marks.height:
         base = plot.add_rows("mark", marks.select("x", "y", "color", "panel"))
         diamond = base.mark_point(shape="diamond", filled=True, size=110, opacity=1, stroke=INK)
         plot.layers.append(diamond.encode(plot.across(), plot.up(), plot.fill()))
     what = "equal error rate" if det else "AUC"
-    key = "" if groups.color is None and not plot.has_panels else f"Numbers: {what}"
-    limits = "" if summary is None or det else "in brackets its confidence interval"
-    if not key and limits:
-        key, limits = "In brackets: confidence interval of the AUC", ""
-    subtitle = join_sentences(", ".join(filter(None, (key, limits))), "Dashed: a random score")
-    return plot.finish(_title(rows, what), subtitle)
+    limits = "" if summary is None or det else " and its confidence interval"
+    is_one = groups.color is None and not plot.has_panels and not limits
+    key = "" if is_one else f"Numbers: {what}{limits}"
+    title = _title(rows, groups, what)
+    return plot.finish(title, join_sentences(key, "Dashed: a random score"))
 
 
 def _roc_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -135,7 +136,7 @@ def _roc_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
         .collect()
         .select(
             *keys,
-            *("threshold", "fpr", "tpr"),
+            "threshold",
             *(pl.col(name).alias(role) for role, name in limits.items()),
             x="fpr",
             y="tpr",
@@ -198,14 +199,14 @@ def _add_limits(rows: pl.DataFrame, keys: list[str], summary: object) -> pl.Data
     """Add the limits of the AUC to the label of each curve."""
     table, groups = read_table("summary", summary, ("auc", "auc_low", "auc_high"), "`summary`")
     if set(groups) != set(keys):
-        rule = f"have the groups of the curves, {keys}, to show their AUCs"
-        checks.reject("summary", rule, groups)
-    if not keys:
-        rows, table = rows.with_columns(all=1), table.with_columns(all=1)
-    known = table.select(keys or "all", limits=_write_limits())
-    joined = rows.join(known, on=keys or "all", how="left", nulls_equal=True, maintain_order="left")
-    text = pl.concat_str("text", pl.col("limits").fill_null(""))
-    return joined.with_columns(text=text).drop("limits", "all", strict=False)
+        rule = f"have the groups of the curves, {_write_names(keys)}, to show their AUCs"
+        checks.reject("summary", rule, _write_names(groups))
+    known = table.select(*keys, limits=_write_limits())
+    if keys:
+        rows = rows.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    else:
+        rows = rows.with_columns(limits=pl.lit(known["limits"][0]))
+    return rows.with_columns(text=pl.concat_str("text", pl.col("limits").fill_null("")))
 
 
 def _write_limits() -> pl.Expr:
@@ -213,29 +214,36 @@ def _write_limits() -> pl.Expr:
     return pl.format(" ({}\N{EN DASH}{})", low, high)
 
 
+def _write_names(keys: list[str]) -> str:
+    return str([plain_name(key) for key in keys])
+
+
 def _read_points(points: object, keys: list[str], *, det: bool) -> pl.DataFrame:
     """Read the points that are marked."""
-    table, _ = read_table("points", points, ("fpr", "tpr"), "`threshold_metrics`")
-    if missing := [key for key in keys if key not in table.columns]:
-        checks.reject("points", f"have the groups of the curves, {keys}", f"no {missing}")
+    table, own_groups = read_table("points", points, ("fpr", "tpr"), "`threshold_metrics`")
+    table = table.rename({key: plain_name(key) for key in own_groups})
+    if missing := [key for key in keys if plain_name(key) not in table.columns]:
+        rule = f"have the groups of the curves, {_write_names(keys)}"
+        checks.reject("points", rule, f"no {_write_names(missing)}")
+    own = [pl.col(plain_name(key)).alias(key) for key in keys]
     x, y = (_deviate("fpr"), -_deviate("tpr")) if det else (pl.col("fpr"), pl.col("tpr"))
-    return table.select(*keys, x=x, y=y, mark=pl.lit(value=True))
+    return table.select(*own, x=x, y=y, mark=pl.lit(value=True))
 
 
-def _title(rows: pl.DataFrame, what: str) -> str:
+def _title(rows: pl.DataFrame, groups: Groups, what: str) -> str:
     """Say which curves have the lowest and the highest number."""
     curves = rows.group_by("color", "panel", maintain_order=True).agg(pl.col("rank").first())
-    known = curves.drop_nulls().sort("rank", maintain_order=True).rows()
+    known = curves.drop_nulls().sort("rank", maintain_order=True).to_dicts()
     if not known:
         return f"No {what}: each curve has rows of one class only"
     form = ".2f" if what == "AUC" else ".1%"
     if len(known) == 1 and what == "AUC":
-        return f"In {100 * known[0][2]:.0f} of 100 pairs the positive has the higher score"
+        return f"In {100 * known[0]['rank']:.0f} of 100 pairs the positive has the higher score"
     if len(known) == 1:
-        return f"Both errors are equally frequent at {write_number(known[0][2], form)}"
+        return f"Both errors are equally frequent at {write_number(known[0]['rank'], form)}"
     ends = [
-        f"{write_number(rank, form)} ({', '.join(filter(None, names))})"
-        for *names, rank in (known[0], known[-1])
+        f"{write_number(curve['rank'], form)} ({groups.write_name(curve)})"
+        for curve in (known[0], known[-1])
     ]
     return f"{what[0].upper()}{what[1:]} from {ends[0]} to {ends[1]}"
 
@@ -299,7 +307,8 @@ def pr_chart(
         rank=over(average, keys),
         half=over(precision.filter(recall >= _HALF).first(), keys),
     )
-    rows, groups = assign_groups(thin_curves(rows, keys), keys, chosen)
+    rows, groups = assign_groups(rows, keys, chosen)
+    rows = thin_curves(rows, groups)
     rows = rows.with_columns(text=write_numbers("rank", ".2f").fill_null(ONE_CLASS))
     curve = rows.group_by("color", "panel", maintain_order=True).first()
     plot = Plot(
@@ -309,8 +318,9 @@ def pr_chart(
         Axis("↑ Precision: share of those selected that are positive"),
     )
     chance = _draw_prevalence(plot, curve)
-    plot.draw_curves(rows.select("threshold", "x", "y", "color", "panel"), steps=True)
-    plot.list_labels(curve, "bottom left")
+    drawn = rows.select("threshold", "x", "y", "color", "panel")
+    plot.draw_curves(drawn, steps=True)
+    plot.list_labels(curve, ["bottom left", "top right", "bottom right"], drawn)
     plot.add_tooltips("curve", {"threshold": "threshold", "x": "recall", "y": "precision"})
     title = (
         f"Where half of the positives are selected, precision is {write_range(curve['half'])}"
@@ -390,7 +400,8 @@ def gain_chart(
     rows = rows.with_columns(rank=over(found.drop_nulls().first(), keys))
     if lift:
         rows = rows.filter(x > 0).with_columns(y=y / x, rank=pl.col("rank") / at)
-    rows, groups = assign_groups(thin_curves(rows, keys), keys, chosen)
+    rows, groups = assign_groups(rows, keys, chosen)
+    rows = thin_curves(rows, groups)
     form = ".1f" if lift else ".0%"
     rows = rows.with_columns(text=write_numbers("rank", form).fill_null(ONE_CLASS))
     curve = rows.group_by("color", "panel", maintain_order=True).first()
@@ -406,12 +417,15 @@ def gain_chart(
     else:
         plot.draw_diagonal()
     plot.draw_line(x=at, strokeDash=[1, 0], strokeWidth=0.7)
-    plot.draw_curves(rows.select("threshold", "x", "y", "color", "panel"))
-    plot.list_labels(curve, "top right" if lift else "bottom right")
+    drawn = rows.select("threshold", "x", "y", "color", "panel")
+    plot.draw_curves(drawn)
+    plot.list_labels(
+        curve, ["top right", "bottom right"] if lift else ["bottom right", "top left"], drawn
+    )
     named = "lift" if lift else "share of the positives"
     plot.add_tooltips("curve", {"threshold": "threshold", "x": "share of rows", "y": named})
     held = write_range(curve["rank"], form)
-    times = " times as many" if lift else " of the"
-    than = f" as a random {at:.0%}" if lift else ""
-    title = f"The top {at:.0%} of the rows have {held}{times} positives{than}"
+    title = f"The top {at:.0%} of rows hold {held} of the positives"
+    if lift:
+        title = f"The top {at:.0%} of rows hold {held} times as many positives as a random {at:.0%}"
     return plot.finish(title, f"Numbers: at {at:.0%}. Dashed: a random order")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Unpack
+from typing import Unpack
 
 import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, check_size, read_table
+from polars_wroc.charts.groups import Groups, assign_groups, check_size, read_table
 from polars_wroc.charts.look import INK, make_axis, without_checks
-from polars_wroc.charts.options import MOST_COLORS, ChartOptions, read_options
+from polars_wroc.charts.options import MOST_COLORS, ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, number_tips, span, tip_title
 from polars_wroc.charts.wording import join_sentences, write_list, write_numbers
 from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
@@ -22,7 +23,7 @@ from polars_wroc.stats.families import DIFFERENT
 from polars_wroc.thresholds.registry import GAP_RATES
 
 _COLUMNS = ("attribute", "segment", "metric", "value", "verdict", "period", "critical")
-_SEGMENT = "segment"
+_SEGMENT = protect_name("segment")
 # Most lines of a panel that have bands.
 _BANDS = 4
 # Most periods that are written below the axis.
@@ -79,7 +80,7 @@ def time_chart(
     rows, keys = _read_groups(rows)
     is_free = chosen.color is None and chosen.facet is None
     if is_free and len(keys) == 1 and rows[keys[0]].n_unique() > MOST_COLORS:
-        chosen = read_options({**options, "facet": keys[0]})
+        chosen = replace(chosen, facet=keys[0])
     if not rows["value"].count():
         checks.reject("table", f"have values of {metric} to be drawn", "none")
     limits = ("low", "high") if rows["value_low"].count() else ()
@@ -108,7 +109,7 @@ def time_chart(
     plot.label_ends(last.with_columns(text=write_numbers("y", ".1%" if is_share else ".3f")))
     key = "Ringed: differs from all earlier periods combined"
     critical = "Thin dashes: exceeded by chance alone" if rows["critical"].count() else ""
-    return plot.finish(_title(rows, name), join_sentences(key, critical), margin=120)
+    return plot.finish(_title(rows, groups, name), join_sentences(key, critical), margin=120)
 
 
 def _read_groups(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -135,9 +136,6 @@ def _draw(plot: Plot, rows: pl.DataFrame, limits: tuple[str, ...]) -> None:
     if rows["critical"].count():
         dashes = base.mark_line(strokeWidth=1, strokeDash=[2, 3], opacity=0.8, aria=False)
         plot.layers.append(dashes.encode(x, plot.up("critical"), plot.stroke()))
-    rings = base.transform_filter(f"datum.verdict === '{DIFFERENT}'").mark_point(
-        size=190, strokeWidth=1.8, opacity=1, filled=False, color=INK
-    )
     named = {"y": "value"} | ({"low": "from", "high": "to"} if limits else {})
     period = alt.Tooltip("x:N", title=tip_title("period"))
     tips = [*plot.group_tips(), period, *number_tips(named), "verdict:N", "n:Q"]
@@ -145,8 +143,11 @@ def _draw(plot: Plot, rows: pl.DataFrame, limits: tuple[str, ...]) -> None:
     plot.layers += [
         lines,
         points.encode(x, plot.up(), plot.fill(), plot.shape(), tooltip=tips),
-        rings.encode(x, plot.up()),
     ]
+    if rows["verdict"].eq(DIFFERENT).any():
+        found = base.transform_filter(f"datum.verdict === '{DIFFERENT}'")
+        rings = found.mark_point(size=190, strokeWidth=1.8, opacity=1, filled=False, color=INK)
+        plot.layers.append(rings.encode(x, plot.up()))
 
 
 def _time_channel(periods: pl.Series) -> alt.X:
@@ -165,7 +166,7 @@ def _time_channel(periods: pl.Series) -> alt.X:
     return alt.X("x:O", title=None, sort=None, axis=make_axis(grid=False, labelAngle=0))
 
 
-def _title(rows: pl.DataFrame, name: str) -> str:
+def _title(rows: pl.DataFrame, groups: Groups, name: str) -> str:
     """Say which groups differ in which periods."""
     differ = rows.filter(pl.col("verdict") == DIFFERENT).sort("x", maintain_order=True)
     if differ.is_empty():
@@ -174,9 +175,7 @@ def _title(rows: pl.DataFrame, name: str) -> str:
         when.strftime("%B %Y") if hasattr(when, "strftime") and when.day == 1 else str(when)
         for when in differ["x"].unique(maintain_order=True)
     ]
-    groups: list[Any] = [
-        ", ".join(filter(None, names))
-        for names in differ.select("color", "panel").unique(maintain_order=True).rows()
-    ]
-    whose = f" of {write_list(groups)}" if any(groups) else ""
+    named = differ.select("color", "panel").unique(maintain_order=True).to_dicts()
+    names = [groups.write_name(row) for row in named]
+    whose = f" of {write_list(names)}" if any(names) else ""
     return f"{name}{whose} differs in {write_list(list(dict.fromkeys(periods)))}"

@@ -326,3 +326,82 @@ def test_tiles_of_few_rows_of_a_class_are_pale() -> None:
     few = crossed["reason"].str.starts_with("fewer than ").fill_null(value=False)
     assert few.any()
     assert tiles["is_small"].sort().to_list() == few.sort().to_list()
+
+
+def test_the_range_of_thresholds_where_a_score_is_useful_has_no_gap() -> None:
+    net_benefit = [0.2, 0.2, 0.1, 0.1, -0.1, -0.1, 0.1, 0.1, 0.1, 0.1]
+    table = pl.DataFrame(
+        {
+            "threshold": [number / 20 for number in range(1, 11)],
+            "net_benefit": net_benefit,
+            "net_benefit_all": [0.3, 0.0] + 8 * [-0.2],
+        }
+    )
+    chart = wroc.decision_chart(table)
+    # From 10 % to 20 %, and from 35 % to 50 %.
+    assert drawn(chart, "label")["text"].to_list() == ["35% to 50%"]
+    said = "The score is better than selecting all or none at thresholds from 35% to 50%"
+    assert title(chart) == said
+    useless = table.with_columns(net_benefit=pl.lit(-0.1))
+    assert title(wroc.decision_chart(useless)) == "Nowhere better than selecting all or none"
+
+
+def test_bins_of_few_rows_are_points_but_not_on_the_line(rows: pl.DataFrame) -> None:
+    score = pl.when(pl.int_range(pl.len()) < 3).then(0.999).otherwise(pl.col("s") * 0.8)
+    table = wroc.calibration_curve(rows.with_columns(p=score), "y", "p", bins=5)
+    few = table.filter(pl.col("n") < 5)
+    assert few["n"].to_list() == [3]
+    chart = wroc.calibration_chart(table)
+    assert drawn(chart, "dot")["n"].to_list() == table["n"].to_list()
+    assert drawn(chart, "curve").height == table.height - 1
+    assert drawn(chart, "curve").filter(pl.col("x") > 0.9).is_empty()
+
+
+def test_titles_of_rates_say_the_lowest_and_the_highest(rows: pl.DataFrame) -> None:
+    groups = wroc.threshold_metrics(rows, "y", "s", by="h")
+    models = wroc.threshold_metrics(rows, "y", ["s", "t"])
+    of_groups = rows.group_by("h").agg((pl.col("s") >= 0.5).mean()).rows()
+    of_models = [(name, rows.select((pl.col(name) >= 0.5).mean()).item()) for name in "st"]
+    for table, word, shares in ((groups, "of", of_groups), (models, "with", of_models)):
+        low, high = sorted(shares, key=lambda share: share[1])
+        said = f"{low[1]:.0%} {word} {low[0]} and {high[1]:.0%} {word} {high[0]}"
+        chart = wroc.rates_chart(table, threshold=0.5)
+        assert title(chart) == f"At a threshold of 0.5, {said} are selected"
+
+
+def test_grey_curves_have_fewer_points_of_the_table(rows: pl.DataFrame) -> None:
+    many = rows.with_columns(g=pl.int_range(pl.len()) % 8)
+    table = wroc.roc_curve(
+        pl.concat([many] * 3).with_columns(s=pl.col("s").shuffle(1)), "y", "s", by="g"
+    )
+    curve = drawn(wroc.roc_chart(table, highlight=[3]), "curve")
+    assert_points_of(
+        curve.with_columns(pl.col("color").cast(pl.Int64)),
+        table,
+        {"color": "g", "x": "fpr", "y": "tpr"},
+    )
+    points = dict(curve.group_by("color").len().rows())
+    assert points.pop("3") > 2 * max(points.values())
+
+
+def test_tiles_have_an_arrow_and_a_tone_where_the_verdict_finds_a_difference(
+    rows: pl.DataFrame,
+) -> None:
+    selected = (pl.col("s") >= 0.5) & ~((pl.col("g") == "a") & (pl.col("h") == "m"))
+    shifted = rows.with_columns(s=pl.when(selected).then(0.9).otherwise(0.1))
+    table = wroc.group_gaps(
+        shifted, "y", "s", attributes=["g", "h"], intersections=True, threshold=0.5
+    )
+    chart = wroc.matrix_chart(table, metric="selection_rate")
+    tiles = drawn(chart, "tile")
+    known = table.filter(
+        pl.col("attribute").str.contains("\N{MULTIPLICATION SIGN}"), metric="selection_rate"
+    )
+    for segment, verdict, gap in known.select("segment", "verdict", "gap").rows():
+        down, across = segment.split(", ")
+        (tile,) = tiles.filter(down=down, across=across).to_dicts()
+        assert (tile["tone"] != "none") == (verdict == "different")
+        arrow = "\N{BLACK DOWN-POINTING TRIANGLE}" if gap < 0 else "\N{BLACK UP-POINTING TRIANGLE}"
+        assert tile["number"].endswith(arrow) == (verdict == "different")
+    least: Any = known.filter(segment="a, m")["gap"][0]
+    assert title(chart) == f"a, m: selection rate {-100 * least:.0f} points below everyone else"
