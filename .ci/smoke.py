@@ -23,7 +23,9 @@ SHIPPED = (
     "__init__.pyi",
     "typing.pyi",
     "audits/audit-2.0.schema.json",
-    *(f"audits/report/templates/report.{suffix}" for suffix in ("html", "css", "js")),
+    "audits/report/page.css",
+    "audits/report/sort.js",
+    "documents/notebook.css",
 )
 COLUMNS = ("--label", "label", "--score", "score", "--weight", "weight")
 DECISIONS = ("--attribute", "group", "--threshold", "0.5", "--favorable", "selected")

@@ -15,6 +15,7 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.audits import table_pages
 from polars_wroc.audits.hints import explain_median, unknown_hint
+from polars_wroc.audits.page import write_tables_page
 from polars_wroc.audits.table_pages import Page, Screen
 from polars_wroc.audits.tables import now
 from polars_wroc.audits.words import DASH, listed, many, verb
@@ -213,7 +214,7 @@ class NewYorkSummary:
             about = pl.DataFrame({"about": [*facts], "text": [*facts.values()]})
             outputs.save_workbook({"summary": about, "table": self.table}, path)
         elif suffix in (".html", ".md"):
-            write = table_pages.in_html if suffix == ".html" else table_pages.in_markdown
+            write = write_tables_page if suffix == ".html" else table_pages.in_markdown
             outputs.save_text(write(self.page), path)
         else:
             table = self.table

@@ -5,22 +5,27 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from polars_wroc.audits.table_pages import Page
-from polars_wroc.documents.blocks import Block, Figures, Text
+from polars_wroc.documents.blocks import Block, Figures, Line, Lines, Text
 from polars_wroc.documents.html_writer import escape_html, write_html
 
 _FILES = Path(__file__).with_name("report")
+# More facts have a line each.
+_MOST_IN_ONE_LINE = 2
+# The tables that the script sorts.
+_SORTED = '<section class="numbers">'
 _FRAME = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-style-src 'unsafe-inline'; script-src 'sha256-{hash}'">
+style-src 'unsafe-inline'; script-src {allowed}">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
 <style>
@@ -29,20 +34,21 @@ style-src 'unsafe-inline'; script-src 'sha256-{hash}'">
 <body>
 <main>
 {body}</main>
-<script>{script}</script>
-</body>
+{script}</body>
 </html>
 """
 
 
 def write_page(blocks: Sequence[Block], title: str) -> str:
-    """Return the page of a document."""
+    """Return the page of a document, with a script only if it has a table to sort."""
+    body = write_html(blocks)
+    is_sorted = _SORTED in body
     return _FRAME.format(
-        hash=_hash_script(),
+        allowed=f"'sha256-{_hash_script()}'" if is_sorted else "'none'",
         title=escape_html(title),
         style=_read("page.css"),
-        body=write_html(blocks),
-        script=_read("sort.js"),
+        body=body,
+        script=f"<script>{_read('sort.js')}</script>\n" if is_sorted else "",
     )
 
 
@@ -66,12 +72,15 @@ def write_tables_page(page: Page, *charts: Any) -> str:
         When vl-convert-python is not installed, with the command that installs it.
     """
     blocks: list[Block] = [Text(page.title, 1)]
-    if page.facts:
+    if len(page.facts) > _MOST_IN_ONE_LINE:
+        blocks.append(Lines([Line(text, lead=f"{name}:") for name, text in page.facts.items()]))
+    elif page.facts:
         facts = (f"{name}: {text}" for name, text in page.facts.items())
         blocks.append(Text(" · ".join(facts), style="deck"))
     blocks += [Text(text, style="answer") for text in page.verdicts]
     blocks += [Text(text) for text in page.explanations]
-    blocks += page.sections
+    # A table without a title is the only one.
+    blocks += [replace(table, label=table.title or page.title) for table in page.sections]
     if charts:
         # Only a page with charts should cost the import of Altair.
         from polars_wroc.audits.figures import make_figure  # noqa: PLC0415

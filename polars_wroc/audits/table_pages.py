@@ -1,25 +1,21 @@
-"""Tables for readers: as text that fits a screen, Markdown, and pages that open offline."""
+"""Tables for readers, as text that fits a screen and as Markdown."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import polars as pl
 
 from polars_wroc.audits.words import many, points
 from polars_wroc.checks import did_you_mean, reject
 from polars_wroc.documents.blocks import Table
-from polars_wroc.documents.html_writer import write_html
 from polars_wroc.documents.markdown_writer import escape_markdown, write_markdown
 from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.documents.text_writer import BOLD, Terminal, write_text
-from polars_wroc.names import escape_controls, write_in_one_line
-
-if TYPE_CHECKING:
-    import jinja2
+from polars_wroc.names import write_in_one_line
 
 
 def limits_in_text(table: pl.DataFrame, low: str, high: str) -> pl.Series:
@@ -143,40 +139,6 @@ class Page:
     def sentences(self) -> list[str]:
         """What is said above the tables."""
         return [*self.verdicts, *self.explanations]
-
-    @property
-    def tables_in_html(self) -> str:
-        """The tables as HTML, which no script sorts: some have headings between their rows."""
-        return write_html(replace(table, style="fixed") for table in self.sections)
-
-
-def pages() -> jinja2.Environment:
-    """Make what renders the templates; it escapes what users named, and shows control characters.
-
-    The same for pages with and without charts, which need Altair.
-    """
-    # Only a page should cost the import.
-    import jinja2  # noqa: PLC0415
-
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("polars_wroc.audits", "report/templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_escape_text,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _escape_text(value: object) -> object:
-    """Show control characters in names; code of the page is marked as safe, and stays."""
-    return escape_controls(value) if type(value) is str else value
-
-
-def in_html(page: Page) -> str:
-    """Render a page without charts, and so without scripts."""
-    template = pages().get_template("tables.html")
-    return template.render(page=page, figures=[], scripts=[], hashes=[])
 
 
 def in_markdown(page: Page) -> str:

@@ -43,8 +43,8 @@ from polars_wroc.stats.families import DIFFERENT
 _Record: TypeAlias = Mapping[str, Any]
 
 DASH = "\N{EN DASH}"
-# Texts are cut to so many letters.
-_MOST_LETTERS = 200
+# Texts are cut to so many letters; longer reasons are left out.
+_MOST_LETTERS, _LONGEST_REASON = 200, 23
 # Columns that only a statistician asks for, or that another column says in short.
 _HIDDEN = re.compile(
     r".*_se|z|detectable|reason|rank|sentence|direction|n_reference|critical|share_compared"
@@ -89,7 +89,7 @@ _HEADINGS = {
 }
 _KEY_HEADINGS = {MODEL: "score", "reference": "other score"}
 # What comparisons with these references are headed by.
-_REFERENCES = {"rest": "others", OVERALL: "all rows", TARGET: "target"}
+_REFERENCES = {"rest": "others", OVERALL: "all rows", TARGET: "target", "before": "before"}
 _TONES: dict[str, Tone] = {
     DIFFERENT: "either",
     BELOW_FOUR_FIFTHS: "worse",
@@ -260,6 +260,14 @@ def _name_fairness(frame: pl.DataFrame) -> pl.DataFrame:
     ).insert_column(place, group)
 
 
+def _write_result(verdict: str | None, reason: str | None) -> Cell:
+    """Write a verdict, or why there is none, unless that would take the room of numbers."""
+    if verdict is not None:
+        return Cell(verdict, tone=_TONES.get(verdict, ""))
+    is_short = reason is not None and len(reason) <= _LONGEST_REASON
+    return Cell(reason if reason and is_short else DASH)
+
+
 @dataclass(frozen=True)
 class _Layout:
     """Which columns of a table are shown, in which order, and how their numbers are written."""
@@ -293,7 +301,7 @@ class _Layout:
             return names
         # Segments name the rows, and attributes stand above them, or in the heading.
         names.remove("segment")
-        if "attribute" in names and (self.is_grouped or len(self.attributes) == 1):
+        if "attribute" in names and (self.is_grouped or len(self.attributes) <= 1):
             names.remove("attribute")
         return ["segment", *names]
 
@@ -563,7 +571,7 @@ class _Layout:
     def _write_cell(self, name: str, record: _Record) -> Cell:
         value = record[name]
         if name == "verdict":
-            return Cell(value or record.get("reason") or DASH, tone=_TONES.get(value or "", ""))
+            return _write_result(value, record.get("reason"))
         if name in self.keys:
             limits = self._write_limits_of_key(name, record)
             return Cell((MISSING if value is None else self._write_key(name, value)) + limits)

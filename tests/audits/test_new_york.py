@@ -164,7 +164,10 @@ def test_the_page_has_what_the_rule_asks_for(people: pl.DataFrame, tmp_path: Pat
     page = ReadPage((tmp_path / "x.html").read_text(encoding="utf-8"))
     assert page.texts["h1"] == page.texts["title"] == ["Audit of X"]
     assert "script" not in page.texts
-    facts = dict(zip(page.texts["dt"], page.texts["dd"], strict=True))
+    facts = {
+        name.removesuffix(":"): text.strip()
+        for name, text in zip(page.texts["b"], page.texts["li"], strict=False)
+    }
     unknown = {
         row["attribute"]: row["n"]
         for row in summary.table.iter_rows(named=True)

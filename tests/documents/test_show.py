@@ -149,7 +149,7 @@ def test_counts_have_no_decimals_and_years_no_commas() -> None:
     assert lines_of(years)[2:4] == ["2019      1,234  0.500", "2020          1      –"]
 
 
-@pytest.mark.parametrize("name", ["direction", "n_region", "rank", "reason", "segment", "depth"])
+@pytest.mark.parametrize("name", ["direction", "n_region", "rank", "segment", "depth"])
 def test_groups_may_have_any_name(name: str) -> None:
     renamed = table("threshold_metrics").rename({"race": name})
     lines = lines_of(renamed)
