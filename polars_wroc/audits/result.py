@@ -19,6 +19,7 @@ from polars_wroc.audits.answer import (
     say_all_rows,
     write_answer,
 )
+from polars_wroc.audits.audit_workbook import save_audit_workbook
 from polars_wroc.audits.cautions import say_unknown_slopes
 from polars_wroc.audits.context import compare_outcomes, write_decisions, write_title
 from polars_wroc.audits.findings import findings_of, rounded
@@ -156,13 +157,12 @@ class Audit(AuditTables):
         """Write the audit in the format of the path's suffix.
 
         ``.html`` is a report in one file; ``.md`` a section of a model card; ``.json`` as
-        `to_json`; ``.xlsx`` has a sheet for each table; ``.parquet`` and ``.csv`` the ``table``.
+        `to_json`; ``.xlsx`` has a sheet for each table, after one that says what they are;
+        ``.parquet`` and ``.csv`` have the ``table``.
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix == outputs.WORKBOOK:
-            tables = ("table", "segments", "curves", "distributions", "missing")
-            sheets = {name: getattr(self, name) for name in tables}
-            outputs.save_workbook({n: t for n, t in sheets.items() if t.height}, path)
+            save_audit_workbook(self, path)
             return
         shown = _steady(self)
         if suffix == ".html":

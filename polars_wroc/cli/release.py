@@ -12,7 +12,7 @@ from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import first_few, listed, many
 from polars_wroc.cli import arguments, results, sources
 from polars_wroc.cli.process import UsageError
-from polars_wroc.cli.tables import Shown, page_of
+from polars_wroc.cli.tables import Shown
 from polars_wroc.documents.table_layout import write_value
 from polars_wroc.groups.comparisons import COMPARABLE
 from polars_wroc.groups.release_check import (
@@ -266,8 +266,7 @@ def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.
         results.show_table("gap_chart", table, options, lambda: shown, metric=metrics[0], **drawn)
         return
     # Only a chart should cost the import of Altair.
-    from polars_wroc.audits.page import write_tables_page  # noqa: PLC0415
     from polars_wroc.charts.gap_chart import gap_chart  # noqa: PLC0415
 
     charts: list[Any] = [gap_chart(table, metric=metric, **drawn) for metric in metrics]
-    results.save_text(write_tables_page(page_of(shown, options), *charts), options)
+    results.save_page(shown, charts, options)

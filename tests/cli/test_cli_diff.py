@@ -133,9 +133,10 @@ def test_what_is_printed(
         write = "{:.3f}".format if of_ratio else points
         values = map(points if of_gap else "{:.3f}".format, both)
         interval = f"{write(row['gap_low'])} to {write(row['gap_high'])}"
-        finding = [row["finding"]] if row["finding"] else []
-        words = " ".join([*values, write(row["gap"]), interval, *finding])
-        assert " ".join(line.split()).endswith(words)
+        told = " ".join(line.split())
+        change = f"{write(row['gap'])} ({interval})".replace("-", MINUS)
+        assert f"{' '.join(values)} {change}" in told
+        assert told.endswith(row["finding"] or "")
     assert f"{known.height - notable.height} other changes are not significant." in out
 
 
@@ -237,11 +238,19 @@ def test_page(changes: pl.DataFrame) -> None:
     shown = html.unescape(page).replace("\N{NO-BREAK SPACE}", " ")
     assert f"{1530:,} rows before" in shown
     assert sentences(changes) in shown
-    cells = [
-        [re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
-        for row in re.findall(r"<tr>(.*?)</tr>", shown)
-    ]
-    rows_shown = [" ".join(row) for row in cells]
+    rows_shown = []
+    for title, table in re.findall(
+        r"<section[^>]*>(?:<h2>(.*?)</h2>)?(.*?)</section>", shown, re.S
+    ):
+        for row in re.findall(r"<tr>(.*?)</tr>", table):
+            cells = [
+                re.sub(r"<[^>]*>", "", cell)
+                for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
+            ]
+            # The title says that its rows are gaps.
+            if title.startswith("Gaps "):
+                cells[1] = f"gap in {cells[1]}"
+            rows_shown.append(" ".join(cells))
     for row in changes.filter(pl.col("p_value").is_not_null()).rows(named=True):
         segment = "all rows" if row["attribute"] == "overall" else f"g = {row['segment']}"
         of_gap = row["metric"].endswith("_gap")
