@@ -56,7 +56,7 @@ def _with_commands(text: str) -> str:
     def fill(match: re.Match[str]) -> str:
         block = match[1]
         for command, printed in sessions(block):
-            if printed and ANY_LINES not in printed:
+            if printed and ANY_LINES not in printed.splitlines(keepends=True):
                 block = block.replace(printed, printed_by(command))
         return f"```console\n{block}```"
 
@@ -73,7 +73,7 @@ def _with_examples(text: str) -> str:
         printed, fence, _ = example.want.partition("```")
         old = end + printed.count("\n")
         new = printed
-        if example.exc_msg is None:
+        if example.exc_msg is None and not example.options.get(doctest.SKIP):
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 exec(compile(example.source, "page", "single"), known)  # noqa: S102

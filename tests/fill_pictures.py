@@ -14,7 +14,7 @@ from textwrap import wrap
 import altair as alt
 import polars as pl
 import vl_convert
-from chromium import DRAWN, Chromium, browser
+from chromium import Chromium, browser
 from pictures import smaller
 from site_navigation import ROOT
 
@@ -46,10 +46,11 @@ def loan_audit() -> wroc.Audit:
 def audit_picture() -> bytes:
     """Draw the verdict of an audit in words, and the gaps behind it."""
     audit = loan_audit()
+    answer = audit.verdict.partition(" In the data, ")[0]
     gaps = audit.table.drop_nulls("segment")
     title = alt.TitleParams(
         "Whom does the score select less often? An audit of 1,989 loan applications",
-        subtitle=[*wrap(audit.verdict, 106), _KEY],
+        subtitle=[*wrap(answer, 106), _KEY],
         anchor="start",
         fontSize=15,
         subtitleFontSize=12.5,
@@ -76,7 +77,7 @@ def roc_picture() -> bytes:
 
 
 def report_picture() -> bytes:
-    """Show the top of a report in a browser: the verdict, and which segment differs on what."""
+    """Show the top of a report in a browser: the answer, and all groups at a glance."""
     path = browser()
     assert path is not None, "a browser is needed: Chromium or Chrome"
     with tempfile.TemporaryDirectory() as folder:
@@ -84,12 +85,18 @@ def report_picture() -> bytes:
         loan_audit().save(page)
         opened = Chromium(path, Path(folder))
         try:
-            opened.open(page, width=_PAGE, until=DRAWN)
+            opened.open(page, width=_PAGE)
             top, bottom = (
                 opened.evaluate(f"document.querySelector({place!r}).getBoundingClientRect().{side}")
-                for place, side in (("h1", "top"), ("#limits", "top"))
+                for place, side in (("h1", "top"), (".glance", "bottom"))
             )
-            clip = {"x": 0, "y": top - 12, "width": _PAGE, "height": bottom - top, "scale": _SCALE}
+            clip = {
+                "x": 0,
+                "y": top - 12,
+                "width": _PAGE,
+                "height": bottom - top + 24,
+                "scale": _SCALE,
+            }
             shot = opened.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
         finally:
             opened.close()

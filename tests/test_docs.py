@@ -180,16 +180,22 @@ def test_commands_have_options_that_exist(path: Path) -> None:
         parser.parse_args(shlex.split(command)[1:])
 
 
-def _sessions() -> list[tuple[str, str]]:
-    """Find the commands that are shown with what they print."""
-    texts = (path.read_text(encoding="utf-8") for path in PAGES)
-    found = (pair for text in texts for block in BLOCK.findall(text) for pair in sessions(block))
-    return [(command, printed) for command, printed in found if printed]
+def _sessions() -> list[tuple[str, str, str]]:
+    """Find the pages and commands that are shown with what they print."""
+    return [
+        (str(path.relative_to(ROOT)), command, printed)
+        for path in PAGES
+        for block in BLOCK.findall(path.read_text(encoding="utf-8"))
+        for command, printed in sessions(block)
+        if printed
+    ]
 
 
-@pytest.mark.parametrize(("command", "printed"), _sessions())
-def test_commands_print_what_pages_show(command: str, printed: str) -> None:
+@pytest.mark.parametrize(("page", "command", "printed"), _sessions())
+def test_commands_print_what_pages_show(page: str, command: str, printed: str) -> None:
     """A line of three dots stands for any lines."""
     found = printed_by(command)
-    expected = re.escape(printed).replace(re.escape(ANY_LINES), r"(?:.*\n)*")
-    assert re.fullmatch(expected, found), f"{found}\nIf that is right: python tests/fill_pages.py"
+    lines = printed.splitlines(keepends=True)
+    expected = "".join(r"(?:.*\n)*" if line == ANY_LINES else re.escape(line) for line in lines)
+    renew = f"If that is right: python tests/fill_pages.py {page}"
+    assert re.fullmatch(expected, found), f"{found}\n{renew}"

@@ -32,7 +32,7 @@ def functions() -> dict[str, Callable[..., Any]]:
         if inspect.isfunction(function)
         and not name.endswith(CHARTS)
         and (
-            {"level", "design"} & inspect.signature(function).parameters.keys()
+            {"level", "design", "adjust"} & inspect.signature(function).parameters.keys()
             or "p_value" in (function.__doc__ or "")
         )
     }

@@ -17,7 +17,7 @@ import polars as pl
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.amounts import write_in_brackets, write_interval, write_margin
 from polars_wroc.audits.findings import add_tones
-from polars_wroc.audits.say import AUC, SCORES_ARE_OFF, SENTENCES, Row, fill, write_sentence
+from polars_wroc.audits.say import AUC, SCORES_ARE_OFF, Row, fill, find_sentence, write_sentence
 from polars_wroc.audits.tables import ALL_KEYS, AuditTables
 from polars_wroc.audits.words import Words, capitalised, many, quote, verb
 from polars_wroc.groups.comparisons import (
@@ -89,7 +89,7 @@ def count_comparisons(audit: AuditTables, words: Words) -> str:
     parts = []
     for verdict, differ in said.items():
         found = [row for row in rows if row["verdict"] == verdict]
-        small = sum(verdict == DIFFERENT and row["tone"] not in SHOWN for row in found)
+        small = sum(verdict == DIFFERENT and not row["matters"] for row in found)
         if found:
             part = f"{len(found):,} {singular[verdict] if len(found) == 1 else differ}"
             parts.append(f"{part} ({small:,} too little to matter)" if small else part)
@@ -98,6 +98,10 @@ def count_comparisons(audit: AuditTables, words: Words) -> str:
     chance = "Chance findings among so many are allowed for."
     if audit.settings.adjust == "none":
         chance = "Chance findings among so many are not allowed for."
+    if len(parts) == 1 and len(rows) > 1:
+        differ = parts[0].partition(" ")[2]
+        every = "Both" if len(rows) == 2 else f"All {len(rows):,}"  # noqa: PLR2004
+        return f"{every} comparisons of groups {differ}. {chance}"
     return f"{many(len(rows), 'comparison')} of groups: {', '.join(parts)}. {chance}"
 
 
@@ -204,7 +208,9 @@ def _say_groups(
 
 def _say_first(row: Row, words: Words) -> str:
     """Write the first sentence, whose limits name their level."""
-    pattern = SCORES_ARE_OFF if row["metric"] == CALIBRATION_ERROR else SENTENCES[row["metric"]]
+    pattern = find_sentence(row["metric"])
+    if row["metric"] == CALIBRATION_ERROR:
+        pattern = SCORES_ARE_OFF
     pattern = pattern.replace("{limits}", "{first_limits}")
     if words.several:
         pattern = pattern.replace("{Who}", "{who}")

@@ -406,7 +406,9 @@ def audit(
     held = None if source.rows is None else source.rows.at(audit.run.left_out_of_totals)
     options = {"weight": weight, "pos_label": pos_label, "design": design}
     look = CloserLook(audit, plan, held, (tables, label, score, options))
-    return replace(audit, further=look)
+    types = columns[0].plan.collect_schema()
+    ordered = [name for key, name in columns[0].names.items() if types[key] == pl.Enum]
+    return replace(audit, further=look, ordered=ordered)
 
 
 def _read_score_types(frames: Any, score: IntoColumns) -> list[FloatType]:

@@ -81,13 +81,29 @@ def say_missing(audit: AuditTables, words: Words) -> Iterator[str]:
             have = verb(rows, "has", "have")
             yield f"{counted} {have} no recorded {shown}: the group {name_of(None)}."
         elif name == settings.label and settings.decides:
-            yield (
-                f"{counted} without {shown} {verb(rows, 'counts', 'count')} only where no outcome "
-                "is needed: in selection rates, impact ratios and demographic parity."
-            )
+            yield from say_unlabeled(audit, words)
         else:
             what = f"a decision ({shown})" if name == settings.selected else shown
             yield f"{counted} without {what} {verb(rows, 'was', 'were')} left out."
+
+
+def say_unlabeled(audit: AuditTables, words: Words) -> list[str]:
+    """Say in which numbers the rows without a label are, if there are such rows."""
+    settings = audit.settings
+    if not settings.labeled or not settings.decides or "n_decided" not in audit.segments.columns:
+        return []
+    overall = audit.segments.filter(attribute=OVERALL)
+    rows = overall.select((pl.col("n_decided") - pl.col("n")).max()).item() or 0
+    if not rows:
+        return []
+    counted = f"{rows:,} {words.rows if rows != 1 or words.people else 'row'}"
+    label = escape_controls(settings.label or "a label")
+    counts = verb(rows, "counts", "count")
+    sentence = (
+        f"{counted} without {label} {counts} only where no outcome is needed: in selection rates, "
+        "impact ratios and demographic parity."
+    )
+    return [sentence]
 
 
 def say_left_out(audit: AuditTables, words: Words) -> Iterator[str]:

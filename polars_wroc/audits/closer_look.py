@@ -139,14 +139,16 @@ class CloserLook:
         level, bins = Level.of(self.audit.settings.level), BinOptions(_BINS, "uniform")
         for name in self.audit.settings.score if self.audit.settings.labeled else []:
             rows = arrays[name]
+            score = rows.scores[name][rows.complete(name)]
+            # Infinite scores are in no bin.
+            has_bins = bool(score.size) and bool(np.isfinite(score).all())
             for grouping in self._drawn:
                 segments = rows.segments(grouping.keys, name)
                 if name in self._calibrated:
                     curve = measure_bins(rows, segments, bins, level)
                     curves.append(self._name_segments(grouping, segments, curve, BIN_TYPES, name))
-                else:
-                    ends = _find_ends(rows.scores[name])
-                    histogram = distribute_scores(segments, _FINE_BINS, ends)
+                elif has_bins:
+                    histogram = distribute_scores(segments, _FINE_BINS, _find_ends(score))
                     distributions.append(
                         self._name_segments(grouping, segments, histogram, DISTRIBUTION_TYPES, name)
                     )
@@ -267,13 +269,9 @@ class CloserLook:
 
 
 def _find_ends(score: Array) -> tuple[float, float]:
-    """Return the least and the greatest finite score, or ends around the only one."""
-    finite = score[np.isfinite(score)]
-    low, high = float(finite.min(initial=np.inf)), float(finite.max(initial=-np.inf))
-    if low < high:
-        return low, high
-    middle = low if np.isfinite(low) else 0.5
-    return middle - 0.5, middle + 0.5
+    """Return the least and the greatest score, or ends around the only one."""
+    low, high = float(score.min()), float(score.max())
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
 def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:

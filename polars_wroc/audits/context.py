@@ -15,7 +15,7 @@ from polars_wroc.audits.amounts import (
     write_points,
 )
 from polars_wroc.audits.answer import SELECTION_RATE, find_leading_row
-from polars_wroc.audits.say import Row, say_off
+from polars_wroc.audits.say import Row
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
 from polars_wroc.audits.words import (
     ABOVE,
@@ -250,8 +250,3 @@ def _name_more(rows: Sequence[Row], words: Words) -> Iterator[str]:
         if more:
             names.append(f"{more} more")
         yield f"Also worse off: {listed(names)}."
-
-
-def say_scores_are_off(row: Row, words: Words) -> str:
-    """Say of a group by how much its scores are off."""
-    return f"The scores of {words.group(row['attribute'], row['segment'])} {say_off(row['value'])}"

@@ -15,7 +15,6 @@ from polars_wroc.audits.tables import (
     ALL_KEYS,
     COMPARED,
     AuditSettings,
-    AuditTables,
     with_columns_of,
 )
 from polars_wroc.audits.words import Words
@@ -23,14 +22,12 @@ from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
     COMPARISON_SCHEMA,
-    FAIRNESS,
     FEW_EVENTS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     PLACE,
     REPEATS,
-    SMD,
     UNDEFINED,
     UNLABELED,
     is_cleared,
@@ -263,19 +260,6 @@ def findings_of(table: pl.DataFrame) -> pl.DataFrame:
     return table.filter(pl.col("rank").is_not_null()).sort("rank")
 
 
-def by_severity(audit: AuditTables) -> pl.DataFrame:
-    """List all comparisons, the most serious first, with the ``number`` that a page gives them.
-
-    It is the rank; of a repeat that of the other; those that could not be made come last.
-    """
-    told = pl.col("sentence").is_not_null() & ~pl.col("metric").is_in([*FAIRNESS, SMD.name])
-    ordered = _ordered(_by_metric(audit.table.filter(told)), audit.settings)
-    unmade = pl.col("verdict").is_null()
-    last = pl.col("rank").max().fill_null(0) + unmade.cum_sum()
-    other = pl.coalesce("rank", pl.col("rank").min().over(_WITHIN))
-    return ordered.with_columns(number=pl.when(unmade).then(last).otherwise(other))
-
-
 def _by_metric(table: pl.DataFrame) -> pl.DataFrame:
     return table.sort(pl.col("metric").cast(pl.Enum(list(METRICS))), maintain_order=True)
 
@@ -363,7 +347,7 @@ def is_material(settings: AuditSettings) -> pl.Expr:
 
 
 def add_tones(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Add how comparisons are shown, their ``tone``.
+    """Add how comparisons are shown, their ``tone``, and whether differences would matter.
 
     It is ``worse``, ``better`` or ``either`` where one differs and matters, ``alike`` where no
     difference that matters is shown, and else empty. Only without decisions a score that ranks a
@@ -377,9 +361,10 @@ def add_tones(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     # Where the others are farther off, it is they that differ.
     is_error = (pl.col("metric") == CALIBRATION_ERROR) & (pl.col("attribute") != OVERALL)
     others_are_off = (is_error & (value.abs() < reference.abs())).fill_null(value=False)
-    matters = is_material(settings).fill_null(value=False) & ~others_are_off
-    shown = pl.when(is_finding() & matters).then(side).when(is_cleared()).then(pl.lit("alike"))
-    return table.with_columns(tone=shown.otherwise(pl.lit("")))
+    matters = is_material(settings).fill_null(value=False)
+    is_shown = is_finding() & matters & ~others_are_off
+    shown = pl.when(is_shown).then(side).when(is_cleared()).then(pl.lit("alike"))
+    return table.with_columns(tone=shown.otherwise(pl.lit("")), matters=matters)
 
 
 def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.answer import count_verdicts
 from polars_wroc.audits.cautions import write_cautions
 from polars_wroc.audits.findings import findings_of
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.words import Words
 from polars_wroc.files import outputs
 from polars_wroc.inputs.columns import OVERALL
 
-if TYPE_CHECKING:
-    from polars_wroc.audits.result import Audit
-
 SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "2.1"
 
 
-def json_of(audit: Audit) -> dict[str, Any]:
-    """Return the audit as dictionaries and lists; null is undefined."""
+def json_of(audit: AuditTables, *, reading: str, verdict: str) -> dict[str, Any]:
+    """Return the audit as dictionaries and lists, with both texts; null is undefined."""
     settings = audit.settings
     overall = audit.segments.filter(attribute=OVERALL)
     used, missing = overall.select("n", "n_missing").row(0)
@@ -33,8 +31,8 @@ def json_of(audit: Audit) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
-        "reading": audit.reading,
-        "verdict": {"text": audit.verdict, "counts": count_verdicts(findings_of(audit.table))},
+        "reading": reading,
+        "verdict": {"text": verdict, "counts": count_verdicts(findings_of(audit.table))},
         "settings": {name: outputs.in_json(value) for name, value in settings.as_dict().items()},
         "run": run,
         "remarks": write_cautions(audit, Words.of(settings)),

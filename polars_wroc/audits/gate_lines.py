@@ -57,7 +57,9 @@ def _write_condition(condition: GateCondition) -> str:
     metric = METRICS[condition.metric].label if condition.metric in METRICS else condition.metric
     by = f" of {condition.place}" if condition.place else ""
     number = _name_number(condition.metric, condition.column)
-    limit = condition.limit if isinstance(condition.limit, str) else f"{condition.limit:g}"
+    limit = condition.limit
+    if not isinstance(limit, str):
+        limit = write_number(limit, "g")
     side = f"{_SIDES[condition.sign]} {limit}"
     return f"{metric}{by}, {number} {side}" if number else f"{metric}{by} {side}"
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import polars as pl
@@ -56,9 +56,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Audit(AuditTables):
-    """The result of `audit`: its tables, findings and reports.
-
-    Print it for a first look, read ``verdict`` and ``findings``, and ``save`` it as a report.
+    """The result of `audit`: print it for a first look, and ``save`` it as a report.
 
     Attributes
     ----------
@@ -70,15 +68,14 @@ class Audit(AuditTables):
         ``mean_calibration_error`` and ``calibration_slope`` (compared with the ``"target"`` in
         overall rows). Limits of impact ratios and fairness metrics are joint.
     segments, curves, distributions, missing
-        Rows, threshold and confusion matrix of each segment; ROC curves of at most 200 points;
-        without a label, the distribution of the score; rows without a label, score, weight or
-        attribute.
+        Rows, threshold and confusion matrix of each segment; ROC curves; without a label, the
+        distribution of the score; rows without a label, score, weight or attribute.
     settings, run
         The arguments, and how the audit was made, for example ``run.left_out`` for ``min_cell``.
     gates
         Conditions of ``--fail-if``: ``gate, met, n_judged, where, not_judged, sentence``.
-    further
-        Function that computes the tables of `calibration_test` and `worst_segments` for reports.
+    further, ordered
+        Function that computes further tables for reports; attributes whose groups have an order.
     """
 
     @property
@@ -154,11 +151,11 @@ class Audit(AuditTables):
         return figures.segments_chart(drawn, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:
-        """Write the audit in the format of the path's suffix.
+        """Write a file: ``.html``, ``.md``, ``.json``, ``.xlsx``, ``.csv`` or ``.parquet``.
 
-        ``.html`` is a report in one file; ``.md`` a section of a model card; ``.json`` as
-        `to_json`; ``.xlsx`` has a sheet for each table, after one that says what they are;
-        ``.parquet`` and ``.csv`` have the ``table``.
+        ``.html`` is a report in one file; ``.md`` the same without charts; ``.xlsx`` has a sheet
+        for each table, after one that says what they are; ``.csv`` and ``.parquet`` have the
+        ``table``.
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix == outputs.WORKBOOK:
@@ -182,7 +179,7 @@ class Audit(AuditTables):
         Null is undefined; a threshold that selects no row is ``"inf"``. The schema is
         `polars_wroc/audits/audit-2.0.schema.json`; later versions 2.x may add fields.
         """
-        return outputs.as_json(json_of(self))
+        return outputs.as_json(json_of(self, reading=self.reading, verdict=self.verdict))
 
 
 def _steady(audit: Audit) -> AuditTables:
@@ -190,7 +187,7 @@ def _steady(audit: Audit) -> AuditTables:
 
     def look_further() -> Further:
         further = audit.further()
-        tables = {
+        tables: dict[str, Any] = {
             name: rounded(table, _DIGITS)
             for name, table in further._asdict().items()
             if isinstance(table, pl.DataFrame)

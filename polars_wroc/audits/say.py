@@ -56,12 +56,10 @@ _RIGHT, _STRAIGHT = 0.005, 0.05
 _HOW_MUCH = "{own}, against {other} of {others}, {size} {side}{limits}."
 _AMONG = "Among {kind}, {who} {be} {selected} {often}: " + _HOW_MUCH
 _DIFFERS = "{Who}, {heading}: {own}, against {other} of {others}; {size} {side}{limits}."
-SENTENCES = {
+_SENTENCES = {
     "selection_rate": "{Who} {be} {selected} {often}: " + _HOW_MUCH,
     "tpr": _AMONG,
     "fpr": _AMONG,
-    "ppv": _DIFFERS,
-    "npv": _DIFFERS,
     AUC: "The score ranks {who} {ranked}: AUC {own}, against {other} for {others}, {size} "
     "{side}{limits}.",
     IMPACT_RATIO: "{Who} {be} {good} {ratio} times as often as {others}{limits}, {four_fifths}.",
@@ -137,7 +135,7 @@ def _say_compared(row: Row, words: Words) -> str:
     if row["verdict"] is None:
         return explain_missing(row, words)
     if row["verdict"] in FINDINGS:
-        found = SENTENCES[metric]
+        found = find_sentence(metric)
         if of_all:
             found = "{own_slope_of_group}." if metric == SLOPE else f"{_OF_ALL[metric]}{{limits}}."
         return fill(found, row, words)
@@ -146,6 +144,11 @@ def _say_compared(row: Row, words: Words) -> str:
     if row["verdict"] in CLEARED:
         return f"{both}{_say_cleared(row, words)}."
     return f"{both}: inconclusive{_say_why(row, words)}.{_say_needed(row, words)}"
+
+
+def find_sentence(metric: str) -> str:
+    """Return the pattern of the sentence on a group that differs in a metric."""
+    return _SENTENCES.get(metric, _DIFFERS)
 
 
 def _say_cleared(row: Row, words: Words) -> str:
@@ -202,17 +205,15 @@ def _say_needed(row: Row, words: Words) -> str:
         return ""
     times, rows = (f"{float(f'{each:.2g}'):,g}" for each in (factor, number))
     units = {
-        "smaller class": f"{words.rows} of the smaller class",
         "selected": words.selected,
         "rejected": words.rejected,
-        "positives": words.positive,
-        "negatives": words.negative,
+        # Only the words of classes that nobody chose are nouns.
+        "positives": "positives" if words.positive == "positive" else words.positive,
+        "negatives": "negatives" if words.negative == "negative" else words.negative,
         "rows": words.rows,
     }
-    return (
-        f" About {times} times as many would tell: {rows} {units.get(str(unit), unit)} in this "
-        "group."
-    )
+    kind = units.get(str(unit), str(unit))
+    return f" About {times} times as many would tell: {rows} {kind} in this group."
 
 
 def explain_missing(row: Row, words: Words) -> str:
@@ -414,7 +415,9 @@ class Phrase:
         if metric == CALIBRATION_ERROR:
             return write_interval(row["value_low"], row["value_high"], self._off_digits)
         if metric == SLOPE:
-            return write_interval(row["value_low"], row["value_high"], 2, 1)
+            # A slope is no difference, so its limits have signs.
+            ends = [write_number(row[f"value_{end}"], ".2f") for end in ("low", "high")]
+            return " to ".join(ends) if all(ends) else ""
         return self.gap_limits
 
     @property

@@ -20,6 +20,7 @@ from polars_wroc.audits.cautions import (
     say_left_out,
     say_missing,
     say_not_given,
+    say_unlabeled,
     say_values,
     write_cautions,
 )
@@ -125,7 +126,7 @@ def checks(report: Report) -> Iterator[Block]:
     lines = write_gates(gates, report.words)
     failed = sum(line.tone == "failed" for line in lines)
     unjudged = sum(line.tone == "unjudged" for line in lines)
-    result = f"all {len(lines)} passed"
+    result = f"all {len(lines)} passed" if len(lines) > 1 else "passed"
     if failed or unjudged:
         parts = [f"{failed} of {len(lines)} failed"] if failed else []
         parts += [f"{unjudged} of {len(lines)} not judged"] if unjudged else []
@@ -228,8 +229,8 @@ def _write_step(row: Row, report: Report) -> str:
 def _say_rest(found: dict[tuple[str, str | None], list[Row]], report: Report) -> str:
     """Count what differs and is not told above."""
     words = report.words
-    different = report.table.filter(pl.col("rank").is_not_null(), verdict=DIFFERENT)
-    small = different.filter(~pl.col("tone").is_in(SHOWN)).height
+    ranked = report.table.filter(pl.col("rank").is_not_null(), verdict=DIFFERENT)
+    small = ranked.filter(~pl.col("matters")).height
     others = [row for rows in found.values() for row in rows if row["metric"] not in _TOLD]
     parts = []
     if others:
@@ -408,7 +409,8 @@ def write_summary(audit: AuditTables) -> list[Block]:
     """Turn an audit into what a terminal and a notebook show: the answer, and all groups."""
     report = Report(audit, Words.of(audit.settings))
     blocks = [block for section in _BEGINNING for block in section(report)]
-    remarks = [*say_left_out(audit, report.words), *say_values(audit)]
+    words = report.words
+    remarks = [*say_unlabeled(audit, words), *say_left_out(audit, words), *say_values(audit)]
     if not audit.settings.labeled:
         unseen = [*say_not_given(audit.settings), *say_missing(audit, report.words)]
         remarks = [*unseen, *remarks]

@@ -44,7 +44,7 @@ _TONE_STYLES: dict[LineTone, str] = {
 _PARTS = {"dot": "○", "other": "│", "fifths": "┊"}
 _BULLET, _BAR, _BETWEEN, _INDENT = "•", "▌", "  ", "  "
 # Letters of a dot plot, of a heading and of a paragraph, if there is room.
-_DOTS, _HEADING, _PARAGRAPH = 26, 12, 100
+_DOTS, _HEADING, _PARAGRAPH = 26, 11, 100
 # No terminal is wider, but what is none, such as a pipe, where no line is broken.
 _WIDEST = 10_000
 # Fewest letters that a name is cut to, and which part of them is from its end.

@@ -43,10 +43,6 @@ class Metric:
     # Which values are worse where being selected is good for a row, and where being rejected is.
     worse_if_selection_is_good: Worse = "either"
     worse_if_rejection_is_good: Worse = "either"
-    # The metric in a segment and in its reference, as a sentence; empty if there are no gaps.
-    comparison: str = ""
-    # The same in a few words, after the name of the segment.
-    brief: str = ""
 
     def worse_if(self, favorable: str | None) -> Worse:
         """Which values are worse for people where that decision is good for them."""

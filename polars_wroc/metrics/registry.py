@@ -185,9 +185,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             least=0.5,
             has_ratio=False,
             in_short=True,
-            comparison="The score ranks {value} of 100 pairs of one {positive} and one {negative} "
-            "in the right order in {segment}, {other} in {rest}",
-            brief="AUC {value} against {other}{of_rest}",
         ),
         CurveMetric(
             name="gini",

@@ -178,9 +178,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         has_gap=True,
         in_short=True,
         worse_if_selection_is_good="lower",
-        comparison="Of those actually {positive}, {value} are {selected} in {segment}, "
-        "{other} in {rest}",
-        brief="{value} of those actually {positive} are {selected}, against {other}{of_rest}",
     ),
     RateMetric(
         name="fpr",
@@ -193,9 +190,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         has_gap=True,
         in_short=True,
         worse_if_rejection_is_good="higher",
-        comparison="Of those actually {negative}, {value} are {selected} in {segment}, "
-        "{other} in {rest}",
-        brief="{value} of those actually {negative} are {selected}, against {other}{of_rest}",
     ),
     RateMetric(
         name="tnr",
@@ -221,9 +215,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         fairness="predictive_parity",
         has_gap=True,
         in_short=True,
-        comparison="Of those {selected}, {value} are actually {positive} in {segment}, "
-        "{other} in {rest}",
-        brief="{value} of those {selected} are actually {positive}, against {other}{of_rest}",
     ),
     RateMetric(
         name="npv",
@@ -232,9 +223,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         counted=("tn",),
         others=("fn",),
         has_gap=True,
-        comparison="Of those {rejected}, {value} are actually {negative} in {segment}, "
-        "{other} in {rest}",
-        brief="{value} of those {rejected} are actually {negative}, against {other}{of_rest}",
     ),
     RateMetric(
         name="selection_rate",
@@ -250,8 +238,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         in_short=True,
         worse_if_selection_is_good="lower",
         worse_if_rejection_is_good="higher",
-        comparison="{value} are {selected} in {segment}, {other} in {rest}",
-        brief="{value} are {selected}, against {other}{of_rest}",
     ),
     RateMetric(
         name="accuracy",

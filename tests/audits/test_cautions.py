@@ -47,7 +47,9 @@ def test_what_was_not_audited_is_said() -> None:
 def test_groups_without_a_test_are_named_by_their_reason() -> None:
     few = pl.DataFrame({"g": "few", "y": [True, False] * 5, "s": [0.5, 0.2] * 5})
     one_class = pl.DataFrame({"g": "one", "y": [True] * 40, "s": [0.6] * 40})
-    nothing = pl.DataFrame({"g": "none", "y": [True], "s": [None]}, schema_overrides={"s": float})
+    nothing = pl.DataFrame(
+        {"g": "none", "y": [True], "s": [None]}, schema_overrides={"s": pl.Float64}
+    )
     table = pl.concat([rows(2), few, one_class, nothing])
     said = cautions(wroc.audit(table, "y", "s", attributes="g"))
     assert "Too few rows for some comparisons (under 30 in a class): few (g)." in said

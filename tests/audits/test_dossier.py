@@ -175,7 +175,11 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"favorable": "good"}, ValueError, "`favorable` is about decisions and must come with "),
+        (
+            {"favorable": "good"},
+            ValueError,
+            "`favorable` is about decisions: pass a `threshold` or ",
+        ),
     ],
 )
 def test_wrong_options(
@@ -183,3 +187,18 @@ def test_wrong_options(
 ) -> None:
     with pytest.raises(error, match=message):
         wroc.audit(rows, "approved", "s", attributes="g", **options)
+
+
+def test_a_page_names_its_data_and_its_command(
+    rows: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.parquet"
+    rows.write_parquet(path)
+    call = ["audit", str(path), "--label", "approved", "--score", "s", "--attribute", "g"]
+    assert main([*call, "-o", str(tmp_path / "report.html")]) == 0
+    capsys.readouterr()
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert f"Data: rows.parquet, 600 rows, SHA-256 {digest}." in page
+    assert "Command: polars-wroc audit rows.parquet --label approved" in page
+    assert str(tmp_path) not in page

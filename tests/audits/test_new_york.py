@@ -264,7 +264,7 @@ def test_the_command_writes_the_summary(
     assert main([*call, "--score", "s"]) == 0
     printed, hint = capsys.readouterr()
     assert "By sex and race" in printed
-    assert "Scoring rate" in printed
+    assert "Scoring" in printed
     assert "'not stated' of race is compared like any other category" in hint
     assert "list it in --unknown" in hint
 

@@ -362,11 +362,8 @@ def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame) -> Non
     found = audit.table.filter(pl.col("metric").is_in(GAP_METRICS), attribute="g")
     assert found["reason"].unique().to_list() == ["no reference shown"]
     assert found["n_reference"].null_count() == found.height
-    assert (
-        "The selection rate of g = a is not compared, as no reference is shown."
-        in found["sentence"]
-    )
-    assert "in g = h" not in audit.verdict
+    assert "The group a (g), selected: not compared, as no reference is shown." in found["sentence"]
+    assert "group h" not in audit.verdict
 
 
 def test_two_segments_that_are_shown_are_no_pair(hiding: pl.DataFrame) -> None:

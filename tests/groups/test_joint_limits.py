@@ -224,14 +224,19 @@ def test_of_many_groups_the_ends_are_at_least_as_far_apart(number: int) -> None:
     assert joint(table, "demographic_parity_difference")[2] == pytest.approx(p_alike(rates))
 
 
-def test_decisions_that_are_all_the_same_compare_nothing() -> None:
-    everybody = fair(counts({"a": (20, 20), "b": (30, 30), "c": (9, 9)}))
-    nobody = fair(counts({"a": (0, 20), "b": (0, 30)}))
-    for table, reason in ((everybody, "everybody is selected"), (nobody, "nobody is selected")):
-        for metric in ("demographic_parity_difference", "demographic_parity_ratio"):
-            assert joint(table, metric)[2] is None
-            assert table.filter(metric=metric)["reason"].item() == reason
-    assert nobody.filter(metric="demographic_parity_ratio")["ratio"].item() is None
+def test_equal_groups_without_variance_are_alike() -> None:
+    # All positives are selected, and one negative is not.
+    rows = counts({"a": (20, 20), "b": (30, 30), "c": (9, 9)}).with_columns(y=pl.lit(value=True))
+    one = rows.head(1).with_columns(y=pl.lit(value=False), s=pl.col("s") - 100.0)
+    found = joint(fair(pl.concat([rows, one])), "equal_opportunity_difference")
+    assert (found[0], found[2]) == (0.0, 1.0)
+
+
+def test_groups_in_which_all_decisions_are_the_same_are_not_compared() -> None:
+    for sizes in ({"a": (20, 20), "b": (30, 30)}, {"a": (0, 20), "b": (0, 30)}):
+        table = fair(counts(sizes))
+        for kind in ("difference", "ratio"):
+            assert joint(table, f"demographic_parity_{kind}") == (None,) * 3
 
 
 def test_of_groups_with_a_value_alone(people: pl.DataFrame) -> None:

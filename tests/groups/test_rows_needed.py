@@ -146,8 +146,10 @@ def test_copies_of_the_rows_are_that_many_times_the_rows() -> None:
         found = wroc.rows_needed(few, metric=row["metric"], gap=row["detectable"])
         factor = found.filter(segment=row["segment"])["factor"].item()
         if row["metric"] == "auc":
-            # Its own moments are not in the table; few negatives are hardly misranked.
-            assert factor == pytest.approx(times, rel=0.1 if row["n"] < 100 else 0.01)
+            # Its own moments and numbers of both classes are not in the table; few negatives are
+            # hardly misranked.
+            negatives = times * LOANS.filter(~pl.col("approved"), race=row["segment"]).height
+            assert factor == pytest.approx(times, rel=0.1 if negatives < 100 else 0.05)
         else:
             assert factor == pytest.approx(times, rel=1e-9)
 

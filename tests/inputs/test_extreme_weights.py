@@ -194,7 +194,7 @@ def test_cells_that_are_no_numbers_are_null(rows: pl.DataFrame) -> None:
     at_half = partial(wroc.threshold_metrics, threshold=0.5, metrics="all")
     tables = [
         huge.select(matrix).unnest("confusion_matrix"),
-        at_half(huge, "y", "s", weight="w", level=None).drop("reason"),
+        at_half(huge, "y", "s", weight="w", level=None),
         at_half(huge, "y", "s", weight="w", level=0.9),
         wroc.threshold_metrics(
             huge,
