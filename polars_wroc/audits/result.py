@@ -159,7 +159,7 @@ class Audit(AuditTables):
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix == outputs.WORKBOOK:
-            save_audit_workbook(self, path)
+            save_audit_workbook(self, self.verdict, path)
             return
         shown = _steady(self)
         if suffix == ".html":

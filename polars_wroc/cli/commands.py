@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits import change_pages, new_york_page
+from polars_wroc.audits import change_pages, new_york_result
 from polars_wroc.audits.audit_changes import (
     Changes,
     changes_between,
@@ -372,7 +372,7 @@ def run_new_york(options: argparse.Namespace) -> None:
     ]
     summary = replace(summary, decisions=decisions, hints=[*summary.hints, *spellings])
     if options.output is None:
-        text = write_text(new_york_page.lay_out_summary(summary), screen_of(options).terminal)
+        text = write_text(new_york_result.lay_out_summary(summary), screen_of(options).terminal)
         results.say(f"{text}\n", options)
     else:
         if options.suffix in results.TOLD:

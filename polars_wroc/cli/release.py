@@ -13,7 +13,7 @@ from polars_wroc.audits.words import first_few, listed, many
 from polars_wroc.cli import arguments, results, sources
 from polars_wroc.cli.process import UsageError
 from polars_wroc.cli.tables import Shown
-from polars_wroc.documents.table_layout import write_value
+from polars_wroc.documents.numbers import DIFFERENCE
 from polars_wroc.groups.comparisons import COMPARABLE
 from polars_wroc.groups.release_check import (
     BETTER,
@@ -147,7 +147,7 @@ def _check_keys(keys: Sequence[pl.Series], options: argparse.Namespace) -> None:
 
 
 def _write_key(value: object) -> str:
-    return "null" if value is None else write_in_one_line(write_value(value))
+    return "null" if value is None else write_in_one_line(str(value))
 
 
 def _numbers(flag: str, texts: Sequence[str]) -> dict[str, float]:
@@ -188,7 +188,8 @@ def sentence_of(table: pl.DataFrame) -> str:
     also = f", and better in {better:,}" if better else ""
     if worse.height:
         places = [
-            f"{_place(row)} {row['gap']:+.3f} ({row['gap_low']:+.3f} to {row['gap_high']:+.3f})"
+            f"{_place(row)} {DIFFERENCE.write(row['gap'])} "
+            f"{DIFFERENCE.write_limits(row['gap_low'], row['gap_high'])}"
             for row in worse.iter_rows(named=True)
         ]
         return (

@@ -19,6 +19,7 @@ from polars_wroc.audits.tables import Run, audited_files, saved_audits
 from polars_wroc.audits.words import capitalised, first_few, listed, many, points, verb
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
+from polars_wroc.documents.numbers import write_number
 from polars_wroc.documents.screen import Screen
 from polars_wroc.documents.table_layout import lay_out
 from polars_wroc.documents.text_writer import write_text
@@ -127,7 +128,7 @@ def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
         known = pl.sum_horizontal(CELLS) > 0
         same = whole.drop_nulls().filter(known, pl.sum_horizontal(cells) == 0)["threshold"]
         if len(same):
-            ways = first_few([f"{value:g}" for value in same], ", ")
+            ways = first_few([write_number(value, "g") for value in same], ", ")
             sentences.append(f"At a threshold of {ways} {who} is selected.")
     return " ".join(sentences) or None
 
@@ -403,7 +404,10 @@ def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
     verdict += "."
     overall = table.row(0, named=True)
     if overall["reason"] == NO_VARIANCE:
-        verdict = f"The {metric} of all rows is {overall['value']:g}: nothing can be compared."
+        verdict = (
+            f"The {metric} of all rows is {write_number(overall['value'], 'g')}: nothing can be "
+            "compared."
+        )
     elif not overall["n_examined"]:
         verdict = (
             "Exploration: no segment was examined, since none has enough rows: lower --min-rows, "

@@ -27,6 +27,7 @@ from polars_wroc.documents.numbers import (
     gap_form,
     metric_label,
     value_form,
+    write_number,
     write_p_value,
 )
 from polars_wroc.groups.comparisons import (
@@ -40,7 +41,6 @@ from polars_wroc.groups.comparisons import (
     rated_ratios,
 )
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
-from polars_wroc.inputs.metric import MINUS
 from polars_wroc.stats.families import DIFFERENT
 
 _Record: TypeAlias = Mapping[str, Any]
@@ -163,12 +163,7 @@ _SIGNED = ("gap", "change", "mean_calibration_error")
 
 
 def write_column(column: pl.Series) -> list[str]:
-    """Write the values of a column in plain numbers, with a hyphen; null is an empty text."""
-    texts = _write_values(column)
-    return [text.replace(MINUS, "-") for text in texts] if column.dtype.is_float() else texts
-
-
-def _write_values(column: pl.Series) -> list[str]:
+    """Write the values of a column in plain numbers; null is an empty text."""
     form = COUNT if is_whole(column) else PLAIN
     if column.name.startswith(_SIGNED) and column.dtype.is_float():
         form = DIFFERENCE
@@ -192,7 +187,7 @@ def write_value(value: object, form: NumberForm = PLAIN) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
+        return write_number(value, ",d")
     if isinstance(value, float):
         return form.write(value)
     if isinstance(value, pl.Series | list | tuple):

@@ -240,7 +240,7 @@ def test_page(changes: pl.DataFrame) -> None:
     assert sentences(changes) in shown
     rows_shown = []
     for title, table in re.findall(
-        r"<section[^>]*>(?:<h2>(.*?)</h2>)?(.*?)</section>", shown, re.S
+        r"<section[^>]*>(?:<h2>(.*?)</h2>)?(.*?)</section>", shown, re.DOTALL
     ):
         for row in re.findall(r"<tr>(.*?)</tr>", table):
             cells = [

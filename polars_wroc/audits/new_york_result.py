@@ -1,27 +1,34 @@
-"""The summary for New York City as a document, in the order of the rule, and as a workbook."""
+"""The result of `new_york_summary`: a document in the order of the rule, and a workbook."""
 
 from __future__ import annotations
 
+import datetime as dt
+import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.provenance import list_provenance
+from polars_wroc.audits.page import write_page
+from polars_wroc.audits.provenance import list_provenance, write_foot
+from polars_wroc.audits.tables import Run
 from polars_wroc.audits.words import DASH, listed, many, verb
 from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
+from polars_wroc.documents.markdown_writer import write_markdown
+from polars_wroc.documents.notebook import write_for_notebook
 from polars_wroc.documents.table_layout import lay_out_columns
+from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.documents.workbook import write_workbook
+from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED, split_crossed
 from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON
 from polars_wroc.inputs.columns import UNKNOWN_CATEGORY
 from polars_wroc.names import unique_name
 
-if TYPE_CHECKING:
-    from polars_wroc.audits.new_york import NewYorkSummary
-
-SIGNATURE = "Independent auditor, name, date and signature:"
+SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
+_SIGNATURE = "Independent auditor, name, date and signature:"
 _RULE = "Rules of the City of New York, title 6, sections 5-301 to 5-303"
 _CAUTION = (
     f"This summary has the numbers that the rule asks for ({_RULE}). It certifies nothing: the "
@@ -35,6 +42,76 @@ _EXPLANATION = (
 )
 _NOBODY = "Nobody was assessed, so there are no rates and no ratios."
 _TO_BE_GIVEN = "____________________ (to be given by the auditor)"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class NewYorkSummary:
+    """The result of `new_york_summary`, which displays and saves itself.
+
+    Attributes
+    ----------
+    table
+        One row per category of each attribute, then of all attributes crossed: ``attribute,
+        segment`` (String; a null segment is the unknown category); ``n, n_selected`` (Int64),
+        people assessed, and selected or scored above the median; ``rate, impact_ratio`` (Float64),
+        the latter null for categories that are unknown or left out; ``share`` (Float64), of the
+        people in known categories; and ``reason`` (String), why there is no impact ratio.
+    n, n_missing
+        People assessed, and people without a decision or score, who are in no other number.
+    hints
+        Sentences for the auditor about categories that may be unknown.
+    source, distribution_date, audit_date, justification, title
+        The arguments.
+    run
+        When and, for the command line, from which files it was made.
+    """
+
+    table: pl.DataFrame
+    n: int
+    n_missing: int
+    attributes: Sequence[str]
+    scored: bool
+    source: str
+    distribution_date: dt.date
+    audit_date: dt.date
+    justification: str | None
+    title: str
+    # About the median, for readers.
+    remark: str
+    hints: Sequence[str]
+    # Which values of a column are decisions, for readers.
+    decisions: str = ""
+    run: Run = field(default_factory=Run)
+
+    def __repr__(self) -> str:
+        hints = [Text(hint) for hint in self.hints]
+        terminal = Terminal(shutil.get_terminal_size().columns)
+        return write_text([*lay_out_summary(self), *hints], terminal)
+
+    def _repr_html_(self) -> str:
+        return write_for_notebook([*lay_out_summary(self), *map(Text, self.hints)])
+
+    def save(self, path: str | Path) -> None:
+        """Write the summary in the format of the path's suffix.
+
+        ``.html`` is one page to publish, which opens without a network and in word processors, and
+        ``.md`` the same as Markdown; ``.xlsx`` has the facts and the ``table``; ``.csv``,
+        ``.parquet`` and ``.json`` have the table. The file is written whole or not at all.
+        """
+        suffix = outputs.check_target(path, SUFFIXES)
+        document = [*lay_out_summary(self), *write_foot(self.run, signature=_SIGNATURE)]
+        if suffix == ".html":
+            outputs.save_text(write_page(document, self.title), path)
+        elif suffix == ".md":
+            outputs.save_text(write_markdown(document), path)
+        elif suffix == outputs.WORKBOOK:
+            _save_workbook(self, path)
+        else:
+            table = self.table
+            if suffix == ".csv":
+                # Else an empty cell.
+                table = table.with_columns(pl.col("segment").fill_null(UNKNOWN_CATEGORY))
+            outputs.save_table(table, path)
 
 
 def lay_out_summary(summary: NewYorkSummary) -> list[Block]:
@@ -51,7 +128,7 @@ def lay_out_summary(summary: NewYorkSummary) -> list[Block]:
     return [*blocks, Text(_CAUTION)]
 
 
-def save_summary_workbook(summary: NewYorkSummary, path: str | Path) -> None:
+def _save_workbook(summary: NewYorkSummary, path: str | Path) -> None:
     """Write the facts and the table of a summary as a workbook."""
     facts: list[tuple[str, object]] = [*_list_facts(summary)]
     facts += [("Explanation", text) for text in [*_explain(summary), _CAUTION]]
