@@ -340,6 +340,32 @@ def test_a_page_fits_on_a_phone(people: pl.DataFrame, tmp_path: Path, chromium: 
     assert chromium.evaluate(inside)
 
 
+def test_paper_has_a_line_for_the_signature(
+    people: pl.DataFrame, tmp_path: Path, chromium: Chromium
+) -> None:
+    summarized(people, "s", audit_date="2026-03-09").save(tmp_path / "x.html")
+    for media in ("print", "screen"):
+        chromium.open(tmp_path / "x.html", media=media)
+        shown = chromium.evaluate("document.querySelector('main').innerText")
+        assert "Date of the bias audit: 2026-03-09" in shown
+        signature = "Independent auditor, name, date and signature:" in shown
+        assert signature == (media == "print")
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "xlsx"])
+def test_files_do_not_depend_on_the_order_of_rows(
+    suffix: str, people: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    files = []
+    for seed in range(2):
+        summarized(people.sample(fraction=1, shuffle=True, seed=seed), "s").save(
+            tmp_path / f"{seed}.{suffix}"
+        )
+        files.append((tmp_path / f"{seed}.{suffix}").read_bytes())
+    assert files[0] == files[1]
+
+
 @pytest.mark.parametrize("decision", [None, "hired"])
 def test_a_summary_of_nobody_says_so(decision: str | None) -> None:
     texts: dict[str, Any] = {"sex": pl.String, "race": pl.String, "hired": pl.Boolean}
