@@ -47,7 +47,7 @@ def subtract_rounded(value: float, other: float, digits: int) -> float:
 def write_size(gap: float, digits: int = 0) -> str:
     """Write the size of a difference in points of 100: ``24``; below 2 with a decimal: ``1.4``."""
     size = abs(100 * gap)
-    text = f"{size:.{max(digits, int(size < _SMALL))}f}"
+    text = f"{size:.{max(digits, int(0 < size < _SMALL))}f}"
     return text.rstrip("0").removesuffix(".") if "." in text and float(text) else text
 
 
@@ -64,14 +64,19 @@ def write_margin(margin: float) -> str:
 
 
 def write_interval(
-    low: float | None, high: float | None, digits: int = 0, unit: float = 100
+    low: float | None,
+    high: float | None,
+    digits: int = 0,
+    unit: float = 100,
+    sides: tuple[str, str] = ("lower", "higher"),
 ) -> str:
     """Write limits as sizes: ``17 to 32``, or ``13 lower to 5 higher``; empty without limits."""
     if low is None or high is None:
         return ""
     low, high = unit * low, unit * high
     if low < 0 < high:
-        return f"{-low:.{digits}f} lower to {high:.{digits}f} higher"
+        below, above = sides
+        return f"{-low:.{digits}f} {below} to {high:.{digits}f} {above}"
     nearer, farther = sorted((abs(low), abs(high)))
     # Two numbers, of which none is 0.
     while digits < _MOST_DIGITS and (

@@ -27,7 +27,7 @@ from polars_wroc.groups.comparisons import (
     is_finding,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.metrics.calibration import CALIBRATION_ERROR
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 SELECTION_RATE = "selection_rate"
@@ -79,9 +79,10 @@ def find_mood(audit: AuditTables) -> str:
 def count_comparisons(audit: AuditTables, words: Words) -> str:
     """Count the comparisons of groups by what they show; impact ratios repeat selection rates."""
     rows = [row for row in _rank_groups(audit) if row["metric"] != IMPACT_RATIO]
+    margin = write_margin(words.margin)
     said = {
         DIFFERENT: "differ",
-        EQUIVALENT: f"show no difference that matters (within {write_margin(words.margin)})",
+        EQUIVALENT: f"show no difference that matters (within {margin})",
         INCONCLUSIVE: "are inconclusive",
     }
     singular = {DIFFERENT: "differs", INCONCLUSIVE: "is inconclusive"}
@@ -92,7 +93,7 @@ def count_comparisons(audit: AuditTables, words: Words) -> str:
         small = sum(verdict == DIFFERENT and not row["matters"] for row in found)
         if found:
             part = f"{len(found):,} {singular[verdict] if len(found) == 1 else differ}"
-            parts.append(f"{part} ({small:,} too little to matter)" if small else part)
+            parts.append(f"{part} ({small:,} by less than {margin})" if small else part)
     if not parts:
         return ""
     chance = "Chance findings among so many are allowed for."
@@ -336,7 +337,9 @@ def say_all_rows(audit: AuditTables, words: Words) -> list[str]:
     """Say by how much the scores of all rows are off, if they are and it matters."""
     rows = _rank_groups(audit, with_all=True)
     off = [row for row in rows if row["attribute"] == OVERALL and row["tone"] in SHOWN]
-    return [text for row in off if (text := write_sentence(row, words))]
+    # That a score ranks backwards is said before all else.
+    told = [row for row in off if row["metric"] != SLOPE or row["value"] >= 0]
+    return [text for row in told if (text := write_sentence(row, words))]
 
 
 def _say_backwards(audit: AuditTables, words: Words) -> list[str]:

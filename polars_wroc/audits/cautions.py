@@ -161,7 +161,8 @@ def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:
     for groups, why in named:
         if groups.height:
             names = [name_briefly(*keys) for keys in groups.rows()]
-            yield f"{why}: {first_few(names, ', ')}."
+            # Names of crossed groups have commas.
+            yield f"{why}: {first_few(names, '; ')}."
     if untested := _find_untested_attributes(audit.table):
         yield f"Nothing could be tested by {listed(untested)}."
 

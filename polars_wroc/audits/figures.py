@@ -31,9 +31,9 @@ from polars_wroc.charts.roc_charts import FPR, TPR, roc_chart
 from polars_wroc.documents.blocks import Figure
 from polars_wroc.groups.comparisons import FAVORABLE_RATE, IMPACT_RATIO
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
-from polars_wroc.metrics.calibration import CALIBRATION_ERROR
+from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.names import UNSEEN
-from polars_wroc.stats.families import EQUIVALENT
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT
 
 if TYPE_CHECKING:
     from polars_wroc.charts.options import ChartOptions
@@ -160,6 +160,9 @@ def _say_ranking(rows: Sequence[Row], words: Words) -> str:
         return fill("Ranks {who} {ranked}: AUC {own}, {others} {other}", first, words)
     values = [row["value"] for row in rows]
     span = f"(AUC {min(values):.2f} to {max(values):.2f})"
+    if slightly := _find_different(rows):
+        farthest = max(slightly, key=lambda row: abs(row["gap"]))
+        return fill("Ranks {who} slightly {ranked}: AUC {own}, {others} {other}", farthest, words)
     compared = [row for row in rows if row["verdict"] is not None]
     if compared and all(row["verdict"] == EQUIVALENT for row in compared):
         return f"Ranks all groups about equally well {span}"
@@ -179,7 +182,10 @@ def draw_calibration(audit: AuditTables, attribute: str, words: Words) -> Figure
     curves = curves.filter(attribute=attribute)
     if curves.is_empty():
         return None
-    off = {row["segment"] for row in rows if row["tone"] in SHOWN}
+    # The groups that the page names come first.
+    named = table.filter(pl.col("tone").is_in(SHOWN), attribute=attribute)["segment"]
+    off = set(named.to_list())
+    slopes = table.filter(attribute=attribute, metric=SLOPE, verdict=DIFFERENT).to_dicts()
     most = 2 if audit.settings.several else _PANELS
     chosen = sorted(
         dict.fromkeys(row["segment"] for row in rows), key=lambda name: (name not in off, -n[name])
@@ -196,7 +202,7 @@ def draw_calibration(audit: AuditTables, attribute: str, words: Words) -> Figure
     if audit.settings.several:
         options |= {"color": MODEL}
     chart = calibration_chart(drawn, **options)
-    title = _say_calibration(rows, words)
+    title = _say_calibration(rows, slopes, words)
     part = f" {len(chosen)} of {len(n)} groups." if len(chosen) < len(n) else ""
     how = (
         f"Share {words.positive}, against the score. Below the dashed line the score is too high; "
@@ -206,17 +212,27 @@ def draw_calibration(audit: AuditTables, attribute: str, words: Words) -> Figure
     return Figure(draw_svg(chart, axes), title, how, f"Calibration by {attribute}. {title}")
 
 
-def _say_calibration(rows: Sequence[Row], words: Words) -> str:
-    """Say for whom scores are too high or too low."""
-    off = [row for row in rows if row["tone"] in SHOWN]
-    if off:
-        farthest = max(off, key=lambda row: abs(row["value"]))
-        return fill("Scores {own_off} for {who}", farthest, words)
-    most = f"(at most {write_points(max(abs(row['value']) for row in rows))} off)"
+def _say_calibration(rows: Sequence[Row], slopes: Sequence[Row], words: Words) -> str:
+    """Say for whom scores are too high or too low, on average or along the scores.
+
+    ``slopes`` are the groups whose slope differs.
+    """
+    for off in ([row for row in rows if row["tone"] in SHOWN], _find_different(rows)):
+        if off:
+            farthest = max(off, key=lambda row: abs(row["value"]))
+            return fill("Scores {own_off} for {who}", farthest, words)
+        if slopes:
+            farthest = max(slopes, key=lambda row: abs(row["value"] - 1))
+            return fill("{own_slope_of_group}, {other_slope} for {others}", farthest, words)
+    most = f"(at most {write_points(max(abs(row['value']) for row in rows))} off on average)"
     compared = [row for row in rows if row["verdict"] is not None]
     if compared and all(row["verdict"] == EQUIVALENT for row in compared):
-        return f"Scores mean the same in every group {most}"
+        return f"Average scores are right in every group {most}"
     return f"Calibration: no difference is shown {most}"
+
+
+def _find_different(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["verdict"] == DIFFERENT]
 
 
 def draw_distribution(audit: AuditTables, attribute: str, words: Words) -> Figure | None:
@@ -287,7 +303,10 @@ def draw_svg(chart: Any, axes: Mapping[str, str]) -> str:
         raise ImportError(msg) from error
     # The page has its own colours, whatever the theme of the session.
     with alt.theme.enable("default"):
-        spec = json.dumps(chart.to_dict(validate=False))
+        drawn: dict[str, Any] = chart.to_dict(validate=False)
+    # The version of an Altair that is newer than vl-convert would be refused.
+    drawn.pop("$schema", None)
+    spec = json.dumps(drawn)
     for title, text in axes.items():
         spec = spec.replace(f'"title": {json.dumps(title)}', f'"title": {json.dumps(text)}')
     return _shorten_svg(vl_convert.vegalite_to_svg(spec))

@@ -359,8 +359,11 @@ def add_tones(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         lower = pl.when(pl.col("gap") < 0).then(pl.lit("worse")).otherwise(pl.lit("better"))
         side = pl.when(metric=ROC_AUC.column).then(lower).otherwise(side)
     # Where the others are farther off, it is they that differ.
-    is_error = (pl.col("metric") == CALIBRATION_ERROR) & (pl.col("attribute") != OVERALL)
-    others_are_off = (is_error & (value.abs() < reference.abs())).fill_null(value=False)
+    is_error, is_slope = pl.col("metric") == CALIBRATION_ERROR, pl.col("metric") == SLOPE
+    right = pl.when(is_slope).then(1.0).otherwise(0.0)
+    is_nearer = (value - right).abs() < (reference - right).abs()
+    is_group = (is_error | is_slope) & (pl.col("attribute") != OVERALL)
+    others_are_off = (is_group & is_nearer).fill_null(value=False)
     matters = is_material(settings).fill_null(value=False)
     is_shown = is_finding() & matters & ~others_are_off
     shown = pl.when(is_shown).then(side).when(is_cleared()).then(pl.lit("alike"))

@@ -38,7 +38,7 @@ def _write_gate(gate: JudgedGate, words: Words) -> Line:
     if gate.unjudged_rows:
         names = [_name_place(row, words) for row in gate.unjudged_rows]
         reasons = dict.fromkeys(row["reason"] for row in gate.unjudged_rows)
-        unjudged = f"Not judged ({listed([*reasons])}): {first_few(names)}."
+        unjudged = f"Not judged ({listed([*reasons])}): {first_few(names, '; ')}."
     if not gate.n_judged:
         return Line(unjudged, "unjudged", f"Not judged: {condition}.")
     if not gate.met:

@@ -300,15 +300,15 @@ class _Glance:
         if any(cell.dots is not None and cell.dots.fifths is not None for cell in cells):
             signs.append(Sign(f"four fifths of the highest share {words.good}", part="fifths"))
         if "worse" in tones:
-            signs.append(Sign(f"worse than {others}, by 24 points", Cell("56%", "▼24", "worse")))
+            signs.append(Sign(f"worse than {others}, by n points", Cell("", "▼n", "worse")))
         if "better" in tones:
-            signs.append(Sign("better", Cell("81%", "△21", "better")))
+            signs.append(Sign("better", Cell("", "△n", "better")))
         if "either" in tones:
-            sign = Cell("78%", "↓16", "either")
+            sign = Cell("", "↓n", "either")
             signs.append(Sign("different, neither better nor worse", sign))
         if "alike" in tones:
-            signs.append(Sign(self._explain_alike(), Cell("50%", _ALIKE, "alike")))
-        return [*signs, Sign("plain: not shown to differ")]
+            signs.append(Sign(self._explain_alike(), Cell("", _ALIKE, "alike")))
+        return [*signs, Sign("plain: no difference that matters is shown")]
 
     def _explain_alike(self) -> str:
         """Say what is shown of comparisons without a difference that matters."""

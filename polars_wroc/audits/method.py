@@ -35,7 +35,8 @@ _COMPARISON = (
     "Each group is compared with {others}. A difference is shown if chance explains it badly: its "
     "p-value, {adjusted}, is at most {alpha:.2g}. It is coloured if it is also at least {margin}, "
     "or if an impact ratio is below four fifths. “≈” means that the difference is shown to be "
-    "smaller than that; everything else is inconclusive, which does not mean equal."
+    "smaller than that. Other numbers are inconclusive, which does not mean equal, or differ by "
+    "less than that."
 )
 _IMPACT = (
     "The share of a group that is {good}, divided by the highest share among the groups of the "

@@ -254,8 +254,7 @@ def _say_mean_scores(row: Row, words: Words) -> str:
     """Say how far the mean score of a group is from that of its reference."""
     phrase, value = Phrase(row, words), row["value"]
     side = "above" if value > 0 else "below"
-    limits = write_interval(row["value_low"], row["value_high"], 2, 1)
-    limits = limits.replace("lower", "below").replace("higher", "above")
+    limits = write_interval(row["value_low"], row["value_high"], 2, 1, ("below", "above"))
     return (
         f"The mean score of {phrase.who} is {abs(value):.2f} standard deviations {side} that of "
         f"{phrase.others}{write_in_brackets(limits)}."
@@ -411,9 +410,16 @@ class Phrase:
         """The limits of the number that a metric is told by."""
         row, metric = self.row, self.row["metric"]
         if metric == IMPACT_RATIO:
-            return write_interval(row["ratio_low"], row["ratio_high"], 2, 1)
+            low, high = row["ratio_low"], row["ratio_high"]
+            # A limit must not round to the other side of four fifths.
+            ends = [end for end in (low, high) if end is not None]
+            crosses = any((round(end, 2) < FOUR_FIFTHS) != (end < FOUR_FIFTHS) for end in ends)
+            return write_interval(low, high, 3 if crosses else 2, 1)
         if metric == CALIBRATION_ERROR:
-            return write_interval(row["value_low"], row["value_high"], self._off_digits)
+            sides = ("too low", "too high")
+            return write_interval(
+                row["value_low"], row["value_high"], self._off_digits, sides=sides
+            )
         if metric == SLOPE:
             # A slope is no difference, so its limits have signs.
             ends = [write_number(row[f"value_{end}"], ".2f") for end in ("low", "high")]
@@ -475,7 +481,8 @@ class Phrase:
     @property
     def own_slope_of_group(self) -> str:
         """What the slope means, in a sentence that names the group."""
-        return self._say_slope(f" for {self.who}")
+        of_all = self.row["attribute"] == OVERALL
+        return self._say_slope(f" for all {self.words.rows} together" if of_all else f" for {self.who}")
 
     def _say_slope(self, whose: str) -> str:
         limits = f", {self.bare_limits}" if self.bare_limits else ""

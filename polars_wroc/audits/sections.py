@@ -75,7 +75,7 @@ from polars_wroc.stats.families import DIFFERENT, EQUIVALENT
 
 # Groups whose differences have a line each, lines of the others, attributes with charts, and rows
 # of the table of all numbers.
-_GROUPS, _LINES, _ATTRIBUTES, _NUMBERS = 3, 8, 6, 900
+_GROUPS, _LINES, _ATTRIBUTES, _NUMBERS = 3, 8, 6, 800
 # Metrics whose differences are told; others are in the table of all numbers.
 _TOLD = ("selection_rate", *METRICS, SLOPE)
 # Numbers that are no shares of rows.

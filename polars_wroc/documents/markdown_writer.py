@@ -13,6 +13,7 @@ from polars_wroc.documents.blocks import (
     Fold,
     Lines,
     Row,
+    Sign,
     Table,
     Text,
 )
@@ -74,6 +75,8 @@ def _with_lead(lead: str, text: str) -> str:
 def _table(block: Table) -> Iterator[str]:
     if block.title:
         yield f"## {escape_markdown(block.title)}"
+    if any(sign.cell for sign in block.legend):
+        yield escape_markdown(" · ".join(_write_legend(block.legend)))
     # Dot plots are left out: their numbers are in the next column.
     places = [place for place, column in enumerate(block.columns[1:]) if column.style != "plot"]
     columns = [block.columns[0], *(block.columns[1 + place] for place in places)]
@@ -82,6 +85,15 @@ def _table(block: Table) -> Iterator[str]:
     yield markdown_table([_heading(column) for column in columns], rows, right)
     if block.note:
         yield escape_markdown(block.note)
+
+
+def _write_legend(legend: Sequence[Sign]) -> Iterator[str]:
+    """Explain the signs in cells; those of dot plots are left out."""
+    for sign in legend:
+        if sign.cell is not None:
+            yield f"{sign.cell.text} {sign.cell.change} {sign.meaning}"
+        elif not sign.part:
+            yield sign.meaning
 
 
 def _heading(column: Column) -> str:

@@ -294,7 +294,7 @@ def test_the_verdict_without_other_differences(people: pl.DataFrame) -> None:
     audit = wroc.audit(people, "y", "s", attributes="g")
     assert audit.verdict.startswith("High scores are too high and low ones too low for ")
     assert "No decisions were audited, as no threshold was given." in audit.verdict
-    assert " for everyone (slope " in audit.verdict
+    assert " for all rows together (slope " in audit.verdict
     counts = audit.findings["verdict"].value_counts()
     # Of three segments each metric, and of all rows two.
     assert counts["count"].sum() == 3 * 3 + 2
@@ -315,7 +315,7 @@ def test_a_fault_of_the_whole_score_is_no_segment_s(slopes: list[float], named: 
     found = audit.findings.filter(metric=SLOPE, verdict="different")
     assert found["segment"].to_list()[:2] == ["overall", *named]
     whole = found.row(0, named=True)
-    start = "High scores are too high and low ones too low for everyone (slope 0."
+    start = "High scores are too high and low ones too low for all rows together (slope 0."
     assert whole["sentence"].startswith(start)
     # A slope of 0.84 moves no probability by 5 points.
     assert audit.verdict.count(whole["sentence"]) == (0 if named else 1)
@@ -507,13 +507,16 @@ BLACK = "The scores of the group black (race) are 11 points too high"
         (
             finding(SLOPE, value=1.4, gap=0.4, value_low=1.2, value_high=1.6) | WHOLE,
             (
-                "High scores are too low and low ones too high for everyone (slope 1.40, 1.20 to "
-                "1.60; 1 is right)."
+                "High scores are too low and low ones too high for all rows together "
+                "(slope 1.40, 1.20 to 1.60; 1 is right)."
             ),
         ),
         (
             finding(SLOPE, value=-0.4, gap=-1.4) | WHOLE,
-            "The score ranks backwards for everyone (slope \N{MINUS SIGN}0.40; 1 is right).",
+            (
+                "The score ranks backwards for all rows together "
+                "(slope \N{MINUS SIGN}0.40; 1 is right)."
+            ),
         ),
         (
             finding(SLOPE, value=1.02, gap=0.02, verdict="equivalent") | WHOLE,

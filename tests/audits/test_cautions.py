@@ -37,7 +37,7 @@ def test_what_was_not_audited_is_said() -> None:
         "1 row without s was left out.",
         "3 rows have no recorded g: the group (missing).",
         "1 row has no recorded h: the group (missing).",
-        "No AUC, as all outcomes are the same: no recorded g, no recorded h.",
+        "No AUC, as all outcomes are the same: no recorded g; no recorded h.",
         "Nothing could be tested by h.",
         "Only g and h were compared; other groups may differ.",
         f"The column {QUOTED_Y} is taken as the truth: the audit cannot detect bias in it.",

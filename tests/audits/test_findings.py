@@ -576,3 +576,21 @@ def test_rows_that_would_tell() -> None:
         sentence = table.filter(segment="hispanic", metric=metric)["sentence"].item()
         end = f"About {times:,g} times as many would tell: {rows:,g} {unit} in this group."
         assert sentence.endswith(end)
+
+
+def test_limits_of_scores_that_may_be_right_say_both_sides() -> None:
+    row = finding("mean_calibration_error", value=0.09, reference_value=-0.06, gap=0.15)
+    sentence = write_sentence(row | {"value_low": -0.01, "value_high": 0.19}, WORDS)
+    assert sentence == (
+        "The scores of the group black (race) are 9 points too high (1 too low to 19 too high); "
+        "those of everyone else are 6 points too low."
+    )
+
+
+def test_a_score_that_ranks_backwards_is_said_once(rows: pl.DataFrame) -> None:
+    random = np.random.default_rng(8)
+    score = random.random(rows.height)
+    turned = rows.with_columns(y=pl.Series(random.random(rows.height) > score), p=pl.Series(score))
+    said = wroc.audit(turned, "y", "p", attributes="g", threshold=0.5, favorable="selected").verdict
+    assert said.startswith("The score ranks backwards: AUC 0.")
+    assert said.count("backwards") == 1

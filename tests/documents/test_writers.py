@@ -140,6 +140,8 @@ def test_markdown_shows_the_document() -> None:
 
 ## All groups at a glance
 
+56% ▼24 worse
+
 | Group | Rows | Selected | Selected among positives |
 | --- | ---: | ---: | ---: |
 | Everyone | 1,989 | 77% | 82% |

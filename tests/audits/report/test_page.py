@@ -249,3 +249,26 @@ def test_crossed_groups_alone_can_be_saved(
     text = saved(audit, tmp_path, chromium)
     assert "race and sex" in text
     assert ("Scores by race" in text) == (intersections is True)
+
+
+def test_figures_are_titled_by_what_differs(tmp_path: Path) -> None:
+    """Equal mean errors and other slopes are no equal calibration."""
+    random = np.random.default_rng(0)
+    size = 6000
+    logit = random.normal(0, 1.2, 2 * size)
+    slope = np.repeat([1.0, 2.2], size)
+    frame = pl.DataFrame(
+        {
+            "g": np.repeat(["a", "b"], size),
+            "y": random.random(2 * size) < 1 / (1 + np.exp(-logit)),
+            "s": 1 / (1 + np.exp(-logit * slope)),
+        }
+    )
+    audit = wroc.audit(frame, "y", "s", attributes="g", threshold=0.5, favorable="selected")
+    (row,) = audit.table.filter(metric="calibration_slope", segment="b").to_dicts()
+    assert (row["verdict"], row["value"] < 0.55) == ("different", True)
+    audit.save(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    slope_of_b = f"for the group b (g) (slope {row['value']:.2f}"
+    assert f"High scores are too high and low ones too low {slope_of_b}" in text
+    assert "Calibration: no difference is shown" not in text
