@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.amounts import write_p_value
 from polars_wroc.audits.audit_changes import (
     KINDS,
     Changes,
@@ -16,14 +15,12 @@ from polars_wroc.audits.audit_changes import (
     sentences_of,
     what_to_show,
 )
-from polars_wroc.audits.page import write_page
 from polars_wroc.audits.provenance import write_foot
 from polars_wroc.audits.tables import Run, segment_in_words
 from polars_wroc.audits.words import many, points
 from polars_wroc.charts.options import Show
 from polars_wroc.documents.blocks import Block, Cell, Column, Figures, Fold, Row, Table, Text
-from polars_wroc.documents.markdown_writer import write_markdown
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import write_number, write_p_value
 from polars_wroc.documents.screen import Screen
 from polars_wroc.groups.comparisons import CHANGED_METRICS, GAP_CHANGES, IMPACT_RATIO
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
@@ -47,7 +44,7 @@ _ADJUSTED = {
 }
 
 
-def lay_out_summary(changes: Changes, screen: Screen) -> list[Block]:
+def lay_out_notable_changes(changes: Changes, screen: Screen) -> list[Block]:
     """Return what a terminal shows: sentences, and tables of what is significant or a finding."""
     screen.check_columns(changes.table)
     notable, others = changes.divided()
@@ -55,7 +52,7 @@ def lay_out_summary(changes: Changes, screen: Screen) -> list[Block]:
     for kind in KINDS:
         rows = kind.rows(notable)
         if rows.height and screen.columns is None:
-            table = _lay_out_changes(rows.head(screen.rows or rows.height), kind.heading, changes)
+            table = _lay_out_table(rows.head(screen.rows or rows.height), kind.heading, changes)
             blocks.append(replace(table, note=screen.count_left_out(rows)))
         elif rows.height:
             named = rows.with_columns(pl.col("segment").fill_null(MISSING))
@@ -66,19 +63,8 @@ def lay_out_summary(changes: Changes, screen: Screen) -> list[Block]:
     return blocks
 
 
-def write_changes_markdown(changes: Changes, names: tuple[str, str], run: Run) -> str:
-    """Write the changes between the audits of these names as Markdown."""
-    return write_markdown(_lay_out(changes, names, run, []))
-
-
-def write_changes_page(
-    changes: Changes,
-    names: tuple[str, str],
-    run: Run,
-    metric: str | None = None,
-    show: Show | None = None,
-) -> str:
-    """Write the changes between the audits of these names, with charts of what changed most.
+def draw_changes(changes: Changes, metric: str | None, show: Show | None) -> list[Block]:
+    """Draw what changed most, or a metric.
 
     Raises
     ------
@@ -93,8 +79,7 @@ def write_changes_page(
         make_figure(gap_chart(changes.table, metric=each, show=show or what_to_show(each)))
         for each in changes.most_changed(metric)[:_CHARTS]
     ]
-    blocks: list[Block] = [Figures(figures)] if figures else []
-    return write_page(_lay_out(changes, names, run, blocks), title_changes(names))
+    return [Figures(figures)] if figures else []
 
 
 def title_changes(names: tuple[str, str]) -> str:
@@ -102,10 +87,10 @@ def title_changes(names: tuple[str, str]) -> str:
     return f"What changed from {names[0]} to {names[1]}"
 
 
-def _lay_out(
+def lay_out_changes(
     changes: Changes, names: tuple[str, str], run: Run, charts: Sequence[Block]
 ) -> list[Block]:
-    """Return the document: what changed in sentences, charts, and tables."""
+    """Return the changes between the audits of these names: sentences, charts and tables."""
     notable, others = changes.divided()
     is_notable = not notable.filter(changes.significant).is_empty()
     blocks: list[Block] = [
@@ -117,12 +102,12 @@ def _lay_out(
     for kind in KINDS:
         rows = kind.rows(notable)
         if rows.height:
-            blocks.append(_lay_out_changes(rows, kind.heading, changes))
+            blocks.append(_lay_out_table(rows, kind.heading, changes))
     if others.height:
         shown = others.head(_OTHERS)
         left_out = others.height - shown.height
         more = f" The first {_OTHERS} are listed." if left_out else ""
-        table = _lay_out_changes(shown, "", changes)
+        table = _lay_out_table(shown, "", changes)
         blocks.append(Fold("Not significant", [Text(f"{not_significant(others)}{more}"), table]))
     return [*blocks, Fold("How to read this", _explain(changes)), *write_foot(run)]
 
@@ -137,7 +122,7 @@ def _count_rows(changes: Changes) -> list[str]:
     ]
 
 
-def _lay_out_changes(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
+def _lay_out_table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
     """Lay out changes as a table."""
     level = f"{100 * as_number(changes.level):g}% interval"
     has_findings = rows["finding"].count() > 0

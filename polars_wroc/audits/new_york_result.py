@@ -11,12 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.page import write_page
+from polars_wroc.audits.page import write_document
 from polars_wroc.audits.provenance import list_provenance, write_foot
 from polars_wroc.audits.tables import Run
 from polars_wroc.audits.words import DASH, listed, many, verb
 from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
-from polars_wroc.documents.markdown_writer import write_markdown
 from polars_wroc.documents.notebook import write_for_notebook
 from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.documents.text_writer import Terminal, write_text
@@ -86,10 +85,10 @@ class NewYorkSummary:
     def __repr__(self) -> str:
         hints = [Text(hint) for hint in self.hints]
         terminal = Terminal(shutil.get_terminal_size().columns)
-        return write_text([*lay_out_summary(self), *hints], terminal)
+        return write_text([*lay_out_new_york(self), *hints], terminal)
 
     def _repr_html_(self) -> str:
-        return write_for_notebook([*lay_out_summary(self), *map(Text, self.hints)])
+        return write_for_notebook([*lay_out_new_york(self), *map(Text, self.hints)])
 
     def save(self, path: str | Path) -> None:
         """Write the summary in the format of the path's suffix.
@@ -99,11 +98,9 @@ class NewYorkSummary:
         ``.parquet`` and ``.json`` have the table. The file is written whole or not at all.
         """
         suffix = outputs.check_target(path, SUFFIXES)
-        document = [*lay_out_summary(self), *write_foot(self.run, signature=_SIGNATURE)]
-        if suffix == ".html":
-            outputs.save_text(write_page(document, self.title), path)
-        elif suffix == ".md":
-            outputs.save_text(write_markdown(document), path)
+        if suffix in (".html", ".md"):
+            document = [*lay_out_new_york(self), *write_foot(self.run, signature=_SIGNATURE)]
+            outputs.save_text(write_document(document, self.title, suffix), path)
         elif suffix == outputs.WORKBOOK:
             _save_workbook(self, path)
         else:
@@ -114,7 +111,7 @@ class NewYorkSummary:
             outputs.save_table(table, path)
 
 
-def lay_out_summary(summary: NewYorkSummary) -> list[Block]:
+def lay_out_new_york(summary: NewYorkSummary) -> list[Block]:
     """Return the summary as blocks: facts, explanations and a table of each division."""
     facts = [
         Line(f"{value:,}" if isinstance(value, int) else str(value), lead=f"{name}:")

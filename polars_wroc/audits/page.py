@@ -10,6 +10,7 @@ from pathlib import Path
 
 from polars_wroc.documents.blocks import Block
 from polars_wroc.documents.html_writer import escape_html, write_html
+from polars_wroc.documents.markdown_writer import write_markdown
 
 _FILES = Path(__file__).with_name("report")
 # The tables that the script sorts.
@@ -46,6 +47,11 @@ def write_page(blocks: Sequence[Block], title: str) -> str:
         body=body,
         script=f"<script>{_read('sort.js')}</script>\n" if is_sorted else "",
     )
+
+
+def write_document(blocks: Sequence[Block], title: str, suffix: str) -> str:
+    """Return a document as the page or the Markdown that a file of this suffix holds."""
+    return write_page(blocks, title) if suffix == ".html" else write_markdown(blocks)
 
 
 @cache

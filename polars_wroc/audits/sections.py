@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.amounts import write_margin, write_p_value
+from polars_wroc.audits.amounts import write_margin
 from polars_wroc.audits.answer import (
     SHOWN,
     count_comparisons,
@@ -59,7 +59,7 @@ from polars_wroc.documents.blocks import (
     Text,
 )
 from polars_wroc.documents.blocks import Row as TableRow
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import write_number, write_p_value
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,

@@ -40,6 +40,7 @@ from polars_wroc.audits.hints import (
     unknown_hint,
 )
 from polars_wroc.audits.new_york import new_york_summary
+from polars_wroc.audits.page import write_document
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.sections import write_summary
 from polars_wroc.audits.tables import audited_files
@@ -251,11 +252,11 @@ def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
     """Print or write the changes: as a table, a chart or a page."""
     if options.output is None:
         screen = screen_of(options)
-        text = write_text(change_pages.lay_out_summary(changes, screen), screen.terminal)
+        text = write_text(change_pages.lay_out_notable_changes(changes, screen), screen.terminal)
         results.say(f"{text}\n", options)
         return
     if options.suffix in results.PAGES:
-        results.save_text(_page_of_changes(changes, options), options)
+        _save_changes(changes, options)
         return
     metric = changes.most_changed(options.metric)[0]
     drawn: dict[str, Any] = {"metric": metric, "show": options.show or what_to_show(metric)}
@@ -264,14 +265,16 @@ def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
     results.show_table("gap_chart", changes.table, options, shown, **drawn)
 
 
-def _page_of_changes(changes: Changes, options: argparse.Namespace) -> str:
+def _save_changes(changes: Changes, options: argparse.Namespace) -> None:
+    """Write a page of the changes; HTML has charts."""
     before, after = (Path(name).name for name in options.files)
+    charts = []
+    if options.suffix == ".html":
+        charts = change_pages.draw_changes(changes, options.metric, options.show)
     run = tables.run_of(options)
-    if options.suffix == ".md":
-        return change_pages.write_changes_markdown(changes, (before, after), run)
-    return change_pages.write_changes_page(
-        changes, (before, after), run, options.metric, options.show
-    )
+    document = change_pages.lay_out_changes(changes, (before, after), run, charts)
+    title = change_pages.title_changes((before, after))
+    results.save_text(write_document(document, title, options.suffix), options)
 
 
 def run_impact(options: argparse.Namespace) -> None:
@@ -372,7 +375,7 @@ def run_new_york(options: argparse.Namespace) -> None:
     ]
     summary = replace(summary, decisions=decisions, hints=[*summary.hints, *spellings])
     if options.output is None:
-        text = write_text(new_york_result.lay_out_summary(summary), screen_of(options).terminal)
+        text = write_text(new_york_result.lay_out_new_york(summary), screen_of(options).terminal)
         results.say(f"{text}\n", options)
     else:
         if options.suffix in results.TOLD:

@@ -71,8 +71,10 @@ CUT = NumberForm(".4g")
 COUNT = NumberForm(",.0f")
 
 
-def write_p_value(p: float) -> str:
-    """Write a p-value: ``0.014``, or ``<0.001``."""
+def write_p_value(p: float | None) -> str:
+    """Write a p-value: ``0.014``, or ``<0.001``; empty without one."""
+    if p is None:
+        return ""
     return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
 
 

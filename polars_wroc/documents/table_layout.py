@@ -168,7 +168,7 @@ def write_column(column: pl.Series) -> list[str]:
     if column.name.startswith(_SIGNED) and column.dtype.is_float():
         form = DIFFERENCE
     if column.name.startswith("p_") and column.dtype.is_float():
-        return ["" if p is None else write_p_value(p) for p in column]
+        return [write_p_value(p) for p in column]
     return ["" if value is None else write_value(value, form) for value in column]
 
 

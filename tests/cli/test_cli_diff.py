@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import re
@@ -9,10 +10,11 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import polars as pl
 import pytest
 from chromium import Chromium
-from polars.testing import assert_frame_equal
+from polars.testing import assert_frame_equal, assert_series_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -237,6 +239,10 @@ def test_page(changes: pl.DataFrame) -> None:
         assert heading == "What changed from before.json to after.json"
     shown = html.unescape(page).replace("\N{NO-BREAK SPACE}", " ")
     assert f"{1530:,} rows before" in shown
+    for name in ("before.json", "after.json"):
+        content = hashlib.sha256(Path(name).read_bytes()).hexdigest()
+        assert f"{name}, SHA-256 {content}" in shown
+    assert ">Command: polars-wroc diff before.json after.json -o x.html<" in shown
     assert sentences(changes) in shown
     rows_shown = []
     for title, table in re.findall(
@@ -266,6 +272,17 @@ def test_page(changes: pl.DataFrame) -> None:
     significant = changes.filter(pl.col("p_adjusted") <= 0.05)
     surest = significant.sort("p_value")["metric"].unique(maintain_order=True)
     assert page.count("<figure>") == min(surest.len(), 4)
+
+
+def test_a_workbook_of_changes_says_what_changed(changes: pl.DataFrame) -> None:
+    assert main([*CALL, "-o", "x.xlsx"]) == 0
+    book = openpyxl.load_workbook("x.xlsx")
+    assert book["About"]["A1"].value == "What changed from before.json to after.json"
+    facts = {row[0].value: row[1].value for row in book["About"].iter_rows(min_row=3)}
+    assert facts["Answer"] == sentences(changes)
+    header, *rows = book["table"].values
+    gaps = pl.Series("gap", [row[header.index("gap")] for row in rows])
+    assert_series_equal(gaps, changes["gap"], rel_tol=1e-15)
 
 
 def test_page_is_drawn_without_a_network(folder: Path, chromium: Chromium) -> None:
