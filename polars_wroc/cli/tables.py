@@ -336,11 +336,12 @@ def save_workbook(
 
 
 def _lay_out_gates(options: argparse.Namespace) -> list[Block]:
-    """List the conditions of a pipeline that failed or could not be judged."""
+    """List the conditions of a pipeline that failed, then those that could not be judged."""
     lines = [
         Line(line, "failed" if line.startswith("FAILED") else "unjudged")
         for line in getattr(options, "gate_lines", ())
     ]
+    lines.sort(key=lambda line: line.tone != "failed")
     return [Lines(lines, style="checks")] if lines else []
 
 

@@ -157,16 +157,19 @@ def _write_cell(
     """Write a value of any type; what a workbook has no number for is a text."""
     look = formats.find(number_format)
     match value:
+        # The most frequent kind comes first.
+        case float() if math.isfinite(value):
+            sheet.write_number(row, column, value, look)
         case None:
             return
         case bool():
             sheet.write_boolean(row, column, value, look)
         case int() if abs(value) <= _LARGEST:
             sheet.write_number(row, column, value, look)
-        case float() | Decimal() if math.isnan(value):
-            return
-        case float() | Decimal() if math.isfinite(value):
+        case Decimal() if value.is_finite():
             sheet.write_number(row, column, value, look)
+        case float() if math.isnan(value):
+            return
         case dt.datetime() if value.date() >= _FIRST_DAY:
             moment = value.replace(tzinfo=None)
             sheet.write_datetime(row, column, moment, formats.find(_TIME))
