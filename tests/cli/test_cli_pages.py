@@ -107,6 +107,17 @@ def test_a_page_is_the_table_then_the_chart(command: str) -> None:
     assert sign == "Reviewed by, date and signature:"
 
 
+def test_conditions_that_failed_are_first_on_a_page() -> None:
+    wroc.data.loans().write_parquet("loans.parquet")
+    call = ["impact", "loans.parquet", "--score", "score", "--threshold", "0.85", "--favorable"]
+    call += ["selected", "--attribute", "race", "--attribute", "sex", "--intersections"]
+    # The share of one crossed group is too small for a ratio.
+    assert main([*call, "--fail-if", "impact_ratio.ratio_high<0.8", "-o", "x.html"]) == 1
+    failed, unjudged = ReadPage(Path("x.html").read_text(encoding="utf-8")).texts["li"]
+    assert failed.startswith("FAILED impact_ratio.ratio_high < 0.8 in 2 of 7 segments: race = bla")
+    assert unjudged.startswith("NOT JUDGED impact_ratio.ratio_high < 0.8: share below 2% in ")
+
+
 def words_of(text: str) -> str:
     """Write a name in one line, without what cannot be printed."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
