@@ -1,6 +1,6 @@
 # The types, which typing.py reads too, and where they are defined.
 
-from .audits.new_york import NewYorkSummary as NewYorkSummary
+from .audits.new_york_result import NewYorkSummary as NewYorkSummary
 from .audits.tables import AuditAdjustment as AuditAdjustment
 from .audits.tables import AuditReference as AuditReference
 from .charts.options import ChartOptions as ChartOptions

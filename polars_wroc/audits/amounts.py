@@ -89,10 +89,3 @@ def write_interval(
 def write_in_brackets(text: str) -> str:
     """Write a text in brackets after a space; nothing if it is empty."""
     return f" ({text})" if text else ""
-
-
-def write_p_value(p: float | None) -> str:
-    """Write a p-value: ``0.119``, ``<0.001``; empty without one."""
-    if p is None:
-        return ""
-    return "<0.001" if p < 0.001 else f"{p:.3f}"  # noqa: PLR2004

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, get_args
@@ -15,14 +14,7 @@ from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.audits.findings import SEGMENT_COLUMNS
 from polars_wroc.audits.formats import SCHEMA
-from polars_wroc.audits.table_pages import (
-    Screen,
-    check_columns,
-    fitted_table,
-    limits_in_text,
-    points_in_text,
-)
-from polars_wroc.audits.tables import ALL_KEYS, AuditTables, keys_of, segment_in_words
+from polars_wroc.audits.tables import ALL_KEYS, AuditTables, segment_in_words
 from polars_wroc.audits.words import capitalised, first_few, listed, many, verb
 from polars_wroc.charts.options import Show
 from polars_wroc.charts.wording import write_gap_change
@@ -46,7 +38,7 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
     UNDEFINED,
 )
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.inputs.reasons import FEW, few_rows
 from polars_wroc.keywords import hint_keywords
@@ -594,21 +586,6 @@ def what_to_show(metric: str) -> Show:
     return "gap" if metric in GAP_CHANGES else "value"
 
 
-def changes_in_text(changes: Changes, screen: Screen) -> str:
-    """Write what changed in sentences, and in tables what is significant or a finding."""
-    check_columns(changes.table, screen)
-    notable, others = changes.divided()
-    parts = [textwrap.fill(" ".join(sentences_of(changes)), screen.width)]
-    parts += [
-        f"{screen.heading(kind.heading)}:\n{_table(rows, kind, screen)}"
-        for kind in KINDS
-        if not (rows := kind.rows(notable)).is_empty()
-    ]
-    if notable.height and others.height:
-        parts.append(not_significant(others))
-    return "\n\n".join(parts)
-
-
 def not_significant(others: pl.DataFrame) -> str:
     """Count the changes that are neither significant nor a finding."""
     are = verb(others.height, "is", "are")
@@ -715,26 +692,3 @@ def _name_segments(table: pl.DataFrame, condition: pl.Expr) -> list[str]:
     """Name the segments whose rows meet a condition."""
     segments = table.group_by(AUDIT_KEYS, maintain_order=True).agg(condition.alias("met"))
     return [segment_in_words(*keys) for keys in segments.filter("met").select(AUDIT_KEYS).rows()]
-
-
-def _table(changes: pl.DataFrame, kind: Kind, screen: Screen) -> str:
-    if changes[MODEL].n_unique() == 1:
-        changes = changes.drop(MODEL)
-    segments = keys_of(changes)
-    changes = changes.with_columns(pl.col(key).fill_null(MISSING) for key in segments)
-    keys = [*segments, "metric"]
-    numbers = changes.select(before="reference_value", after="value", change="gap")
-    in_points = {_GAPS: ["before", "after", "change"], _RATIOS: [], _VALUES: ["change"]}[kind]
-    write = limits_in_text if kind is _RATIOS else points_in_text
-    short = pl.concat(
-        [
-            changes.select(keys),
-            numbers.with_columns(points_in_text(numbers, name) for name in in_points),
-            changes.select(
-                write(changes, "gap_low", "gap_high").alias("interval"),
-                *([] if kind is _VALUES else ["finding"]),
-            ),
-        ],
-        how="horizontal",
-    )
-    return fitted_table(changes, short, screen, keys, least=short.width)

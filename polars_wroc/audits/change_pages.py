@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.amounts import write_in_brackets, write_p_value
 from polars_wroc.audits.audit_changes import (
     KINDS,
     Changes,
@@ -15,15 +15,15 @@ from polars_wroc.audits.audit_changes import (
     sentences_of,
     what_to_show,
 )
-from polars_wroc.audits.page import write_page
-from polars_wroc.audits.tables import segment_in_words
+from polars_wroc.audits.provenance import write_foot
+from polars_wroc.audits.tables import Run, segment_in_words
 from polars_wroc.audits.words import many, points
 from polars_wroc.charts.options import Show
 from polars_wroc.documents.blocks import Block, Cell, Column, Figures, Fold, Row, Table, Text
-from polars_wroc.documents.markdown_writer import write_markdown
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import write_number, write_p_value
+from polars_wroc.documents.screen import Screen
 from polars_wroc.groups.comparisons import CHANGED_METRICS, GAP_CHANGES, IMPACT_RATIO
-from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.looks import as_number
 
 # Most charts, and most changes that are not significant.
@@ -44,15 +44,27 @@ _ADJUSTED = {
 }
 
 
-def write_changes_markdown(changes: Changes, names: tuple[str, str]) -> str:
-    """Write the changes between the audits of these names as Markdown."""
-    return write_markdown(_lay_out(changes, names, []))
+def lay_out_notable_changes(changes: Changes, screen: Screen) -> list[Block]:
+    """Return what a terminal shows: sentences, and tables of what is significant or a finding."""
+    screen.check_columns(changes.table)
+    notable, others = changes.divided()
+    blocks: list[Block] = [Text(" ".join(sentences_of(changes)))]
+    for kind in KINDS:
+        rows = kind.rows(notable)
+        if rows.height and screen.columns is None:
+            table = _lay_out_table(rows.head(screen.rows or rows.height), kind.heading, changes)
+            blocks.append(replace(table, note=screen.count_left_out(rows)))
+        elif rows.height:
+            named = rows.with_columns(pl.col("segment").fill_null(MISSING))
+            keys = [*AUDIT_KEYS, *([MODEL] if changes.several else []), "metric"]
+            blocks.append(replace(screen.lay_out_asked(named, keys), title=kind.heading))
+    if notable.height and others.height:
+        blocks.append(Text(not_significant(others)))
+    return blocks
 
 
-def write_changes_page(
-    changes: Changes, names: tuple[str, str], metric: str | None = None, show: Show | None = None
-) -> str:
-    """Write the changes between the audits of these names, with charts of what changed most.
+def draw_changes(changes: Changes, metric: str | None, show: Show | None) -> list[Block]:
+    """Draw what changed most, or a metric.
 
     Raises
     ------
@@ -67,20 +79,22 @@ def write_changes_page(
         make_figure(gap_chart(changes.table, metric=each, show=show or what_to_show(each)))
         for each in changes.most_changed(metric)[:_CHARTS]
     ]
-    blocks: list[Block] = [Figures(figures)] if figures else []
-    return write_page(_lay_out(changes, names, blocks), _title(names))
+    return [Figures(figures)] if figures else []
 
 
-def _title(names: tuple[str, str]) -> str:
+def title_changes(names: tuple[str, str]) -> str:
+    """Name what changed between the audits of these names."""
     return f"What changed from {names[0]} to {names[1]}"
 
 
-def _lay_out(changes: Changes, names: tuple[str, str], charts: Sequence[Block]) -> list[Block]:
-    """Return the document: what changed in sentences, charts, and tables."""
+def lay_out_changes(
+    changes: Changes, names: tuple[str, str], run: Run, charts: Sequence[Block]
+) -> list[Block]:
+    """Return the changes between the audits of these names: sentences, charts and tables."""
     notable, others = changes.divided()
     is_notable = not notable.filter(changes.significant).is_empty()
     blocks: list[Block] = [
-        Text(_title(names), 1),
+        Text(title_changes(names), 1),
         Text(" · ".join(_count_rows(changes)), style="deck"),
         Text(" ".join(sentences_of(changes)), style="answer either" if is_notable else "answer"),
         *charts,
@@ -88,14 +102,14 @@ def _lay_out(changes: Changes, names: tuple[str, str], charts: Sequence[Block]) 
     for kind in KINDS:
         rows = kind.rows(notable)
         if rows.height:
-            blocks.append(_lay_out_changes(rows, kind.heading, changes))
+            blocks.append(_lay_out_table(rows, kind.heading, changes))
     if others.height:
         shown = others.head(_OTHERS)
         left_out = others.height - shown.height
         more = f" The first {_OTHERS} are listed." if left_out else ""
-        table = _lay_out_changes(shown, "", changes)
+        table = _lay_out_table(shown, "", changes)
         blocks.append(Fold("Not significant", [Text(f"{not_significant(others)}{more}"), table]))
-    return [*blocks, Fold("How to read this", _explain(changes))]
+    return [*blocks, Fold("How to read this", _explain(changes)), *write_foot(run)]
 
 
 def _count_rows(changes: Changes) -> list[str]:
@@ -108,26 +122,29 @@ def _count_rows(changes: Changes) -> list[str]:
     ]
 
 
-def _lay_out_changes(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
+def _lay_out_table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
     """Lay out changes as a table."""
     level = f"{100 * as_number(changes.level):g}% interval"
     has_findings = rows["finding"].count() > 0
     columns = [Column("Group")]
     if changes.several:
-        columns.append(Column("Score", style="left"))
+        columns.append(Column("Score", style="name", essential=True))
     columns += [
-        Column("Metric", style="left"),
-        Column("Before"),
-        Column("After"),
-        Column("Change", level),
+        Column("Metric", style="name", essential=True),
+        Column("Before", essential=True),
+        Column("After", essential=True),
+        Column("Change", level, essential=True),
         Column("p", "adjusted"),
     ]
     if has_findings:
-        columns.append(Column("Finding", style="left"))
+        columns.append(Column("Finding", style="left", essential=True))
     marked = rows.select(changes.significant).to_series()
     lines = []
     for row, is_significant in zip(rows.iter_rows(named=True), marked, strict=True):
         cells = [Cell(row[MODEL])] if changes.several else []
+        # A title says that all rows are gaps.
+        metric = row["metric"].removesuffix("_gap") if title else row["metric"]
+        cells.append(Cell(CHANGED_METRICS[metric].label))
         cells += _write_numbers(row, is_significant=bool(is_significant))
         if has_findings:
             cells.append(Cell(row["finding"] or ""))
@@ -136,21 +153,23 @@ def _lay_out_changes(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
 
 
 def _write_numbers(row: Mapping[str, Any], *, is_significant: bool) -> list[Cell]:
-    """Write the metric, its values before and after, and their change with its p-value."""
+    """Write the values before and after, and their change with its p-value."""
     is_gap, is_ratio = row["metric"] in GAP_CHANGES, row["metric"] == IMPACT_RATIO
     before, after = (
         points(row[name]) if is_gap else f"{row[name]:.3f}" for name in ("reference_value", "value")
     )
-    change = _write_change(row["gap"], is_ratio=is_ratio)
+    change, limits = _write_change(row["gap"], is_ratio=is_ratio), ""
     low, high = row["gap_low"], row["gap_high"]
     if low is not None and high is not None:
-        ends = (_write_change(end, is_ratio=is_ratio) for end in (low, high))
-        change += write_in_brackets(" to ".join(ends))
+        limits = " to ".join(_write_change(end, is_ratio=is_ratio) for end in (low, high))
     return [
-        Cell(CHANGED_METRICS[row["metric"]].label),
         Cell(before),
         Cell(after),
-        Cell(change, tone="either" if is_significant else ""),
+        Cell(
+            change,
+            tone="either" if is_significant else "",
+            limits=f"({limits})" if limits else "",
+        ),
         Cell(write_p_value(row["p_adjusted"]) or "not tested"),
     ]
 

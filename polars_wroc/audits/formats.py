@@ -23,10 +23,7 @@ def json_of(audit: AuditTables, *, reading: str, verdict: str) -> dict[str, Any]
     settings = audit.settings
     overall = audit.segments.filter(attribute=OVERALL)
     used, missing = overall.select("n", "n_missing").row(0)
-    # The rows of a file would tell how many are left out of the totals.
-    files = [replace(file, rows=None) for file in audit.run.files]
-    told = replace(audit.run, files=files) if audit.run.left_out_of_totals else audit.run
-    run = told.as_dict() | {
+    run = replace(audit.run, files=audit.run.reported_files).as_dict() | {
         "rows_read": used + missing,
         "rows_used": used,
         "exclusions": outputs.rows_in_json(audit.missing),

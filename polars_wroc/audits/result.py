@@ -19,17 +19,17 @@ from polars_wroc.audits.answer import (
     say_all_rows,
     write_answer,
 )
+from polars_wroc.audits.audit_workbook import save_audit_workbook
 from polars_wroc.audits.cautions import say_unknown_slopes
 from polars_wroc.audits.context import compare_outcomes, write_decisions, write_title
 from polars_wroc.audits.findings import findings_of, rounded
 from polars_wroc.audits.formats import json_of
-from polars_wroc.audits.page import write_page
+from polars_wroc.audits.page import write_document
 from polars_wroc.audits.sections import write_report, write_summary
 from polars_wroc.audits.tables import AuditTables, Further, name_of, restricted, with_tables
 from polars_wroc.audits.words import Words
 from polars_wroc.checks import did_you_mean, reject
 from polars_wroc.documents.blocks import Text
-from polars_wroc.documents.markdown_writer import write_markdown
 from polars_wroc.documents.notebook import write_for_notebook
 from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.files import outputs
@@ -153,19 +153,16 @@ class Audit(AuditTables):
         """Write a file: ``.html``, ``.md``, ``.json``, ``.xlsx``, ``.csv`` or ``.parquet``.
 
         ``.html`` is a report in one file; ``.md`` the same without charts; ``.xlsx`` has a sheet
-        for each table; ``.csv`` and ``.parquet`` have the ``table``.
+        for each table, after one that says what they are; ``.csv`` and ``.parquet`` have the
+        ``table``.
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix == outputs.WORKBOOK:
-            tables = ("table", "segments", "curves", "distributions", "missing")
-            sheets = {name: getattr(self, name) for name in tables}
-            outputs.save_workbook({n: t for n, t in sheets.items() if t.height}, path)
+            save_audit_workbook(self, self.verdict, path)
             return
-        shown = _steady(self)
-        if suffix == ".html":
-            text = write_page(write_report(shown, with_charts=True), write_title(self.settings))
-        elif suffix == ".md":
-            text = write_markdown(write_report(shown, with_charts=False))
+        if suffix in (".html", ".md"):
+            document = write_report(_steady(self), with_charts=suffix == ".html")
+            text = write_document(document, write_title(self.settings), suffix)
         elif suffix == ".json":
             text = self.to_json()
         else:

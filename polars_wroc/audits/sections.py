@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.amounts import write_margin, write_p_value
+from polars_wroc.audits.amounts import write_margin
 from polars_wroc.audits.answer import (
     SHOWN,
     count_comparisons,
@@ -35,8 +35,9 @@ from polars_wroc.audits.findings import add_tones
 from polars_wroc.audits.gate_lines import write_gates
 from polars_wroc.audits.glance import METRICS, lay_out_groups
 from polars_wroc.audits.method import write_method
+from polars_wroc.audits.provenance import write_foot
 from polars_wroc.audits.say import AUC, Row, say_off, write_line
-from polars_wroc.audits.tables import AuditedFile, AuditTables
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.words import (
     Words,
     capitalised,
@@ -58,7 +59,7 @@ from polars_wroc.documents.blocks import (
     Text,
 )
 from polars_wroc.documents.blocks import Row as TableRow
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import write_number, write_p_value
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
@@ -382,25 +383,7 @@ def method(report: Report) -> Iterator[Block]:
 
 def end(report: Report) -> Iterator[Block]:
     """Say when, with what and from which data this was made, and leave room for a signature."""
-    run = report.audit.run
-    versions = f"polars-wroc {run.versions['polars-wroc']} and Polars {run.versions['polars']}"
-    made = f"Made {run.date.day} {run.date:%B %Y} with {versions}."
-    yield Text(f"{made} This audit is not a certification.", style="foot")
-    if run.files:
-        yield Text(f"Data: {'; '.join(map(_describe_file, run.files))}.", style="foot")
-    if run.command:
-        yield Text(f"Command: {run.command}", style="foot command")
-    yield Text("Reviewed by, date and signature:", style="sign")
-
-
-def _describe_file(file: AuditedFile) -> str:
-    """Name a file with its rows and the hash of its content."""
-    parts = [file.name]
-    if file.rows is not None:
-        parts.append(many(file.rows, "row"))
-    if file.sha256 is not None:
-        parts.append(f"SHA-256 {file.sha256}")
-    return ", ".join(parts)
+    yield from write_foot(report.audit.run, "This audit is not a certification.")
 
 
 _BEGINNING = (begin, answer, checks, groups)

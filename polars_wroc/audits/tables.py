@@ -166,18 +166,30 @@ class Run:
     # Attributes whose rows without a value are in no number, since these segments are left out.
     left_out_of_totals: Sequence[str] = ()
 
+    @property
+    def reported_files(self) -> Sequence[AuditedFile]:
+        """The files, without their rows where these would tell how many are left out of totals."""
+        if not self.left_out_of_totals:
+            return self.files
+        return [replace(file, rows=None) for file in self.files]
+
     def as_dict(self) -> dict[str, Any]:
         """Return the run as values for JSON."""
         return asdict(self) | {"date": self.date.isoformat()}
 
 
 def audited_files(names: Sequence[str], *, contents: bool) -> list[AuditedFile]:
-    """Describe the files that were read, without their folders.
+    """Describe the files of rows that were read, without their folders.
 
     Their ``contents`` are read once more, for what only some outputs show.
     """
     files = sources.each_file(names)
     return [_described(file, contents=contents) for file in files]
+
+
+def saved_audits(names: Sequence[str]) -> list[AuditedFile]:
+    """Describe the files of saved audits, without their folders."""
+    return [_hashed(Path(name)) for name in names]
 
 
 def _described(file: str, *, contents: bool) -> AuditedFile:
@@ -186,12 +198,16 @@ def _described(file: str, *, contents: bool) -> AuditedFile:
     path = Path(file)
     if not contents:
         return AuditedFile(path.name)
-    rows = None
-    if sources.store_row_counts([file]):
-        rows = int(collect(sources.scan([file]).select(pl.len())).item())
+    described = _hashed(path)
+    if not sources.store_row_counts([file]):
+        return described
+    return replace(described, rows=int(collect(sources.scan([file]).select(pl.len())).item()))
+
+
+def _hashed(path: Path) -> AuditedFile:
     with path.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
-    return AuditedFile(path.name, path.stat().st_size, digest, rows)
+    return AuditedFile(path.name, path.stat().st_size, digest)
 
 
 ReferenceKind: TypeAlias = Literal["rest", "overall"]

@@ -12,11 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits import table_pages
+from polars_wroc.audits import change_pages, new_york_result
 from polars_wroc.audits.audit_changes import (
     Changes,
     changes_between,
-    changes_in_text,
     read_audit,
     what_to_show,
 )
@@ -41,6 +40,7 @@ from polars_wroc.audits.hints import (
     unknown_hint,
 )
 from polars_wroc.audits.new_york import new_york_summary
+from polars_wroc.audits.page import write_document
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.sections import write_summary
 from polars_wroc.audits.tables import audited_files
@@ -119,8 +119,8 @@ def run_audit(options: argparse.Namespace) -> None:
     result = audit(**given, **arguments.uncertainty_of(options))
     if options.selected is not None:
         arguments.check_selected(options, result.segments["n_selected"].sum())
-    shown = {each.suffix for each in options.outputs} & {".html", ".json", ".md"}
-    files = audited_files(options.files, contents=bool(shown))
+    described = {".json", *results.TOLD} & {each.suffix for each in options.outputs}
+    files = audited_files(options.files, contents=bool(described))
     run = replace(result.run, command=options.command_line, files=files)
     judgement = judged(gates, result.table)
     result = replace(result, run=run, gates=judgement.gates)
@@ -251,23 +251,30 @@ def run_diff(options: argparse.Namespace) -> None:
 def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
     """Print or write the changes: as a table, a chart or a page."""
     if options.output is None:
-        results.say(f"{changes_in_text(changes, screen_of(options))}\n", options)
+        screen = screen_of(options)
+        text = write_text(change_pages.lay_out_notable_changes(changes, screen), screen.terminal)
+        results.say(f"{text}\n", options)
         return
     if options.suffix in results.PAGES:
-        results.save_text(_page_of_changes(changes, options), options)
+        _save_changes(changes, options)
         return
     metric = changes.most_changed(options.metric)[0]
     drawn: dict[str, Any] = {"metric": metric, "show": options.show or what_to_show(metric)}
-    results.show_table("gap_chart", changes.table, options, list, **drawn)
-
-
-def _page_of_changes(changes: Changes, options: argparse.Namespace) -> str:
-    from polars_wroc.audits.change_pages import write_changes_markdown, write_changes_page  # noqa: PLC0415
-
     before, after = (Path(name).name for name in options.files)
-    if options.suffix == ".md":
-        return write_changes_markdown(changes, (before, after))
-    return write_changes_page(changes, (before, after), options.metric, options.show)
+    shown = partial(tables.changes_shown, changes, (before, after))
+    results.show_table("gap_chart", changes.table, options, shown, **drawn)
+
+
+def _save_changes(changes: Changes, options: argparse.Namespace) -> None:
+    """Write a page of the changes; HTML has charts."""
+    before, after = (Path(name).name for name in options.files)
+    charts = []
+    if options.suffix == ".html":
+        charts = change_pages.draw_changes(changes, options.metric, options.show)
+    run = tables.run_of(options)
+    document = change_pages.lay_out_changes(changes, (before, after), run, charts)
+    title = change_pages.title_changes((before, after))
+    results.save_text(write_document(document, title, options.suffix), options)
 
 
 def run_impact(options: argparse.Namespace) -> None:
@@ -306,7 +313,7 @@ def run_impact(options: argparse.Namespace) -> None:
 
 def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
     """Name the unknown category where it would be an empty cell."""
-    if options.suffix != ".csv":
+    if options.suffix not in (".csv", outputs.WORKBOOK):
         return table
     return table.with_columns(pl.col(AUDIT_KEYS[1]).fill_null(UNKNOWN_CATEGORY))
 
@@ -368,9 +375,11 @@ def run_new_york(options: argparse.Namespace) -> None:
     ]
     summary = replace(summary, decisions=decisions, hints=[*summary.hints, *spellings])
     if options.output is None:
-        text = table_pages.in_text(summary.page, screen_of(options))
+        text = write_text(new_york_result.lay_out_new_york(summary), screen_of(options).terminal)
         results.say(f"{text}\n", options)
     else:
+        if options.suffix in results.TOLD:
+            summary = replace(summary, run=tables.run_of(options))
         results.save(options, summary.save)
         results.say_written(options)
     for hint in summary.hints:
@@ -490,7 +499,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
     given = {"bins": bins, "strategy": strategy, **limits}
     given |= {"smooth": True} if options.smooth else {}
     plans = [source.function("calibration_curve")(**given)]
-    if not options.output or options.suffix in results.PAGES:
+    if not options.output or options.suffix in results.TOLD:
         plans.append(source.function("calibration_summary")(**limits, clip=options.clip))
         if not isinstance(options.level, Looks):
             plans.append(source.function("calibration_test")(**limits))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
-from polars_wroc.audits import new_york
+from polars_wroc.audits import new_york, new_york_result
 from polars_wroc.audits.audit import audit
 from polars_wroc.audits.audit_changes import audit_changes
 from polars_wroc.audits.result import SUFFIXES
@@ -150,7 +150,7 @@ COMMANDS = {
             "min_share": "P: categories with smaller shares are left out of the ratios; 0: none",
         },
         required=("groups", "source", "distribution_date"),
-        suffixes=new_york.SUFFIXES,
+        suffixes=new_york_result.SUFFIXES,
     ),
     "auc": Command(
         summary,

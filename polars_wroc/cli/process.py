@@ -28,8 +28,8 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_wroc import config
-from polars_wroc.audits.table_pages import Columns, Screen
 from polars_wroc.config import CLEAR_LINE, clock
+from polars_wroc.documents.screen import Columns, Screen
 from polars_wroc.documents.text_writer import BOLD, RED, paint_text
 from polars_wroc.files.outputs import remove_abandoned, temporary
 from polars_wroc.files.sources import first_line, one_line
@@ -322,10 +322,7 @@ def screen_of(options: argparse.Namespace, rows: int | None = None) -> Screen:
     if (given := getattr(options, "rows", None)) is not None:
         rows = None if given == "all" else given
     columns: Columns | None = getattr(options, "columns", None)
-    more = "write them all with -o FILE.json"
-    if options.output not in (None, "-"):
-        more = f"see {options.output}"
-    how = "--rows all", "--columns all", more
+    how = "--rows all", "--columns all"
     return Screen(width, rows, columns, *how, colored=is_colored(sys.stdout))
 
 

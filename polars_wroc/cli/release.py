@@ -12,8 +12,8 @@ from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import first_few, listed, many
 from polars_wroc.cli import arguments, results, sources
 from polars_wroc.cli.process import UsageError
-from polars_wroc.cli.tables import Shown, page_of
-from polars_wroc.documents.table_layout import write_value
+from polars_wroc.cli.tables import Shown
+from polars_wroc.documents.numbers import DIFFERENCE
 from polars_wroc.groups.comparisons import COMPARABLE
 from polars_wroc.groups.release_check import (
     BETTER,
@@ -147,7 +147,7 @@ def _check_keys(keys: Sequence[pl.Series], options: argparse.Namespace) -> None:
 
 
 def _write_key(value: object) -> str:
-    return "null" if value is None else write_in_one_line(write_value(value))
+    return "null" if value is None else write_in_one_line(str(value))
 
 
 def _numbers(flag: str, texts: Sequence[str]) -> dict[str, float]:
@@ -188,7 +188,8 @@ def sentence_of(table: pl.DataFrame) -> str:
     also = f", and better in {better:,}" if better else ""
     if worse.height:
         places = [
-            f"{_place(row)} {row['gap']:+.3f} ({row['gap_low']:+.3f} to {row['gap_high']:+.3f})"
+            f"{_place(row)} {DIFFERENCE.write(row['gap'])} "
+            f"{DIFFERENCE.write_limits(row['gap_low'], row['gap_high'])}"
             for row in worse.iter_rows(named=True)
         ]
         return (
@@ -266,8 +267,7 @@ def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.
         results.show_table("gap_chart", table, options, lambda: shown, metric=metrics[0], **drawn)
         return
     # Only a chart should cost the import of Altair.
-    from polars_wroc.audits.page import write_tables_page  # noqa: PLC0415
     from polars_wroc.charts.gap_chart import gap_chart  # noqa: PLC0415
 
     charts: list[Any] = [gap_chart(table, metric=metric, **drawn) for metric in metrics]
-    results.save_text(write_tables_page(page_of(shown, options), *charts), options)
+    results.save_page(shown, charts, options)

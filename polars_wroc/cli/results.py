@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -14,15 +14,17 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.gates import Judgement
-from polars_wroc.audits.table_pages import in_markdown
+from polars_wroc.audits.page import write_document
 from polars_wroc.cli import process
 from polars_wroc.cli.arguments import in_options
 from polars_wroc.cli.process import BAD_INPUT, DONE, GATE_FAILED, NOT_JUDGED, refuse, screen_of
-from polars_wroc.cli.tables import Shown, in_text, page_of
+from polars_wroc.cli.tables import Shown, in_text, lay_out_page, save_workbook, title_of
+from polars_wroc.documents.blocks import Block, Figures
 from polars_wroc.files import outputs
 
-# Suffixes of files that tables are written to for readers.
+# Suffixes of files that tables are written to for readers, and of all that have sentences.
 PAGES = (".html", ".md")
+TOLD = (*PAGES, outputs.WORKBOOK)
 # Files that are no text.
 _BINARY = (".parquet", outputs.WORKBOOK, ".png")
 
@@ -114,17 +116,18 @@ def show_table(
     if options.output is None:
         say(f"{in_text(shown(), screen_of(options))}\n", options)
     elif options.suffix == ".md":
-        save_text(in_markdown(page_of(shown(), options)), options)
+        save_page(shown(), [], options)
+    elif options.suffix == outputs.WORKBOOK:
+        save(options, partial(save_workbook, table, shown(), options))
+        say_written(options)
     elif is_chart(options):
-        _save_chart(_drawn(chart, table if drawn is None else drawn, known), options, shown)
+        drawn = table if drawn is None else drawn
+        # Only a chart should cost the import of Altair.
+        charts = [resolve_name(f"polars_wroc:{chart}")(drawn, **known)] if chart else []
+        _save_chart(charts, options, shown)
     else:
         save(options, partial(outputs.save_table, table))
         say_written(options)
-
-
-def _drawn(chart: str, table: pl.DataFrame, known: Mapping[str, Any]) -> list[Any]:
-    # Only a chart should cost the import of Altair.
-    return [resolve_name(f"polars_wroc:{chart}")(table, **known)] if chart else []
 
 
 def _save_chart(
@@ -132,14 +135,24 @@ def _save_chart(
 ) -> None:
     """Write a chart; as HTML below its table."""
     if options.suffix == ".html":
-        from polars_wroc.audits.page import write_tables_page  # noqa: PLC0415
-
-        save_text(write_tables_page(page_of(shown(), options), *charts), options)
+        save_page(shown(), charts, options)
     elif not charts:
         refuse(f"{shown()[0].verdict} There is nothing to draw; -o with .html writes the sentence")
     else:
         save(options, partial(outputs.save_chart, charts[0]))
         say_written(options)
+
+
+def save_page(shown: Sequence[Shown], charts: Sequence[Any], options: argparse.Namespace) -> None:
+    """Write a page of tables with their charts below them."""
+    figures: list[Block] = []
+    if charts:
+        # Only a page with charts should cost the import of Altair.
+        from polars_wroc.audits.figures import make_figure  # noqa: PLC0415
+
+        figures = [Figures([make_figure(chart) for chart in charts])]
+    document = lay_out_page(shown, options, figures)
+    save_text(write_document(document, title_of(shown), options.suffix), options)
 
 
 def save_text(text: str, options: argparse.Namespace) -> None:

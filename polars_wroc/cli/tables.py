@@ -12,12 +12,18 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.audits.table_pages import Page, Screen, asked_columns
-from polars_wroc.audits.tables import audited_files, now
+from polars_wroc.audits.audit_changes import Changes, sentences_of
+from polars_wroc.audits.change_pages import title_changes
+from polars_wroc.audits.provenance import list_provenance, write_foot
+from polars_wroc.audits.tables import Run, audited_files, saved_audits
 from polars_wroc.audits.words import capitalised, first_few, listed, many, points, verb
 from polars_wroc.checks import FOUR_FIFTHS
-from polars_wroc.documents.blocks import Table
+from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
+from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.screen import Screen
 from polars_wroc.documents.table_layout import lay_out
+from polars_wroc.documents.text_writer import write_text
+from polars_wroc.documents.workbook import write_workbook
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE, REPEATS, is_finding
@@ -122,7 +128,7 @@ def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
         known = pl.sum_horizontal(CELLS) > 0
         same = whole.drop_nulls().filter(known, pl.sum_horizontal(cells) == 0)["threshold"]
         if len(same):
-            ways = first_few([f"{value:g}" for value in same], ", ")
+            ways = first_few([write_number(value, "g") for value in same], ", ")
             sentences.append(f"At a threshold of {ways} {who} is selected.")
     return " ".join(sentences) or None
 
@@ -255,20 +261,18 @@ class Shown:
     asked: bool = True
     short: pl.DataFrame | None = None
 
-    def text(self, screen: Screen) -> str:
-        """Write the verdict and the columns that fit or are asked for."""
+    def write_blocks(self, screen: Screen) -> list[Block]:
+        """Return the verdict, and the table with the columns that fit or are asked for."""
         shown = screen if self.asked else replace(screen, columns=None, more_columns=None)
-        text = shown.write(self.lay_out(shown))
         if not self.verdict:
-            return text
-        sentence = screen.fill(self.verdict)
+            return [self.lay_out(shown)]
         # A head without rows says nothing more.
-        return f"{sentence}\n\n{text}" if self.table.height else sentence
+        return [Text(self.verdict), *([self.lay_out(shown)] if self.table.height else [])]
 
     def lay_out(self, screen: Screen) -> Table:
         """Lay out the table for readers, or the columns that are asked for."""
         if screen.columns is not None and self.asked:
-            return asked_columns(_name_missing(self.table, self.keys), screen, self.keys)
+            return screen.lay_out_asked(_name_missing(self.table, self.keys), self.keys)
         table = self.table if self.short is None else self.short
         note = screen.count_left_out(self.table if self.asked else table)
         return lay_out(table, rows=screen.rows, note=note)
@@ -288,24 +292,67 @@ _ELSEWHERE = "--rows all shows them, and files such as .csv and .xlsx have them"
 
 def in_text(shown: Sequence[Shown], screen: Screen) -> str:
     """Write tables for a terminal."""
-    return "\n\n".join(each.text(screen) for each in shown)
+    blocks = [block for each in shown for block in each.write_blocks(screen)]
+    return write_text(blocks, screen.terminal)
 
 
-def page_of(shown: Sequence[Shown], options: argparse.Namespace) -> Page:
-    """Lay out tables as a page, with how they were made."""
+def title_of(shown: Sequence[Shown]) -> str:
+    """Name what tables show."""
+    return capitalised(" and ".join(each.heading for each in shown))
+
+
+def lay_out_page(
+    shown: Sequence[Shown], options: argparse.Namespace, charts: Sequence[Block] = ()
+) -> list[Block]:
+    """Lay out tables and charts as a document, after verdicts, with how they were made."""
     rows, columns = getattr(options, "rows", None), getattr(options, "columns", None)
     most = None if rows == "all" else rows or _MOST_ROWS
     screen = Screen(0, most, columns, more_rows=_ELSEWHERE)
-    files = [Path(name).name for name in options.files]
-    if options.command != "size":
-        files = [file.name for file in audited_files(options.files, contents=False)]
-    facts = {"Date": f"{now():%Y-%m-%d %H:%M} UTC"} | ({"Data": first_few(files)} if files else {})
-    verdicts = [each.verdict for each in shown if each.verdict]
     tables = [each for each in shown if each.table.width and each.table.height]
     sections = [each.section(screen, titled=len(tables) > 1) for each in tables]
-    title = capitalised(" and ".join(each.heading for each in shown))
-    gates = getattr(options, "gate_lines", ())
-    return Page(title, facts, verdicts, sections, [f"Made by: {options.command_line}"], gates)
+    title = title_of(shown)
+    return [
+        Text(title, 1),
+        *(Text(each.verdict, style="answer") for each in shown if each.verdict),
+        *_lay_out_gates(options),
+        # A table without a title is the only one.
+        *(replace(table, label=table.title or title) for table in sections),
+        *charts,
+        *write_foot(run_of(options)),
+    ]
+
+
+def save_workbook(
+    table: pl.DataFrame, shown: Sequence[Shown], options: argparse.Namespace, path: Path
+) -> None:
+    """Write a table as a workbook, after the verdicts and how it was made."""
+    run = run_of(options)
+    facts: list[tuple[str, object]] = [
+        *(("Answer", each.verdict) for each in shown if each.verdict),
+        *(("Pipeline check", line) for line in getattr(options, "gate_lines", ())),
+        *list_provenance(run),
+    ]
+    write_workbook(title_of(shown), facts, {"table": table}, path, run.date)
+
+
+def _lay_out_gates(options: argparse.Namespace) -> list[Block]:
+    """List the conditions of a pipeline that failed, then those that could not be judged."""
+    lines = [
+        Line(line, "failed" if line.startswith("FAILED") else "unjudged")
+        for line in getattr(options, "gate_lines", ())
+    ]
+    lines.sort(key=lambda line: line.tone != "failed")
+    return [Lines(lines, style="checks")] if lines else []
+
+
+def run_of(options: argparse.Namespace) -> Run:
+    """Return by which command and from which files a result is made."""
+    are_audits = options.command == "diff" or all(name.endswith(".json") for name in options.files)
+    if are_audits:
+        files = saved_audits(options.files)
+    else:
+        files = audited_files(options.files, contents=True)
+    return Run(command=options.command_line, files=files)
 
 
 def aucs_shown(table: pl.DataFrame) -> list[Shown]:
@@ -339,6 +386,11 @@ def gaps_shown(
     return [Shown(heading, of_metric, keys, verdict)]
 
 
+def changes_shown(changes: Changes, names: tuple[str, str]) -> list[Shown]:
+    """Show what changed between the audits of these names."""
+    return [Shown(title_changes(names), changes.table, verdict=" ".join(sentences_of(changes)))]
+
+
 def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
     """Show the segments that are significantly worse, after how many were examined."""
     found = table.filter(pl.col("depth") > 0)
@@ -353,7 +405,10 @@ def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
     verdict += "."
     overall = table.row(0, named=True)
     if overall["reason"] == NO_VARIANCE:
-        verdict = f"The {metric} of all rows is {overall['value']:g}: nothing can be compared."
+        verdict = (
+            f"The {metric} of all rows is {write_number(overall['value'], 'g')}: nothing can be "
+            "compared."
+        )
     elif not overall["n_examined"]:
         verdict = (
             "Exploration: no segment was examined, since none has enough rows: lower --min-rows, "

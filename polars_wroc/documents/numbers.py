@@ -71,8 +71,10 @@ CUT = NumberForm(".4g")
 COUNT = NumberForm(",.0f")
 
 
-def write_p_value(p: float) -> str:
-    """Write a p-value: ``0.014``, or ``<0.001``."""
+def write_p_value(p: float | None) -> str:
+    """Write a p-value: ``0.014``, or ``<0.001``; empty without one."""
+    if p is None:
+        return ""
     return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
 
 
@@ -130,6 +132,26 @@ def column_form(column: str) -> NumberForm:
     if column == "ratio" or column.endswith("_ratio"):
         return RATIO
     return CUT if _CUTS.fullmatch(column) else PLAIN
+
+
+# Columns whose numbers are those of the metric of their row.
+VALUE_COLUMNS = ("value", "expected")
+COMPARED_COLUMNS = ("group_value", "reference_value")
+GAP_COLUMNS = ("gap",)
+# Columns about an estimate, which have its form.
+_ABOUT_ESTIMATES = re.compile(r"_(low|high|se)$")
+
+
+def cell_form(column: str, metric: str | None) -> NumberForm:
+    """Return the form of a number in a frame, by its column and the metric of its row, if any."""
+    estimate = _ABOUT_ESTIMATES.sub("", column)
+    if metric is not None and estimate in (*VALUE_COLUMNS, *COMPARED_COLUMNS):
+        # A frame has the value of the group in rows of a fairness criterion, too.
+        return compared_form(metric)
+    if metric is not None and estimate in (*GAP_COLUMNS, "detectable", "margin"):
+        return gap_form(metric)
+    form = column_form(column)
+    return column_form(estimate) if form is PLAIN else form
 
 
 _LABELS: Mapping[str, str] = {

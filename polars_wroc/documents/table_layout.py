@@ -12,18 +12,22 @@ import polars as pl
 
 from polars_wroc.documents.blocks import TONE_SIGNS, Cell, Column, Row, Table, Tone
 from polars_wroc.documents.numbers import (
+    COMPARED_COLUMNS,
     COUNT,
     CUT,
     DIFFERENCE,
+    GAP_COLUMNS,
     PLAIN,
     POINTS,
     SHARE,
+    VALUE_COLUMNS,
     NumberForm,
     column_form,
     compared_form,
     gap_form,
     metric_label,
     value_form,
+    write_number,
     write_p_value,
 )
 from polars_wroc.groups.comparisons import (
@@ -37,7 +41,6 @@ from polars_wroc.groups.comparisons import (
     rated_ratios,
 )
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
-from polars_wroc.inputs.metric import MINUS
 from polars_wroc.stats.families import DIFFERENT
 
 _Record: TypeAlias = Mapping[str, Any]
@@ -60,12 +63,8 @@ _WEIGHTS = re.compile(r"tp|fp|fn|tn|weight|w_.*")
 _TEXTS = ("attribute", "segment", MODEL, "metric", "measure", "reference", "verdict", "reason")
 # Columns of names that are written in words.
 _NAMES = ("metric", "measure", "target")
-# Values of the metric of a row, and differences between them.
-_VALUES = ("value", "expected")
-_GAPS = ("gap",)
 # The value of a group in rows of a fairness criterion, which is a difference or a ratio.
 _GROUP_VALUE = "group_value"
-_COMPARED = (_GROUP_VALUE, "reference_value")
 _RANGES = {"score_min": "score_max", "from_score": "to_score"}
 _HEADINGS = {
     "n_pos": "positives",
@@ -164,17 +163,12 @@ _SIGNED = ("gap", "change", "mean_calibration_error")
 
 
 def write_column(column: pl.Series) -> list[str]:
-    """Write the values of a column in plain numbers, with a hyphen; null is an empty text."""
-    texts = _write_values(column)
-    return [text.replace(MINUS, "-") for text in texts] if column.dtype.is_float() else texts
-
-
-def _write_values(column: pl.Series) -> list[str]:
+    """Write the values of a column in plain numbers; null is an empty text."""
     form = COUNT if is_whole(column) else PLAIN
     if column.name.startswith(_SIGNED) and column.dtype.is_float():
         form = DIFFERENCE
     if column.name.startswith("p_") and column.dtype.is_float():
-        return ["" if p is None else write_p_value(p) for p in column]
+        return [write_p_value(p) for p in column]
     return ["" if value is None else write_value(value, form) for value in column]
 
 
@@ -193,7 +187,7 @@ def write_value(value: object, form: NumberForm = PLAIN) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
+        return write_number(value, ",d")
     if isinstance(value, float):
         return form.write(value)
     if isinstance(value, pl.Series | list | tuple):
@@ -351,7 +345,7 @@ class _Layout:
             style = "name" if name in self.keys else ""
             if name in self.texts or name == "verdict":
                 style = "left"
-            priority = 1 if name in (*_GAPS, "ratio", "value") else 0
+            priority = 1 if name in (*GAP_COLUMNS, "ratio", "value") else 0
             columns.append(
                 Column(self._heading(name), style=style, essential=essential, priority=priority)
             )
@@ -507,17 +501,17 @@ class _Layout:
         return {name: self._read_forms(name) for name in self.numbers if name != "verdict"}
 
     def _read_forms(self, name: str) -> set[NumberForm]:
-        if self._metric is None or name not in (*_VALUES, *_COMPARED, *_GAPS):
+        if self._metric is None or name not in (*VALUE_COLUMNS, *COMPARED_COLUMNS, *GAP_COLUMNS):
             return {self._form(name, None)}
         known = self.frame.filter(pl.col(name).is_not_null())[self._metric].unique()
         return {self._form(name, metric) for metric in known}
 
     def _form(self, name: str, metric: str | None) -> NumberForm:
-        if metric is not None and name in _VALUES:
+        if metric is not None and name in VALUE_COLUMNS:
             return value_form(metric)
-        if metric is not None and name in _COMPARED:
+        if metric is not None and name in COMPARED_COLUMNS:
             return compared_form(metric)
-        if metric is not None and name in _GAPS:
+        if metric is not None and name in GAP_COLUMNS:
             return gap_form(metric)
         if name == "mean_score":
             return SHARE if self._has_probabilities else CUT

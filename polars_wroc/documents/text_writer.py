@@ -45,6 +45,8 @@ _PARTS = {"dot": "○", "other": "│", "fifths": "┊"}
 _BULLET, _BAR, _BETWEEN, _INDENT = "•", "▌", "  ", "  "
 # Letters of a dot plot, of a heading and of a paragraph, if there is room.
 _DOTS, _HEADING, _PARAGRAPH = 26, 11, 100
+# No terminal is wider, but what is none, such as a pipe, where no line is broken.
+_WIDEST = 10_000
 # Fewest letters that a name is cut to, and which part of them is from its end.
 _LEAST, _PART_AT_END = 4, 3
 
@@ -116,7 +118,7 @@ def _write_block(block: Block, terminal: Terminal) -> tuple[Sequence[str], bool]
 def _wrap(text: str, width: int) -> list[str]:
     """Break a text into lines at its spaces."""
     text = write_in_one_line(text)
-    room = max(min(_PARAGRAPH, width), 1)
+    room = width if width > _WIDEST else max(min(_PARAGRAPH, width), 1)
     return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
 
 

@@ -16,7 +16,7 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -171,8 +171,6 @@ def _quoted(text: pl.Expr) -> pl.Expr:
 
 TABLE_SUFFIXES = (".parquet", ".csv", ".json")
 WORKBOOK = ".xlsx"
-# The rows of a sheet without its header, and the whole numbers up to which it has all.
-_MOST_ROWS_OF_SHEET, _LARGEST_IN_SHEET = 2**20 - 1, 2**53
 CHART_SUFFIXES = (".html", ".png", ".svg")
 
 # Files that are being written, under temporary names.
@@ -232,11 +230,8 @@ def save_text(text: str, path: str | Path) -> None:
 
 
 def save_table(table: pl.DataFrame, path: str | Path) -> None:
-    """Write a table to .parquet, .json, .xlsx or, with texts quoted against formulas, .csv."""
-    suffix = check_target(path, (*TABLE_SUFFIXES, WORKBOOK))
-    if suffix == WORKBOOK:
-        save_workbook({"table": table}, path)
-        return
+    """Write a table to .parquet, .json or, with texts quoted against formulas, .csv."""
+    suffix = check_target(path, TABLE_SUFFIXES)
     savers: dict[str, Callable[[Path], object]] = {
         # Not written by Polars, which does not say that the disk is full.
         ".parquet": lambda part: part.write_bytes(_parquet_of(table)),
@@ -257,50 +252,6 @@ def save_chart(chart: Any, path: str | Path) -> None:
         raise ImportError(msg) from error
     is_html = suffix == ".html"
     write(path, lambda part: chart.save(str(part), inline=is_html, scale_factor=2))
-
-
-def save_workbook(sheets: Mapping[str, pl.DataFrame], path: str | Path) -> None:
-    """Write tables as the sheets of an Excel workbook; texts are never formulas or links."""
-    try:
-        import xlsxwriter  # noqa: PLC0415  (an extra)
-    except ImportError as error:
-        msg = "saving a workbook needs xlsxwriter: pip install 'polars-wroc[report]'"
-        raise ImportError(msg) from error
-    rows = max(table.height for table in sheets.values())
-    if rows > _MOST_ROWS_OF_SHEET:
-        found = f"found {rows:,}, which .parquet and .csv can hold"
-        msg = f"`path` must have another format for more than {_MOST_ROWS_OF_SHEET:,} rows; {found}"
-        raise ValueError(msg)
-    content = io.BytesIO()
-    as_text = {"strings_to_formulas": False, "strings_to_urls": False}
-    with xlsxwriter.Workbook(content, {**as_text, "in_memory": True}) as book:
-        for name, table in sheets.items():
-            sheet = book.add_worksheet(name)
-            for kind in (float, int):
-                sheet.add_write_handler(kind, _write_exactly)
-            shown = table.with_columns(selectors.float().fill_nan(None))
-            shown = shown.rename(_distinct(shown.columns))
-            shown.write_excel(book, sheet, freeze_panes=(1, 0), autofit=True, float_precision=4)
-    write(path, lambda part: part.write_bytes(content.getvalue()))
-
-
-def _distinct(names: list[str]) -> dict[str, str]:
-    """Tell columns apart whose names differ only in case, which a workbook ignores."""
-    headers: dict[str, str] = {}
-    for name in names:
-        taken = {header.casefold() for header in headers.values()}
-        headers[name] = name
-        while headers[name].casefold() in taken:
-            headers[name] += "_"
-    return headers
-
-
-def _write_exactly(sheet: Any, row: int, column: int, number: float, *given: Any) -> int | None:
-    """Write a number that workbooks do not have as text; None leaves others to the library."""
-    written: int | None = None
-    if math.isinf(number) or (isinstance(number, int) and abs(number) > _LARGEST_IN_SHEET):
-        written = sheet.write_string(row, column, str(number), *given)
-    return written
 
 
 def _parquet_of(table: pl.DataFrame) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -29,6 +29,8 @@ from polars_wroc.queries import of_types
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
 # Between the names of columns whose groups are crossed.
 CROSSED = " \N{MULTIPLICATION SIGN} "
+# Between the categories of a crossed segment.
+_BETWEEN = ", "
 # The rule of two segments of one attribute that would have the same name.
 NAMED_ONCE = "`attributes` must have values that name each segment differently"
 # Whether attributes are crossed too, or alone.
@@ -56,7 +58,7 @@ class Grouping:
         texts = [pl.col(key).cast(pl.String) for key in self.keys]
         if len(texts) == 1:
             return texts[0]
-        return pl.concat_str([text.fill_null(MISSING) for text in texts], separator=", ")
+        return pl.concat_str([text.fill_null(MISSING) for text in texts], separator=_BETWEEN)
 
     def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Replace the keys by ``attribute`` and ``segment``."""
@@ -73,6 +75,34 @@ class Grouping:
         if not repeated.is_empty():
             msg = f"{NAMED_ONCE}; found {repeated[0]!r} twice in {self.attribute!r}"
             raise ValueError(msg)
+
+
+def split_crossed(segment: str, categories: Sequence[Collection[str]]) -> tuple[str, ...]:
+    """Return the category of each attribute that a crossed segment combines.
+
+    Names may hold commas. If several combinations have the same name, it stays whole, and is the
+    first one of the parts; the others are empty.
+    """
+    parts = segment.split(_BETWEEN)
+    if len(parts) == len(categories):
+        return tuple(parts)
+    found = _find_parts(segment, categories)
+    if len(found) == 1:
+        return found[0]
+    return (segment, *([""] * (len(categories) - 1)))
+
+
+def _find_parts(segment: str, categories: Sequence[Collection[str]]) -> list[tuple[str, ...]]:
+    """Return all ways in which a name is one of a known category of each attribute."""
+    first, *others = categories
+    if not others:
+        return [(segment,)] if segment in first else []
+    return [
+        (name, *rest)
+        for name in first
+        if segment.startswith(f"{name}{_BETWEEN}")
+        for rest in _find_parts(segment.removeprefix(f"{name}{_BETWEEN}"), others)
+    ]
 
 
 def divide(attributes: Mapping[str, str], intersections: Intersections) -> list[Grouping]:

@@ -251,7 +251,7 @@ def test_every_output_says_what_was_not_looked_at(tmp_path: Path, chromium: Chro
     for absent in ("AUC", "positive rate", "ROC", "undefined label"):
         assert absent not in page, absent
     sheets = openpyxl.load_workbook(tmp_path / "audit.xlsx").sheetnames
-    assert sheets == ["table", "segments", "distributions", "missing"]
+    assert sheets == ["About", "table", "segments", "distributions", "missing"]
     saved = json.loads((tmp_path / "audit.json").read_text())
     assert saved["settings"]["labeled"] is False
     assert saved["settings"]["score"] == ["score"]

@@ -178,9 +178,10 @@ def test_the_page_has_what_the_rule_asks_for(people: pl.DataFrame, tmp_path: Pat
         "Distribution date of the tool": "2026-01-15",
         "Source and explanation of the data": "All applications of 2025.",
         "Individuals assessed": f"{summary.n:,}",
-        "In an unknown category": f"{unknown['sex']} by sex; {unknown['race']} by race; "
-        f"{unknown[BOTH]} by sex and race",
-        "Left out": f"{summary.n_missing} without a decision, who are in no number",
+        "In an unknown category by sex": f"{unknown['sex']}",
+        "In an unknown category by race": f"{unknown['race']}",
+        "In an unknown category by sex and race": f"{unknown[BOTH]}",
+        "Left out of all numbers, without a decision": f"{summary.n_missing}",
     }
     headings = ["By sex", "By race", "By sex and race", "Categories left out of the impact ratios"]
     assert page.texts["h2"] == headings
@@ -205,7 +206,8 @@ def test_the_page_has_what_the_rule_asks_for(people: pl.DataFrame, tmp_path: Pat
     assert f"{unknown['sex']} more individuals are in an unknown category by sex" in said
     summary.save(tmp_path / "x.md")
     text = (tmp_path / "x.md").read_text(encoding="utf-8")
-    assert text.startswith("# Audit of X\n\n- Date of the bias audit: 2026-03-09\n")
+    assert text.startswith("# Audit of X\n\n- **Date of the bias audit:** 2026-03-09\n")
+    assert text.endswith("\n\nIndependent auditor, name, date and signature:\n")
     assert text.count("\n## ") == len(headings)
     for heading in headings:
         assert heading in repr(summary)
@@ -225,10 +227,19 @@ def test_files_have_the_table(people: pl.DataFrame, tmp_path: Path) -> None:
         summary.table["impact_ratio"].to_list()
     )
     book = openpyxl.load_workbook(tmp_path / "x.xlsx")
-    assert book.sheetnames == ["summary", "table"]
-    about = dict(list(book["summary"].values)[1:])
+    assert book.sheetnames == ["About", "table"]
+    about = {row[0].value: row[1].value for row in book["About"].iter_rows(min_row=3)}
     assert about["Source and explanation of the data"] == "All applications of 2025."
-    assert [row[1] for row in book["table"].values][1:] == summary.table["segment"].to_list()
+    assert about["Individuals assessed"] == summary.n
+    header, *rows = book["table"].values
+    assert header[:3] == ("attribute", "sex", "race")
+    for row, expected in zip(rows, summary.table.iter_rows(named=True), strict=True):
+        found = dict(zip(header, row, strict=True))
+        named = ", ".join(name for name in (found["sex"], found["race"]) if name)
+        assert named.removesuffix(", (unknown)") == (expected["segment"] or "(unknown)")
+        for name in ("n", "n_selected", "rate", "impact_ratio", "share"):
+            number = expected[name]
+            assert found[name] == (None if number is None else pytest.approx(number, rel=1e-15))
 
 
 def test_the_command_writes_the_summary(
@@ -327,6 +338,32 @@ def test_a_page_fits_on_a_phone(people: pl.DataFrame, tmp_path: Path, chromium: 
     # The ratios are seen without scrolling.
     inside = "[...document.querySelectorAll('.wide')].every(e => e.scrollWidth <= e.clientWidth)"
     assert chromium.evaluate(inside)
+
+
+def test_paper_has_a_line_for_the_signature(
+    people: pl.DataFrame, tmp_path: Path, chromium: Chromium
+) -> None:
+    summarized(people, "s", audit_date="2026-03-09").save(tmp_path / "x.html")
+    for media in ("print", "screen"):
+        chromium.open(tmp_path / "x.html", media=media)
+        shown = chromium.evaluate("document.querySelector('main').innerText")
+        assert "Date of the bias audit: 2026-03-09" in shown
+        signature = "Independent auditor, name, date and signature:" in shown
+        assert signature == (media == "print")
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "xlsx"])
+def test_files_do_not_depend_on_the_order_of_rows(
+    suffix: str, people: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    files = []
+    for seed in range(2):
+        summarized(people.sample(fraction=1, shuffle=True, seed=seed), "s").save(
+            tmp_path / f"{seed}.{suffix}"
+        )
+        files.append((tmp_path / f"{seed}.{suffix}").read_bytes())
+    assert files[0] == files[1]
 
 
 @pytest.mark.parametrize("decision", [None, "hired"])

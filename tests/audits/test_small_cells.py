@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openpyxl
 import polars as pl
 import pytest
 from audit_words import cautions, page_words
@@ -302,6 +303,14 @@ def test_rows_of_files_do_not_tell_how_many_are_left_out(
         assert [file["rows"] for file in run["files"]] == [rows]
         assert run["left_out_of_totals"] == ([] if rows else ["sex"])
         assert run["rows_read"] == (rows or 894)
+        files = [tmp_path / f"x.{suffix}" for suffix in ("md", "html", "xlsx")]
+        assert main([*call, *least, *(word for file in files for word in ("-o", str(file)))]) == 0
+        for file in files[:2]:
+            assert ("rows.parquet, 900 rows, SHA-256 " in file.read_text()) == (rows is not None)
+        about = openpyxl.load_workbook(files[2])["About"]
+        facts = {row[0].value: row[1].value for row in about.iter_rows()}
+        assert facts.get("Rows") == rows
+        assert len(facts["SHA-256"]) == 64
 
 
 @pytest.mark.slow

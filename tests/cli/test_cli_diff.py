@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import re
@@ -9,10 +10,11 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import polars as pl
 import pytest
 from chromium import Chromium
-from polars.testing import assert_frame_equal
+from polars.testing import assert_frame_equal, assert_series_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -133,9 +135,10 @@ def test_what_is_printed(
         write = "{:.3f}".format if of_ratio else points
         values = map(points if of_gap else "{:.3f}".format, both)
         interval = f"{write(row['gap_low'])} to {write(row['gap_high'])}"
-        finding = [row["finding"]] if row["finding"] else []
-        words = " ".join([*values, write(row["gap"]), interval, *finding])
-        assert " ".join(line.split()).endswith(words)
+        told = " ".join(line.split())
+        change = f"{write(row['gap'])} ({interval})".replace("-", MINUS)
+        assert f"{' '.join(values)} {change}" in told
+        assert told.endswith(row["finding"] or "")
     assert f"{known.height - notable.height} other changes are not significant." in out
 
 
@@ -236,12 +239,24 @@ def test_page(changes: pl.DataFrame) -> None:
         assert heading == "What changed from before.json to after.json"
     shown = html.unescape(page).replace("\N{NO-BREAK SPACE}", " ")
     assert f"{1530:,} rows before" in shown
+    for name in ("before.json", "after.json"):
+        content = hashlib.sha256(Path(name).read_bytes()).hexdigest()
+        assert f"{name}, SHA-256 {content}" in shown
+    assert ">Command: polars-wroc diff before.json after.json -o x.html<" in shown
     assert sentences(changes) in shown
-    cells = [
-        [re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
-        for row in re.findall(r"<tr>(.*?)</tr>", shown)
-    ]
-    rows_shown = [" ".join(row) for row in cells]
+    rows_shown = []
+    for title, table in re.findall(
+        r"<section[^>]*>(?:<h2>(.*?)</h2>)?(.*?)</section>", shown, re.DOTALL
+    ):
+        for row in re.findall(r"<tr>(.*?)</tr>", table):
+            cells = [
+                re.sub(r"<[^>]*>", "", cell)
+                for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
+            ]
+            # The title says that its rows are gaps.
+            if title.startswith("Gaps "):
+                cells[1] = f"gap in {cells[1]}"
+            rows_shown.append(" ".join(cells))
     for row in changes.filter(pl.col("p_value").is_not_null()).rows(named=True):
         segment = "all rows" if row["attribute"] == "overall" else f"g = {row['segment']}"
         of_gap = row["metric"].endswith("_gap")
@@ -257,6 +272,17 @@ def test_page(changes: pl.DataFrame) -> None:
     significant = changes.filter(pl.col("p_adjusted") <= 0.05)
     surest = significant.sort("p_value")["metric"].unique(maintain_order=True)
     assert page.count("<figure>") == min(surest.len(), 4)
+
+
+def test_a_workbook_of_changes_says_what_changed(changes: pl.DataFrame) -> None:
+    assert main([*CALL, "-o", "x.xlsx"]) == 0
+    book = openpyxl.load_workbook("x.xlsx")
+    assert book["About"]["A1"].value == "What changed from before.json to after.json"
+    facts = {row[0].value: row[1].value for row in book["About"].iter_rows(min_row=3)}
+    assert facts["Answer"] == sentences(changes)
+    header, *rows = book["table"].values
+    gaps = pl.Series("gap", [row[header.index("gap")] for row in rows])
+    assert_series_equal(gaps, changes["gap"], rel_tol=1e-15)
 
 
 def test_page_is_drawn_without_a_network(folder: Path, chromium: Chromium) -> None:
@@ -286,7 +312,7 @@ def test_several_scores(capsys: pytest.CaptureFixture[str]) -> None:
         audit.save(f"{name}.json")
     assert main([*CALL, "--fail-if", "auc_gap.growth>0.1"]) == 1
     out, err = capsys.readouterr()
-    assert "model" in out
+    assert "Group  Score  Metric" in re.sub(" {2,}", "  ", out)
     assert "segments: g = b, s 0." in err
 
 

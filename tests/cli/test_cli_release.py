@@ -64,7 +64,9 @@ def test_a_worse_score_fails_the_gate(
     assert "g = b" in err
     table = wroc.release_check(saved, "y", "s1", "s2", attributes="g", threshold=0.5)
     worse = table.filter(verdict="worse")
-    first = f"s2 is worse than s1 in {worse.height} of 18 comparisons: AUC in all rows -0."
+    first = (
+        f"s2 is worse than s1 in {worse.height} of 18 comparisons: AUC in all rows \N{MINUS SIGN}0."
+    )
     assert " ".join(out.split()).startswith(first)
     assert re.search("newly +newly +share", out)
     assert main([*CALL, *DECIDED, "--fail-if", "g=b:any.verdict=worse"]) == 1

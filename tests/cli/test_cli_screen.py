@@ -290,7 +290,7 @@ def test_numbers_are_written_as_they_are_read(capsys: pytest.CaptureFixture[str]
     assert [line.split()[2:] for line in lines[-3:]] == [
         ["+0.203", "<0.001"],
         ["+0.205", "0.011"],
-        ["-0.235", "<0.001"],
+        ["\N{MINUS SIGN}0.235", "<0.001"],
     ]
     call = ["size", "--metric", "auc", "--value", "0.9", "--prevalence", "0.5", "--gap", "0.95"]
     assert main(call) == 0

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
 
-import openpyxl
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -106,53 +104,3 @@ def test_counts_are_exact(rows: pl.DataFrame) -> None:
     expected = wroc.score_counts(rows, "y", "s", by="=g")
     for path in ("counts.csv", "merged.csv"):
         assert_frame_equal(pl.read_csv(path), expected, rel_tol=1e-12)
-
-
-@pytest.mark.slow
-def test_a_workbook_holds_the_tables(tmp_path: Path) -> None:
-    loans = wroc.data.loans().rename({"race": "=race"})
-    hostile = pl.when(pl.col("=race") == "black").then(pl.lit("=1+1")).otherwise("=race")
-    audit = wroc.audit(
-        loans.with_columns(hostile.alias("=race")),
-        "approved",
-        "score",
-        attributes=["=race", "sex"],
-        threshold=0.85,
-        favorable="selected",
-    )
-    audit.save(tmp_path / "x.xlsx")
-    book = openpyxl.load_workbook(tmp_path / "x.xlsx")
-    assert book.sheetnames == ["table", "segments", "curves", "missing"]
-    for sheet in book:
-        header, *rows = sheet.iter_rows()
-        table: pl.DataFrame = getattr(audit, sheet.title)
-        assert [cell.value for cell in header] == table.columns
-        assert sheet.freeze_panes == "A2"
-        assert {cell.data_type for row in rows for cell in row} <= {"s", "n", "b"}
-        for row, expected in zip(rows, table.iter_rows(), strict=True):
-            for cell, value in zip(row, expected, strict=True):
-                shown = str(value) if value == float("inf") else value
-                # A workbook keeps 16 digits.
-                is_float = isinstance(shown, float)
-                assert cell.value == (pytest.approx(shown, rel=1e-15) if is_float else shown)
-    assert "=1+1" in [cell.value for cell in book["table"]["B"]]
-
-
-def test_a_table_is_a_workbook_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = pl.DataFrame({"x": [1.5, float("nan"), float("inf"), None], "=t": ["a", "=1", "", "é"]})
-    files.save_table(table, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["table"]
-    rows = [tuple(cell.value for cell in row) for row in sheet.iter_rows()]
-    assert rows == [("x", "=t"), (1.5, "a"), (None, "=1"), ("inf", None), (None, "é")]
-    large = pl.DataFrame({"N": [2**53, 2**53 + 1], "n": [True, False], "n_": ["a", "b"]})
-    files.save_table(large, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["table"]
-    rows = [tuple(cell.value for cell in row) for row in sheet.iter_rows()]
-    assert rows == [("N", "n_", "n__"), (2**53, True, "a"), (str(2**53 + 1), False, "b")]
-    monkeypatch.setattr(files, "_MOST_ROWS_OF_SHEET", 1)
-    with pytest.raises(ValueError, match="`path` must have another format for more than 1 rows"):
-        files.save_table(large, tmp_path / "y.xlsx")
-    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
-    with pytest.raises(ImportError, match=r"pip install 'polars-wroc\[report\]'"):
-        files.save_table(table, tmp_path / "y.xlsx")
-    assert not (tmp_path / "y.xlsx").exists()
