@@ -250,10 +250,20 @@ FOUR_FIFTHS = 0.8
 
 
 class Costs(NamedTuple):
-    """Costs of a false negative and of a false positive, which add up to 1."""
+    """Costs of a false negative and of a false positive, in the user's unit."""
 
     fn: float
     fp: float
+
+    @property
+    def scaled(self) -> Costs:
+        """The costs in the unit in which they add up to 1, for choices that their ratio decides."""
+        if self.fn + self.fp == 1:
+            return self
+        # The larger is divided out first, since the sum may overflow.
+        largest = max(self.fn, self.fp)
+        both = self.fn / largest + self.fp / largest
+        return Costs(self.fn / largest / both, self.fp / largest / both)
 
     def expected(self, fnr: _RateT, fpr: _RateT, prevalence: _RateT | float) -> _RateT:
         """Return the expected cost of a decision."""
@@ -279,13 +289,10 @@ def read_costs(
         return Costs(_one_minus(of_fp, fp, of_fn), fp)
     if fp is None:
         return Costs(fn, _one_minus(of_fn, fn, of_fp))
-    largest = max(fn, fp)
-    if largest == 0:
+    if fn == 0 and fp == 0:
         msg = f"`{of_fn}` and `{of_fp}` must not both be 0; found 0 and 0"
         raise ValueError(msg)
-    # The larger is divided out first, since the sum may overflow.
-    both = fn / largest + fp / largest
-    return Costs(fn / largest / both, fp / largest / both)
+    return Costs(fn, fp)
 
 
 def _one_minus(name: str, cost: float, other: str) -> float:
