@@ -149,6 +149,13 @@ def did_you_mean(
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
+def find_separator(names: Sequence[str]) -> str | None:
+    """Return the separator in the only name of a table, a header that was read as one column."""
+    if len(names) > 1:
+        return None
+    return next((each for each in (";", "\t") if any(each in name for name in names)), None)
+
+
 def flag(argument: str, value: object) -> None:
     """Check an argument that is switched on or off."""
     if not isinstance(value, bool):
@@ -194,13 +201,24 @@ def reject(argument: str, rule: str, found: object) -> NoReturn:
     raise ValueError(msg)
 
 
-def reject_type(argument: str, rule: str, value: object) -> NoReturn:
-    """Raise for an argument of the wrong kind."""
+# What to do with the values of columns where a table or the name of a column is wanted.
+INTO_TABLE = ": put the values into pl.DataFrame({'label': y, 'score': s}), and name its columns"
+
+
+def holds_values(value: object) -> bool:
+    """Whether an argument is a Series, an array or a list of numbers: no table and no name."""
+    if isinstance(value, list | tuple):
+        return bool(value) and isinstance(value[0], Real)
+    return isinstance(value, pl.Series) or getattr(value, "ndim", None) == 1
+
+
+def reject_type(argument: str, rule: str, value: object, hint: str = "") -> NoReturn:
+    """Raise for an argument of the wrong kind; the ``hint`` says what to do."""
     kind = type(value).__name__
     # A table has many lines, and the address of an object says nothing.
     is_long = re.search("^<|\n", repr(value)) is not None
     found = f"{'a value' if is_long else shown(value)} of type {kind}"
-    msg = f"`{argument}` must {rule}; found {found}"
+    msg = f"`{argument}` must {rule}; found {found}{hint}"
     raise TypeError(msg)
 
 
