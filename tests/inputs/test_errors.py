@@ -501,7 +501,7 @@ def test_functions_of_other_packages_name_the_one_here(name: str) -> None:
     expected = f"^module 'polars_wroc' has no attribute '{name}'; did you mean {OTHER_NAMES[name]}"
     with pytest.raises(AttributeError, match=rf"{expected}\?$"):
         getattr(wroc, name)
-    with pytest.raises(AttributeError, match="has no attribute 'zzz'$"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'zzz'$"):
         _ = UNTYPED.zzz
     with pytest.raises(ImportError):
         from polars_wroc import zzz  # type: ignore[attr-defined]  # noqa: F401, PLC0415
