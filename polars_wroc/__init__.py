@@ -16,6 +16,7 @@ Importing the package registers the functions as ``.wroc`` on expressions and fr
 from __future__ import annotations as _annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from polars_wroc import early_interruption as _early_interruption  # noqa: F401
 
@@ -32,7 +33,15 @@ __version__ = "0.1.0"
 
 # The public names are listed in __init__.pyi. Each imports its module when it is first used:
 # importing all of them takes almost as long as importing Polars.
-__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
+_import_name, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> _Any:
+    if name in __all__ or name.startswith("_"):
+        return _import_name(name)
+    from polars_wroc.other_names import write_unknown_name  # noqa: PLC0415
+
+    raise AttributeError(write_unknown_name(name, __all__))
 
 
 # Polars calls what is registered when ``.wroc`` is first used; only then are the methods imported.

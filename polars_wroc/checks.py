@@ -149,6 +149,13 @@ def did_you_mean(
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
+def find_separator(names: Sequence[str]) -> str | None:
+    """Return the separator in the only name of a table, a header that was read as one column."""
+    if len(names) > 1:
+        return None
+    return next((each for each in (";", "\t") if any(each in name for name in names)), None)
+
+
 def flag(argument: str, value: object) -> None:
     """Check an argument that is switched on or off."""
     if not isinstance(value, bool):
@@ -194,13 +201,24 @@ def reject(argument: str, rule: str, found: object) -> NoReturn:
     raise ValueError(msg)
 
 
-def reject_type(argument: str, rule: str, value: object) -> NoReturn:
-    """Raise for an argument of the wrong kind."""
+# What to do with the values of columns where a table or the name of a column is wanted.
+INTO_TABLE = ": put the values into pl.DataFrame({'label': y, 'score': s}), and name its columns"
+
+
+def holds_values(value: object) -> bool:
+    """Whether an argument is a Series, an array or a list of numbers: no table and no name."""
+    if isinstance(value, list | tuple):
+        return bool(value) and isinstance(value[0], Real)
+    return isinstance(value, pl.Series) or getattr(value, "ndim", None) == 1
+
+
+def reject_type(argument: str, rule: str, value: object, hint: str = "") -> NoReturn:
+    """Raise for an argument of the wrong kind; the ``hint`` says what to do."""
     kind = type(value).__name__
     # A table has many lines, and the address of an object says nothing.
     is_long = re.search("^<|\n", repr(value)) is not None
     found = f"{'a value' if is_long else shown(value)} of type {kind}"
-    msg = f"`{argument}` must {rule}; found {found}"
+    msg = f"`{argument}` must {rule}; found {found}{hint}"
     raise TypeError(msg)
 
 
@@ -250,10 +268,20 @@ FOUR_FIFTHS = 0.8
 
 
 class Costs(NamedTuple):
-    """Costs of a false negative and of a false positive, which add up to 1."""
+    """Costs of a false negative and of a false positive, in the user's unit."""
 
     fn: float
     fp: float
+
+    @property
+    def scaled(self) -> Costs:
+        """The costs in the unit in which they add up to 1, for choices that their ratio decides."""
+        if self.fn + self.fp == 1:
+            return self
+        # The larger is divided out first, since the sum may overflow.
+        largest = max(self.fn, self.fp)
+        both = self.fn / largest + self.fp / largest
+        return Costs(self.fn / largest / both, self.fp / largest / both)
 
     def expected(self, fnr: _RateT, fpr: _RateT, prevalence: _RateT | float) -> _RateT:
         """Return the expected cost of a decision."""
@@ -279,13 +307,10 @@ def read_costs(
         return Costs(_one_minus(of_fp, fp, of_fn), fp)
     if fp is None:
         return Costs(fn, _one_minus(of_fn, fn, of_fp))
-    largest = max(fn, fp)
-    if largest == 0:
+    if fn == 0 and fp == 0:
         msg = f"`{of_fn}` and `{of_fp}` must not both be 0; found 0 and 0"
         raise ValueError(msg)
-    # The larger is divided out first, since the sum may overflow.
-    both = fn / largest + fp / largest
-    return Costs(fn / largest / both, fp / largest / both)
+    return Costs(fn, fp)
 
 
 def _one_minus(name: str, cost: float, other: str) -> float:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from polars_wroc.checks import favorable_choice
+from polars_wroc.checks import INTO_TABLE, favorable_choice, holds_values
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -119,6 +119,9 @@ def hint_keywords(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
         if fault := find_fault(known, len(args), kwargs):
+            if args and "frame" in known and holds_values(args[0]):
+                # Columns by themselves, as for functions of other packages.
+                fault = f"needs a table as `frame`; found {type(args[0]).__name__}{INTO_TABLE}"
             msg = f"`{function.__name__}` {fault}"
             raise TypeError(msg)
         return function(*args, **kwargs)

@@ -33,6 +33,7 @@ from polars_wroc.checks import shown
 from polars_wroc.inputs.columns import (
     CLUSTER,
     LABEL,
+    LABEL_RULE,
     MODEL,
     ROW_COUNT,
     ROW_CUBES,
@@ -48,10 +49,12 @@ from polars_wroc.inputs.columns import (
     IntoColumn,
     IntoWeight,
     Typed,
+    check_label_type,
     check_positives,
     column_of,
     exact,
     internal_keys,
+    list_labels,
     literal,
     numeric,
     score_column,
@@ -74,7 +77,6 @@ from polars_wroc.steps import FloatType, RowCounts, ScoreBins, SegmentRows, roun
 
 # So many rows are moved by threads, in chunks that fit into the cache of a processor.
 _MANY_ROWS = 1 << 18
-_LABEL_RULE = "be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
 MIXED_LABELS = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
 
@@ -543,7 +545,8 @@ class Columns:
         is_zero, is_minus = label == 0, label == -1
         invalid = label.filter(~(is_zero | is_minus | (label == 1)))
         if len(invalid):
-            self._reject_value("label", _LABEL_RULE, invalid[0])
+            hint = list_labels(table[LABEL])
+            self._reject_value("label", LABEL_RULE, invalid[0], hint)
         if is_zero.any() and is_minus.any():
             _refuse_mixed([self.find_negatives(table)])
 
@@ -576,9 +579,9 @@ class Columns:
         number = table[ROW_WEIGHT].cast(pl.Float64).fill_null(1.0).to_numpy()
         return RowCounts(number, number, number)
 
-    def _reject_value(self, argument: str, rule: str, value: float) -> NoReturn:
+    def _reject_value(self, argument: str, rule: str, value: float, hint: str = "") -> NoReturn:
         typed = self.arguments[argument]
-        msg = f"`{typed.argument}` must {rule}; {typed.shown} holds {_write_number(value)}"
+        msg = f"`{typed.argument}` must {rule}; {typed.shown} holds {_write_number(value)}{hint}"
         raise RowsError(msg)
 
     def _sample(self, table: pl.DataFrame) -> Sampling | None:
@@ -736,7 +739,7 @@ def read_columns(
         [*models],
         several,
         columns | {name: columns[key] for name, key in described.items() if key in columns},
-        _read_pos_label(label_column, pos_label),
+        _read_pos_label(label_column, pos_label, lazy if is_eager(source) else None),
         # The units of a design count, not rows.
         frequency=isinstance(weight, Frequency) and not given.given,
         design=given,
@@ -785,14 +788,17 @@ def _replicate_columns(frame: pl.LazyFrame, weights: ReplicateWeights) -> dict[s
     return {f"{_REPLICATE}{number}": each for number, each in enumerate(typed)}
 
 
-def _read_pos_label(label: Typed | None, pos_label: object) -> pl.Series | None:
-    """Check the type of a label, and return the positive one in that type."""
+def _read_pos_label(
+    label: Typed | None, pos_label: object, frame: pl.LazyFrame | None
+) -> pl.Series | None:
+    """Check the type of a label, and return the positive one in that type.
+
+    Messages name the labels of a ``frame`` that may be read.
+    """
     if label is None:
         return None
     if pos_label is None:
-        if label.dtype not in (pl.Boolean, pl.Null) and not label.dtype.is_numeric():
-            msg = f"`label` must {_LABEL_RULE}; found {label}"
-            raise TypeError(msg)
+        check_label_type(label, frame)
         return None
     value = exact(pos_label, label.dtype)
     if value is None:

@@ -343,9 +343,10 @@ def audit_changes(
 
     Notes
     -----
-    Limits combine both intervals [1]_; a p-value is below ``1 - level`` exactly where the interval
-    excludes 0. All changes, including those of values, are adjusted together. Impact ratios are
-    adjusted among themselves, and tested cautiously because their limits are joint.
+    Limits combine both intervals [1]_; a ``p_value`` is below ``1 - level`` exactly where the
+    interval excludes 0. The verdict uses ``p_adjusted``, so a change whose interval excludes 0 can
+    be inconclusive. All changes, including those of values, are adjusted together. Impact ratios
+    are adjusted among themselves, and tested cautiously because their limits are joint.
 
     References
     ----------

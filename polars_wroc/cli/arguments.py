@@ -57,6 +57,7 @@ def groups_of(options: argparse.Namespace, frame: pl.LazyFrame) -> list[str | pl
 def _group(text: str, schema: pl.Schema, flag: str) -> str | pl.Expr:
     """Read a name, or a name and where its ranges begin or how long they are: day:1mo."""
     name, colon, listed = text.rpartition(":")
+    check_one_column(flag, text, schema)
     if text in schema or not colon or name not in schema:
         return text
     dtype, column = schema[name], pl.col(name)
@@ -75,6 +76,14 @@ def _group(text: str, schema: pl.Schema, flag: str) -> str | pl.Expr:
         such = "1mo, a length of time" if dated else "18,30,50 with increasing numbers"
         msg = f"{flag} must be such as {name}:{such}; found {text!r}"
         raise ValueError(msg) from None
+
+
+def check_one_column(flag: str, text: str, schema: pl.Schema) -> None:
+    """Refuse several columns in one text, which each have the option for themselves."""
+    parts = text.split(",")
+    if text not in schema and len(parts) > 1 and all(part in schema for part in parts):
+        repeated = " ".join(f"{flag} {part}" for part in parts)
+        refuse(f"{flag} must name one column; found {text!r}: repeat it, as in {repeated}")
 
 
 # How the time of a day may be written after the date, without its zone.
@@ -174,7 +183,7 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
     """Name the columns of labels, scores, weights and, if given, of recorded decisions."""
     columns = {
         "label": options.label,
-        "score": scores_of(options) if options.score else None,
+        "score": scores_of(options, frame) if options.score else None,
         "weight": options.weight,
         "by": groups_of(options, frame),
         "pos_label": pos_label_of(frame, options.label, options.pos_label),
@@ -194,16 +203,18 @@ def check_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> Non
         refuse(f"--favorable is needed with {options.flags[given[0]]}: {choice}")
 
 
-def scores_of(options: argparse.Namespace) -> list[str] | str:
+def scores_of(options: argparse.Namespace, frame: pl.LazyFrame) -> list[str] | str:
     """Return the name of the score, or those of several."""
     scores: list[str] = options.score
+    for text in scores:
+        check_one_column("--score", text, frame.collect_schema())
     return scores if len(scores) > 1 else scores[0]
 
 
 def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
     """Name the columns of decisions, or of scores that a threshold decides on."""
     return {
-        "score": scores_of(options) if options.score else None,
+        "score": scores_of(options, frame) if options.score else None,
         "selected": None if options.selected is None else selected_of(frame, options.selected),
         "weight": options.weight,
         "attributes": groups_of(options, frame),
@@ -371,8 +382,11 @@ def pos_label_of(frame: pl.LazyFrame, label: str | None, text: str | None) -> ob
             refuse("--pos-label must come with --label; found no --label")
         return None
     dtype = frame.collect_schema().get(label)
-    if text is None or dtype is None:
+    if dtype is None:
         return text
+    if text is None:
+        columns.check_label_type(Typed("label", pl.col(label), dtype, f"column {label!r}"), frame)
+        return None
     value = columns.from_text(text, dtype)
     if value is None:
         msg = f"`pos_label` must be a value of the label; found {text!r} for type {dtype}"

@@ -62,7 +62,7 @@ def cost_curve(
     - ``fpr, fnr``: the cost at ``q = 0`` and at ``q = 1``;
     - ``dominated``: the line of this threshold has no part in the cost curve;
     - ``best_from, best_to``: the values of ``q`` between which no other threshold costs less;
-    - with costs, ``expected_cost``: per row, with costs scaled to sum to 1.
+    - with costs, ``expected_cost``: per row, in the unit of the costs.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def cost_curve(
     label, score, weight, by, pos_label
         As for `summary`.
     cost_fn, cost_fp
-        Costs of a false negative and a false positive; only their ratio matters. If one is given,
-        it must be between 0 and 1, and the other is 1 minus it.
+        Costs of a false negative and a false positive. If one is given, it must be between 0 and 1,
+        and the other is 1 minus it.
     prevalence
         Prevalence in the population that the decision is for. None: as in the data.
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote
 
 import polars as pl
 
-from polars_wroc.checks import check_text, reject, shortened
+from polars_wroc.checks import check_text, find_separator, reject, shortened
 from polars_wroc.names import write_in_one_line
 
 # Suffixes of files: the engine may name only the end of an address.
@@ -103,7 +103,9 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
     files = each_file(sources)
     try:
         frame = _plan(sources, files, _SCANS[suffix])
-        frame.collect_schema()
+        columns = frame.collect_schema().names()
+        if suffix == ".csv":
+            _require_commas(columns, sources)
         # Other formats say what their columns are without a row.
         if suffix in _UNTYPED:
             require_rows(frame, sources)
@@ -117,6 +119,19 @@ def require_rows(frame: pl.LazyFrame, sources: Sequence[str]) -> None:
     """Check that files hold rows; those after one that has some are not opened."""
     if frame.head(1).select(pl.len()).collect().item() == 0:
         reject("files", "hold rows", f"none in {listed(sources)}")
+
+
+def _require_commas(columns: Sequence[str], sources: Sequence[str]) -> None:
+    """Check that the header of CSV files was not read as one column."""
+    separator = find_separator(columns)
+    if separator is None:
+        return
+    options = f"separator={separator!r}"
+    if separator == ";":
+        options += ", decimal_comma=True"
+    how = f"pl.read_csv('in.csv', {options}).write_csv('out.csv')"
+    found = f"{separator!r} between the names in {listed(sources)}"
+    reject("files", "separate columns by commas", f"{found}: convert them in Python by {how}")
 
 
 def each_file(sources: Sequence[str]) -> list[str]:

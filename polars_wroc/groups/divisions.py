@@ -48,6 +48,10 @@ def name_segments(division: Grouping, segments: pl.DataFrame) -> pl.Series:
     return names
 
 
+# Segments that a message names.
+_MOST_NAMES = 10
+
+
 def find_reference(
     references: CategoryReference, division: Grouping, names: Sequence[str | None]
 ) -> Reference | None:
@@ -63,12 +67,15 @@ def find_reference(
     if wanted in names:
         return Reference(list(names).index(wanted))
     kinds = references.kinds or (references.kind,)
-    hint = ""
-    if len(references.named) == 1 and wanted not in kinds:
-        hint = did_you_mean(wanted, kinds)
+    known = [name for name in names if name is not None]
+    shown = ", ".join(repr(name) for name in known[:_MOST_NAMES])
+    if len(known) > _MOST_NAMES:
+        shown += f" and {len(known) - _MOST_NAMES:,} more"
+    # A kind is for all attributes, not for one of several.
+    hint = did_you_mean(wanted, known if len(references.named) > 1 else [*known, *kinds])
     listed = ", ".join(repr(kind) for kind in kinds)
     msg = (
-        f"`reference` must be {listed} or a segment of {division.attribute}; "
+        f"`reference` must be {listed} or a segment of {division.attribute} ({shown}); "
         f"found no segment '{wanted}'{hint}"
     )
     raise ValueError(msg)

@@ -91,8 +91,9 @@ def equalized_thresholds(
         ``"equalized_odds"``: the same tpr and fpr in all groups. ``"equal_opportunity"``: the same
         tpr.
     cost_fn, cost_fp
-        Costs of a false negative and a false positive; only their ratio matters. If one is given,
-        it must be from 0 to 1, and the other is 1 minus it. Without both, all errors cost the same.
+        Costs of a false negative and a false positive; only their ratio matters for the
+        thresholds. If one is given, it must be from 0 to 1, and the other is 1 minus it. Without
+        both, each error costs 1.
     min_rows
         Leave out groups with fewer rows in a class: the poor curve of a small group can limit the
         rates of all.
@@ -102,8 +103,8 @@ def equalized_thresholds(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns, with Float64 columns. The last
         two are ``overall_cost_common``, the cost of the best single threshold for all groups, and
-        ``overall_cost_unconstrained``, the cost of the best threshold for each group. Costs are per
-        row, scaled so that the costs of both errors sum to 1. Groups without weight in both
+        ``overall_cost_unconstrained``, the cost of the best threshold for each group. All
+        costs are per row, in the unit of ``cost_fn`` and ``cost_fp``. Groups without weight in both
         classes, or with fewer than ``min_rows``, are left out of everything, and their rows are
         null.
 
@@ -146,8 +147,8 @@ def equalized_thresholds(
     │ --- ┆ ---             ┆ ---             ┆ ---  ┆ ---  ┆ ---          │
     │ str ┆ f64             ┆ f64             ┆ f64  ┆ f64  ┆ f64          │
     ╞═════╪═════════════════╪═════════════════╪══════╪══════╪══════════════╡
-    │ a   ┆ 0.9             ┆ 0.3             ┆ 0.75 ┆ 0.25 ┆ 0.125        │
-    │ b   ┆ 0.8             ┆ 0.8             ┆ 0.75 ┆ 0.25 ┆ 0.125        │
+    │ a   ┆ 0.9             ┆ 0.3             ┆ 0.75 ┆ 0.25 ┆ 0.25         │
+    │ b   ┆ 0.8             ┆ 0.8             ┆ 0.75 ┆ 0.25 ┆ 0.25         │
     └─────┴─────────────────┴─────────────────┴──────┴──────┴──────────────┘
     """
     require_groups(by)
@@ -280,7 +281,7 @@ def _find_rules(
         threshold[before],
         threshold[ends_edge],
     )
-    rules = _mix_thresholds(edges, _EQUALIZE[constraint](edges, sizes, costs))
+    rules = _mix_thresholds(edges, _EQUALIZE[constraint](edges, sizes, costs.scaled))
     rules |= _measure_costs(rules["tpr"], rules["fpr"], sizes, costs)
     rules["overall_cost_common"] = _find_common_cost(segments, groups, costs)
     rules["overall_cost_unconstrained"] = least_costs.sum()
@@ -321,7 +322,8 @@ def _find_common_cost(segments: SegmentRows, groups: Ints, costs: Costs) -> Arra
     best = choose_points(tp, fp, starts, least_cost(fn=costs.fn, fp=costs.fp))
     # Below 0 by rounding only
     missed = np.maximum(tp[-1] - tp[best], 0.0)
-    return np.asarray((costs.fn * missed + costs.fp * fp[best]) / (tp[-1] + fp[-1]))
+    both = tp[-1] + fp[-1]
+    return np.asarray(costs.fn * (missed / both) + costs.fp * (fp[best] / both))
 
 
 def equalize_odds(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:

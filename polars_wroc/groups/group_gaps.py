@@ -182,8 +182,9 @@ def group_gaps(
     -----
     AUCs have DeLong's variance [1]_. The interval of a gap combines the intervals of both values
     [2]_. Equivalence is shown by two one-sided tests [3]_. Verdicts are adjusted for the number of
-    tests, intervals are not. Near an AUC of 1 a test may be significant although the cautious
-    interval includes 0; the p-value decides. Formulas and simulations:
+    tests, intervals and ``p_value`` are not, so a gap whose interval excludes 0 can be
+    inconclusive. Near an AUC of 1 a test may be significant although the cautious interval includes
+    0; the p-value decides. Formulas and simulations:
     [formulas](../explanation/formulas.md#group_gaps).
 
     References

@@ -165,8 +165,9 @@ def release_check(
           the metric uses with either score; null for an AUC.
 
         ``"better"`` and ``"worse"`` mean that ``p_adjusted`` is at most ``1 - level``; ``"no
-        worse"`` that the worse limit is within the margin. A selection rate has no good side: it is
-        ``"equivalent"``, ``"different"`` or ``"inconclusive"``.
+        worse"`` that the worse limit is within the margin. Intervals and ``p_value`` are not
+        adjusted, so a change whose interval excludes 0 can be ``"inconclusive"``. A selection rate
+        has no good side: it is ``"equivalent"``, ``"different"`` or ``"inconclusive"``.
 
         ``reason`` is ``"undefined"``; ``"fewer than 30 positives"`` (or another number or kind of
         rows); ``"nobody is selected"`` or ``"everybody is selected"``; ``"no variance"``; ``"same

@@ -163,9 +163,11 @@ def trend(
     Notes
     -----
     ``p_adjusted`` covers the metrics of `group_gaps` in all segments and periods together; each of
-    the three shift measures is a family of its own. PSI finds little in periods of fewer than 75
-    rows. With a ``design`` KS and PSI are not tested. PSI is compared with chi-squared [1]_ and KS
-    with Kolmogorov's distribution [2]_. Formulas: [formulas](../explanation/formulas.md#trend).
+    the three shift measures is a family of its own. Intervals and ``p_value`` are not adjusted, so
+    a change whose interval excludes 0 can be inconclusive. PSI finds little in periods of fewer
+    than 75 rows. With a ``design`` KS and PSI are not tested. PSI is compared with chi-squared [1]_
+    and KS with Kolmogorov's distribution [2]_. Formulas:
+    [formulas](../explanation/formulas.md#trend).
 
     References
     ----------

@@ -25,7 +25,7 @@ import polars as pl
 
 from polars_wroc.checks import shown
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.queries import raise_at_collect, unless_mixed
+from polars_wroc.queries import collect, raise_at_collect, unless_mixed
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
 BAND_COLUMNS = ("tpr_low", "tpr_high")
@@ -292,6 +292,34 @@ def score_column(model: int) -> str:
 _FEW_LABELS = 5
 
 
+LABEL_RULE = "be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
+
+
+def check_label_type(label: Typed, frame: pl.LazyFrame | None = None) -> None:
+    """Raise for a label whose type needs a positive label.
+
+    The message names the values of the label in the ``frame``; None for rows that must not be read.
+    """
+    if label.dtype in (pl.Boolean, pl.Null) or label.dtype.is_numeric():
+        return
+    hint = ""
+    if frame is not None and isinstance(label.dtype, _TEXTS):
+        hint = list_labels(collect(frame.select(label.column.unique())).to_series())
+    msg = f"`label` must {LABEL_RULE}; found {label}{hint}"
+    raise TypeError(msg)
+
+
+def list_labels(labels: pl.Series) -> str:
+    """End a message about a label that needs a positive one with its values, if they are few."""
+    known = labels.drop_nulls().unique().sort().to_list()
+    if not 0 < len(known) <= _FEW_LABELS:
+        return ""
+    hint = f": pass one of its values as `pos_label`: {', '.join(map(shown, known))}"
+    if len(known) > 2:  # noqa: PLR2004  (a class and its contrary)
+        hint += " (all others are then negative; `roc_auc_multiclass` compares them all)"
+    return hint
+
+
 def check_positives(pos_label: object, *, found: bool, labels: pl.Series | None = None) -> None:
     """Raise for a positive label that no row has, and name those that rows have, if few."""
     if pos_label is None or found:
@@ -341,21 +369,18 @@ def _classes(
     if label is None:
         return pl.lit(value=False), pl.lit(value=True), None
     column, dtype = label.column, label.dtype
-    rule = "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
     if pos_label is not None:
         positive = column == literal(_pos_label(label, pos_label))
         return positive, ~positive, None
     if dtype in (pl.Boolean, pl.Null):
         positive = column.cast(pl.Boolean)
         return positive, ~positive, None
-    if not dtype.is_numeric():
-        msg = f"{rule}; found {label}"
-        raise TypeError(msg)
+    check_label_type(label)
     allowed = (column == 0) | (column == 1) | (column == -1)
     if weight is not None:
         # Rows of weight zero are ignored, whatever their label.
         allowed |= weight.column.eq_missing(0)
-    checked = refuse_values(column.cast(pl.Float64), ~allowed, rule, label)
+    checked = refuse_values(column.cast(pl.Float64), ~allowed, f"`label` must {LABEL_RULE}", label)
     zero = None if dtype.is_unsigned_integer() else column == 0
     return checked == 1, checked < 1, zero
 

@@ -7,7 +7,15 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc.checks import check_text, did_you_mean, reject, reject_type
+from polars_wroc.checks import (
+    INTO_TABLE,
+    check_text,
+    did_you_mean,
+    find_separator,
+    holds_values,
+    reject,
+    reject_type,
+)
 from polars_wroc.inputs.columns import (
     COUNTED,
     LABEL,
@@ -66,7 +74,8 @@ def as_column(argument: str, value: IntoColumn) -> pl.Expr:
         check_name(argument, value)
         return pl.col(value)
     if not isinstance(value, pl.Expr):
-        reject_type(argument, "be a column name or a Polars expression", value)
+        hint = INTO_TABLE if holds_values(value) else ""
+        reject_type(argument, "be a column name or a Polars expression", value, hint)
     return value
 
 
@@ -194,8 +203,9 @@ def _build(
 def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
     """Read an argument that holds one or several columns; expand selectors and patterns."""
     values = [value] if isinstance(value, str | pl.Expr) else value
-    if not isinstance(values, Sequence) or not values:
-        reject_type(argument, "be one or several column names or expressions", value)
+    if holds_values(values) or not isinstance(values, Sequence) or not values:
+        hint = INTO_TABLE if holds_values(values) else ""
+        reject_type(argument, "be one or several column names or expressions", value, hint)
     columns: dict[str, pl.Expr] = {}
     for item in values:
         column = as_column(argument, item)
@@ -250,6 +260,11 @@ def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
         missing = [name for name in column.meta.root_names() if name not in names]
         wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
         hint = did_you_mean(missing[0], names) if missing else ""
+        parts = missing[0].split(",") if missing else []
+        if len(parts) > 1 and {*parts} <= {*names}:
+            hint = f": name several columns as a list, {parts}"
+        if separator := find_separator(names):
+            hint = f": read the file with pl.read_csv(..., separator={separator!r})"
         if {"n_pos", "w_pos"} <= {*names}:
             hint = ": counts of `score_counts` are for the methods of `from_counts`"
         msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}{hint}"

@@ -24,6 +24,7 @@ from polars_wroc.inputs.columns import (
     IntoWeight,
     Observations,
     Typed,
+    check_label_type,
     choose_score_type,
     column_of,
     internal_keys,
@@ -48,7 +49,7 @@ from polars_wroc.inputs.rows import (
     missing_marks,
     polars_frame,
 )
-from polars_wroc.queries import collect, of_type, require_at_collect
+from polars_wroc.queries import collect, is_eager, of_type, require_at_collect
 
 # Holds every 64-bit whole number and every whole float of that size.
 _WHOLE = pl.Int128()
@@ -232,6 +233,8 @@ def read_rows(
             column=pl.col(SCORE), dtype=values.collect_schema()[SCORE]
         )
     inputs = columns.label, typed_score, columns.weight
+    if columns.label is not None and pos_label is None:
+        check_label_type(columns.label, columns.frame if is_eager(frame) else None)
     seen = columns.seen(typed_score, pos_label)
     marks = [missing_marks(*inputs, columns.decision)] if mark_missing else []
     others = _other_columns(columns, seen)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from polars_wroc.checks import INTO_TABLE, holds_values
 from polars_wroc.inputs.columns import (
     MODEL,
     ROW_COUNT,
@@ -52,7 +53,7 @@ def polars_frame(frame: object, name: str = "frame") -> pl.DataFrame | pl.LazyFr
     """Return a table, the argument of this name, as a frame of Polars, and a LazyFrame as it is."""
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return frame
-    if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, pl.Series):
+    if hasattr(frame, "__arrow_c_stream__") and not holds_values(frame):
         return _from_arrow(frame)
     kind = type(frame)
     package = kind.__module__.split(".")[0]
@@ -61,8 +62,8 @@ def polars_frame(frame: object, name: str = "frame") -> pl.DataFrame | pl.LazyFr
         f"`{name}` must be a Polars DataFrame or LazyFrame, or a table of pandas, PyArrow or "
         f"another package that exports Arrow; found an object{of_package} of type {kind.__name__}"
     )
-    if package == "numpy":
-        msg += ": build a table, for example pl.DataFrame({'label': y, 'score': s})"
+    if package == "numpy" or holds_values(frame):
+        msg += INTO_TABLE
     elif isinstance(frame, str | PathLike):
         msg += ": scan the file, for example with pl.scan_parquet or pl.scan_csv"
     raise TypeError(msg)

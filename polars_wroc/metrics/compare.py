@@ -71,9 +71,10 @@ def compare(
 ) -> FrameT:
     """Return the differences in AUC between scores of the same rows, tested, per group.
 
-    Use it to find out which of several models ranks better. A difference is significant exactly if
-    its interval excludes 0. To check that a new score is no worse than an old one in any segment,
-    with rates and a margin, use `release_check`.
+    Use it to find out which of several models ranks better. Intervals and ``p_value`` are per row;
+    the verdict uses ``p_adjusted``, so a difference whose interval excludes 0 can be inconclusive.
+    To check that a new score is no worse than an old one in any segment, with rates and a margin,
+    use `release_check`.
 
     The main columns are:
 

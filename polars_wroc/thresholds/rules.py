@@ -97,12 +97,11 @@ class Rule:
 
     @property
     def costs(self) -> Costs | None:
-        """The costs of errors that the rule is for, if it has some; they add up to 1."""
+        """The costs of errors that the rule is for, if it has some."""
         given = dict(self.options)
         if self.name != "least_cost":
             return None
-        costs: Costs = read_costs(given.get("fn"), given.get("fp"))
-        return costs
+        return read_costs(given.get("fn"), given.get("fp"))
 
     @property
     def prevalence(self) -> float | None:
@@ -151,8 +150,9 @@ def least_cost(
     Parameters
     ----------
     fn, fp
-        Costs of a false negative and a false positive; only their ratio matters. If one is given,
-        it must be between 0 and 1, and the other is 1 minus it.
+        Costs of a false negative and a false positive; only their ratio matters for the choice.
+        ``expected_cost`` of `threshold_metrics` is in their unit. If one is given, it must be
+        between 0 and 1, and the other is 1 minus it.
     prevalence
         Prevalence in the population that the decision is for; metrics at the threshold then
         describe this population too. None: the prevalence in the data; one class is then enough.
@@ -308,7 +308,7 @@ def _least_cost(
     fn: float | None = None, fp: float | None = None, prevalence: float | None = None
 ) -> Measures:
     """The rule of the lowest expected cost, up to terms that all points have in common."""
-    costs: Costs = read_costs(fn, fp)
+    costs = read_costs(fn, fp).scaled
 
     def gain(point: Point[Any]) -> Any:
         if prevalence is None:

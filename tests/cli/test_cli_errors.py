@@ -79,7 +79,15 @@ def assert_refused(
         ({"--lonely": "adjust"}, "--lonely must be 'null' without --strata; found 'adjust'"),
         ({"--score": "text"}, "--score must be numeric; found column 'text' of type String"),
         ({"--label": "two"}, "--label must be Boolean, hold 0 and 1 or -1 and 1, or come with"),
-        ({"--label": "text"}, "come with --pos-label"),
+        (
+            {"--label": "text"},
+            "of type String: pass one of its values as --pos-label: ",
+        ),
+        (
+            {"--attribute": "g,two"},
+            "must name one column; found 'g,two': repeat it, as in --attribute g --attribute two\n",
+        ),
+        ({"--score": "s,two"}, "repeat it, as in --score s --score two\n"),
         ({"--weight": "negative"}, "--weight must be finite and zero or more"),
         ({"--score": "nothing"}, "FILE must have rows to audit; found none: 80 rows lack"),
         ({"--label": "nothing"}, "FILE must have rows to audit; found none: 80 rows lack"),
@@ -134,6 +142,16 @@ FILES: dict[str, tuple[str, Callable[[Path], bytes], str]] = {
     "header only": ("x.csv", lambda _: b"y,s,g\n", "FILE must hold rows; found none in x.csv"),
     "junk csv": ("x.csv", lambda _: bytes(range(256)) * 4, ""),
     "ragged csv": ("x.csv", lambda _: b"y,s,g\n1,2,a\n1,2,3,4,5\n", "x.csv has 5 for 3 in line 3"),
+    "semicolons": (
+        "x.csv",
+        lambda _: b"y;s;g\n1;0,5;a\n",
+        "by pl.read_csv('in.csv', separator=';', decimal_comma=True).write_csv('out.csv')\n",
+    ),
+    "tabs": (
+        "x.csv",
+        lambda _: b"y\ts\tg\n1\t0.5\ta\n",
+        "FILE must separate columns by commas; found '\\t' between the names in x.csv: convert",
+    ),
     "late text": ("x.csv", lambda _: b"y,s,g\n" + b"1,2,a\n" * 999 + b"0,high,b\n", "'s'"),
     "junk arrow": ("x.arrow", lambda _: b"junk" * 40, "FILE must be readable; found x.arrow: "),
     "junk ndjson": ("x.ndjson", lambda _: b"{nope\n", "FILE must be readable; found x.ndjson: "),
@@ -236,7 +254,10 @@ def test_a_mistake_in_every_file_is_not_blamed_on_one(
     rows: pl.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows.write_parquet(folder / "more.parquet")
-    for label, message in (("no", "'one_class']\n"), ("two", "column 'two' holds 2.0\n")):
+    for label, message in (
+        ("no", "'one_class']\n"),
+        ("two", "as --pos-label: 1, 2\n"),
+    ):
         call = ["auc", "rows.parquet", "more.parquet", "--label", label, "--score", "s"]
         assert_refused(call, message, folder, capsys)
 

@@ -384,9 +384,9 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ("compare --score t --counts", "unrecognized arguments: --counts"),
         ("gaps", "gaps needs at least one --attribute"),
         ("gaps --attribute g --reference bset", "no segment 'bset'; did you mean 'best'?"),
-        ("gaps --attribute g --reference x", "or a segment of g; found no segment 'x'"),
+        ("gaps --attribute g --reference x", "; found no segment 'x'"),
         ("gaps --attribute g --reference job=1", "--reference must name attributes out of ['g']"),
-        ("gaps --attribute job --reference x", "or a segment of job; found no segment 'x'"),
+        ("gaps --attribute job --reference x", "; found no segment 'x'"),
         (
             "gaps --attribute g --selected decision=x",
             "that column 'decision' holds; no row has 'x'",

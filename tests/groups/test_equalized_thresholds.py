@@ -110,14 +110,14 @@ class Program(NamedTuple):
 
 def program(frame: pl.DataFrame, cost_fn: float, cost_fp: float) -> Program:
     tprs, fprs, prices, names = [], [], [], []
-    both = frame["w"].to_numpy().sum() * (cost_fn + cost_fp)
+    weight = frame["w"].to_numpy().sum()
     for number, (_, rows) in enumerate(frame.group_by("g", maintain_order=True)):
         y, s, w = (rows[name].to_numpy() for name in ("y", "s", "w"))
         for threshold in [math.inf, *np.unique(s)]:
             tp, fp = (w[(s >= threshold) & side].sum() for side in (y, ~y))
             tprs.append(tp / w[y].sum())
             fprs.append(fp / w[~y].sum())
-            prices.append((cost_fn * (w[y].sum() - tp) + cost_fp * fp) / both)
+            prices.append((cost_fn * (w[y].sum() - tp) + cost_fp * fp) / weight)
             names.append(number)
     return Program(np.array(tprs), np.array(fprs), np.array(prices), np.array(names))
 
@@ -142,9 +142,9 @@ def test_two_groups_by_hand(worked: pl.DataFrame, engine: Engine) -> None:
     # a goes a third of the way from selecting above 0.7 to selecting everybody.
     assert table.select(DECISION).row(0) == pytest.approx((0.7, 0.1, 1 / 3, 0, 0), abs=1e-15)
     assert table.select(DECISION).row(1) == (0.6, 0.6, 1, 0, 0)
-    assert table["overall_cost"].to_list() == pytest.approx([0.5 * 5 * 2 / 3 / 9] * 2, abs=1e-15)
-    assert table["expected_cost"].to_list() == pytest.approx([1 / 6, 1 / 5], abs=1e-15)
-    assert table["overall_cost_unconstrained"].to_list() == pytest.approx([1.5 / 9] * 2, abs=1e-15)
+    assert table["overall_cost"].to_list() == pytest.approx([5 * 2 / 3 / 9] * 2, abs=1e-15)
+    assert table["expected_cost"].to_list() == pytest.approx([1 / 3, 2 / 5], abs=1e-15)
+    assert table["overall_cost_unconstrained"].to_list() == pytest.approx([3 / 9] * 2, abs=1e-15)
 
 
 def test_coin_lowers_the_better_group(engine: Engine) -> None:
@@ -205,7 +205,7 @@ def test_rates_and_costs_are_those_of_the_decisions(
         assert table[name].drop_nulls().is_between(0, 1).all()
     assert (table["upper_threshold"] >= table["lower_threshold"]).all()
     tp, fn, fp, tn = (pl.col(name).sum() for name in ("tp", "fn", "fp", "tn"))
-    cost = (cost_fn * fn + cost_fp * fp) / (tp + fn + fp + tn) / (cost_fn + cost_fp)
+    cost = (cost_fn * fn + cost_fp * fp) / (tp + fn + fp + tn)
     cells = applied(known, table)
     by_definition = cells.group_by("g").agg(tpr=tp / (tp + fn), fpr=fp / (fp + tn), c=cost)
     expected = by_definition.sort("g").rename({"c": "expected_cost"})
@@ -269,8 +269,8 @@ def test_groups_of_very_different_weight_have_numbers(constraint: str) -> None:
         for y, s in zip((1, 0, 1, 0), (4, 3, 2, 1), strict=True)
     ]
     table = equalized(frame_of([(g, bool(y), s, w) for g, y, s, w in rows]), constraint=constraint)
-    assert table["expected_cost"].to_list() == pytest.approx([0.125] * 2)
-    assert table.select(OVERALL).row(0) == pytest.approx([0.125] * 3)
+    assert table["expected_cost"].to_list() == pytest.approx([0.25] * 2)
+    assert table.select(OVERALL).row(0) == pytest.approx([0.25] * 3)
     # Together they are more than a number.
     heavy = [
         ("a", True, 1, 8e307),
@@ -373,7 +373,8 @@ def test_cost_can_be_one_sided(people: pl.DataFrame) -> None:
         assert free.select(OVERALL).row(0) == (0, 0, 0)
         caught = equalized(people, cost_fn=1, cost_fp=0, **options)
         assert caught["tpr"].to_list() == [1.0] * 4
-        equal = [equalized(people, **options, **price) for price in ({}, {"cost_fn": 0.5})]
+        prices: list[dict[str, float]] = [{}, {"cost_fn": 1, "cost_fp": 1}]
+        equal = [equalized(people, **options, **price) for price in prices]
         assert_frame_equal(*equal)
 
 

@@ -682,7 +682,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 REFUSED_AT_COLLECT: dict[str, tuple[dict[str, Any], str]] = {
     "unknown reference": (
         {"selected": "d", "reference": "z"},
-        "^`reference` must be 'highest' or a segment of g; found no segment 'z'$",
+        r"^`reference` must be 'highest' or a segment of g \('a', 'b'\); found no segment 'z'$",
     ),
     "small reference": (
         {"selected": "d", "reference": "a", "min_share": 0.5},

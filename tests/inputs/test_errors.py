@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from conftest import INVALID_VALUES
@@ -17,6 +19,7 @@ from wide_tables import by_attributes
 
 import polars_wroc as wroc
 from polars_wroc.files.outputs import save_chart
+from polars_wroc.other_names import OTHER_NAMES as LISTED_NAMES
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Call: TypeAlias = Callable[[Any], Any]
@@ -50,7 +53,7 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
     "text label": (
         lambda f: UNTYPED.summary(f, "text", "s"),
         TypeError,
-        LABEL + r"found column 'text' of type String$",
+        LABEL + r"found column 'text' of type String(: pass .*)?$",
     ),
     "label of no column": (
         lambda f: UNTYPED.summary(f, 1, "s"),
@@ -379,9 +382,9 @@ def test_bad_rate_is_refused_at_once(
     ("by", "reference", "found"),
     sweep(
         [
-            ("g", "c", "g; found no segment 'c'"),
-            ("two", 7, "two; found no segment '7'"),
-            (["g", "text"], {"text": "maybe"}, "text; found no segment 'maybe'"),
+            ("g", "c", r"g \('a', 'b'\); found no segment 'c'"),
+            ("two", 7, r"two \('0', '1', '2'\); found no segment '7'"),
+            (["g", "text"], {"text": "No"}, r"text .*; found no segment 'No'; did you mean 'no'\?"),
         ]
     ),
 )
@@ -409,10 +412,105 @@ def test_by_named_like_a_result_column_is_refused(name: str) -> None:
 @pytest.mark.parametrize("frame", [{"y": [1]}, DATA["y"], None], ids=["dict", "Series", "None"])
 def test_what_is_no_frame_is_refused(name: str, frame: object) -> None:
     message = (
-        r"^`frame` must be a Polars DataFrame or LazyFrame, .*; found an object.* of type \w+$"
+        r"^`frame` must be a Polars DataFrame or LazyFrame, .*; found an object.* of type \w+"
+        r"(: put the values into pl.DataFrame.*)?$"
     )
     with pytest.raises(TypeError, match=message):
         TABLES[name][0](frame, "y", "s")
+
+
+@pytest.mark.parametrize("values", [np.array, pl.Series, list, tuple, pd.Series], ids=repr)
+def test_values_of_columns_belong_into_a_table(values: Callable[[list[float]], Any]) -> None:
+    y, s = values([0.0, 1.0]), values([0.1, 0.2])
+    remedy = (
+        r": put the values into pl.DataFrame\({'label': y, 'score': s}\), and name its columns$"
+    )
+    with pytest.raises(TypeError, match=f"^`summary` needs a table as `frame`; found .*{remedy}"):
+        UNTYPED.summary(y, s)
+    for call in (
+        lambda: UNTYPED.roc_auc(y, s),
+        lambda: UNTYPED.summary(DATA, "y", s),
+        lambda: UNTYPED.summary(DATA, y, "s"),
+    ):
+        with pytest.raises(TypeError, match=f"^`(label|score)` must be .*; found .*{remedy}"):
+            call()
+    if not isinstance(y, list | tuple):
+        with pytest.raises(TypeError, match=f"^`frame` must be .*; found an object .*{remedy}"):
+            UNTYPED.summary(y, "y", "s")
+
+
+TWO_LABELS = "pass one of its values as `pos_label`: 'no', 'yes'$"
+READ = {
+    "summary": wroc.summary,
+    "roc_curve": wroc.roc_curve,
+    "group_gaps": partial(wroc.group_gaps, attributes="g"),
+    "audit": partial(UNTYPED.audit, attributes="g"),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_labels_that_need_a_positive_one_are_named(name: str) -> None:
+    with pytest.raises(TypeError, match=LABEL + f"found column 'text' of .*: {TWO_LABELS}"):
+        READ[name](DATA, "text", "s")
+    three = DATA.with_columns(text=pl.Series(["good", "bad", "unknown", "bad"]))
+    expected = (
+        r"`pos_label`: 'bad', 'good', 'unknown' \(all others are then negative; "
+        r"`roc_auc_multiclass` compares them all\)$"
+    )
+    with pytest.raises(TypeError, match=expected):
+        READ[name](three, "text", "s")
+    many = DATA.with_columns(text=pl.Series([*"abcdef"][: DATA.height]))
+    many = pl.concat([many, many.with_columns(text=pl.lit("z") + pl.col("text"))])
+    with pytest.raises(TypeError, match=r"found column 'text' of type String$"):
+        READ[name](many, "text", "s")
+
+
+def test_numeric_labels_that_need_a_positive_one_are_named() -> None:
+    expected = r"column 'two' holds 2.0: pass one of its values as `pos_label`: 0, 1, 2 \(all"
+    with pytest.raises(ValueError, match=expected):
+        wroc.summary(DATA, "two", "s")
+
+
+def test_several_names_in_one_text_are_a_list() -> None:
+    with pytest.raises(
+        ColumnNotFoundError, match=r": name several columns as a list, \['g', 'y'\]$"
+    ):
+        wroc.summary(DATA, "y", "s", by="g,y")
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_table_of_one_column_names_the_separator_of_its_file(separator: str) -> None:
+    frame = pl.read_csv(DATA.select("y", "s").write_csv(separator=separator).encode())
+    with pytest.raises(ColumnNotFoundError) as raised:
+        wroc.summary(frame, "y", "s")
+    remedy = f"read the file with pl.read_csv(..., separator={separator!r})"
+    assert str(raised.value).endswith(f": {remedy}")
+
+
+OTHER_NAMES = {
+    "roc_auc_score": "'roc_auc' or 'summary'",
+    "auc": "'summary' or 'roc_auc'",
+    "classification_report": "'threshold_metrics' or 'confusion_matrix'",
+    "RocCurveDisplay": "'roc_chart'",
+    "sumary": "'summary'",
+}
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
+def test_functions_of_other_packages_name_the_one_here(name: str) -> None:
+    expected = f"^module 'polars_wroc' has no attribute '{name}'; did you mean {OTHER_NAMES[name]}"
+    with pytest.raises(AttributeError, match=rf"{expected}\?$"):
+        getattr(wroc, name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'zzz'$"):
+        _ = UNTYPED.zzz
+    with pytest.raises(ImportError):
+        from polars_wroc import zzz  # type: ignore[attr-defined]  # noqa: F401, PLC0415
+
+
+def test_names_of_other_packages_lead_to_functions_that_are_there() -> None:
+    for name, meant in LISTED_NAMES.items():
+        assert not hasattr(wroc, name)
+        assert {*meant} <= {*wroc.__all__}
 
 
 def test_the_closest_name_is_suggested() -> None:

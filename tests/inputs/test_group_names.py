@@ -186,7 +186,7 @@ def test_messages_have_the_names_that_were_given() -> None:
     by: list[str | pl.Expr] = ["g", pl.col("y").alias("__key_0")]
     with pytest.raises(ValueError, match=r"out of \['g', '__key_0'\]; found 'h'"):
         wroc.group_gaps(frame, "y", "s", attributes=by, reference={"h": "a"})
-    with pytest.raises(ValueError, match=r"segment of g; found no segment 'z'$"):
+    with pytest.raises(ValueError, match=r"segment of g \('a', 'b', 'c'\); found no segment 'z'$"):
         wide_gaps(frame, "y", "s", by="g", reference="z")
     with pytest.raises(ValueError, match=r"or more `attributes`; found \['g'\]$"):
         wroc.audit(frame, "y", "s", attributes="g", intersections=True)

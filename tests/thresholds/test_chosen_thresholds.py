@@ -374,6 +374,21 @@ def test_limits_at_a_chosen_threshold_are_those_at_a_given_one(
         assert {name: row[name] for name in expected} == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("costs", [{"fn": 5, "fp": 1}, {"fn": 0.25, "fp": 40}, {"fp": 0.3}])
+def test_expected_cost_is_the_mean_cost_of_the_rows(
+    people: pl.DataFrame, costs: dict[str, float]
+) -> None:
+    rule = wroc.rules.least_cost(**costs)
+    found = wroc.threshold_metrics(
+        people, "y", "s", threshold=rule, per_group=True, weight="w", by="g"
+    )
+    fn, fp = costs.get("fn", 0.7), costs["fp"]
+    for group, threshold, expected in found.select("g", "threshold", "expected_cost").rows():
+        rows = people.filter(pl.col("g").eq_missing(group)).select("y", "s", "w").rows()
+        paid = sum(w * (fn if y else fp) for y, s, w in rows if bool(y) != (s >= threshold))
+        assert expected == pytest.approx(paid / sum(w for _, _, w in rows))
+
+
 @pytest.mark.parametrize("prevalence", [None, 0.2])
 def test_expected_cost_is_that_of_the_cost_curve(
     people: pl.DataFrame, prevalence: float | None
