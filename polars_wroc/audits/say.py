@@ -482,7 +482,9 @@ class Phrase:
     def own_slope_of_group(self) -> str:
         """What the slope means, in a sentence that names the group."""
         of_all = self.row["attribute"] == OVERALL
-        return self._say_slope(f" for all {self.words.rows} together" if of_all else f" for {self.who}")
+        return self._say_slope(
+            f" for all {self.words.rows} together" if of_all else f" for {self.who}"
+        )
 
     def _say_slope(self, whose: str) -> str:
         limits = f", {self.bare_limits}" if self.bare_limits else ""

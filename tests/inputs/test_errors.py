@@ -440,7 +440,7 @@ def test_values_of_columns_belong_into_a_table(values: Callable[[list[float]], A
 
 
 TWO_LABELS = "pass one of its values as `pos_label`: 'no', 'yes'$"
-READ = {
+READ: dict[str, Any] = {
     "summary": wroc.summary,
     "roc_curve": wroc.roc_curve,
     "group_gaps": partial(wroc.group_gaps, attributes="g"),
