@@ -429,8 +429,7 @@ class _Layout:
     @property
     def _has_ratios_as_values(self) -> bool:
         """Whether some rows have an impact ratio as their value, and no difference."""
-        metrics = self.frame["metric"] if "metric" in self.frame.columns else []
-        return IMPACT_RATIO in metrics
+        return "metric" in self.frame.columns and IMPACT_RATIO in self.frame["metric"]
 
     def _has_limits(self, name: str) -> bool:
         low = f"{name}_low"
