@@ -128,6 +128,8 @@ class Column:
     # where there is room, those of a higher priority before others.
     essential: bool = False
     priority: int = 0
+    # Fewest letters that a terminal cuts numbers with names to, in their middle; 0 without names.
+    least: int = 0
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,8 @@ DASH = "\N{EN DASH}"
 _MOST_LETTERS, _LONGEST_REASON = 200, len(AT_LEAST_FOUR_FIFTHS)
 # More rows than these are counted, not named, below a table.
 _MOST_NAMED = 5
+# Fewest letters of a number with the name of a group: 55.8% (ab…yz).
+_LEAST_NAMED = 14
 # Columns that only a statistician asks for, or that another column says in short.
 _HIDDEN = re.compile(
     r".*_se|z|detectable|reason|rank|sentence|direction|n_reference|critical|share_compared"
@@ -386,9 +388,16 @@ class _Layout:
             style = "name" if name in self.keys else ""
             if name in self.texts or name == "verdict":
                 style = "left"
+            has_names = name == "reference_value" and self._has_several_references
             priority = 1 if name in (*_GAPS, "ratio", "value", "p_adjusted") else 0
             columns.append(
-                Column(self._heading(name), style=style, essential=essential, priority=priority)
+                Column(
+                    self._heading(name),
+                    style=style,
+                    essential=essential,
+                    priority=priority,
+                    least=_LEAST_NAMED if has_names else 0,
+                )
             )
         return columns
 
@@ -416,6 +425,8 @@ class _Layout:
         ]
         steps += late
         steps += [(name, "letters") for name in self.keys]
+        if self._has_several_references:
+            steps.append(("reference_value", "letters"))
         if not is_fairness and not self._has_ratios_as_values:
             steps.append(("value", "place"))
         if not is_fairness:

@@ -179,14 +179,17 @@ class _Written:
         return self.is_name or self.column.style in ("name", "left", "plot")
 
     @property
-    def has_texts(self) -> bool:
-        """Whether the column has texts, which can be cut."""
-        return self.is_left and self.column.style != "plot"
+    def has_names(self) -> bool:
+        """Whether the column names groups; names are cut where there is too little room."""
+        return self.is_name or self.column.style == "name" or self.column.least > 0
 
     @property
-    def has_names(self) -> bool:
-        """Whether the column names rows; names are cut where there is too little room."""
-        return self.is_name or self.column.style == "name"
+    def least(self) -> int:
+        """The letters that the column takes if its texts are cut as far as they can be."""
+        if self.column.least:
+            return min(self.width, self.column.least)
+        is_text = self.is_left and self.column.style != "plot"
+        return min(self.width, _LEAST) if is_text else self.width
 
     @cached_property
     def width(self) -> int:
@@ -260,11 +263,12 @@ def _narrow(block: Table, width: int) -> _Chosen:
         if _narrowed_width(full, bare, taken) <= width:
             break
         taken.append(step)
-    if _narrowed_width(full, bare, taken) <= width:
-        for step in reversed(taken):
-            others = [one for one in taken if one is not step]
-            if _narrowed_width(full, bare, others) <= width:
-                taken = others
+    # Letters of names are worth more than columns that went before them.
+    taken = [step for step in taken if step.gives_up != "letters"]
+    for step in reversed(taken):
+        others = [one for one in taken if one is not step]
+        if _narrowed_width(full, bare, others) <= width:
+            taken = others
     without_limits, left_out = _find_columns(taken, "limits"), _find_columns(taken, "place")
     columns = [
         bare[place] if place in without_limits else full[place] for place in range(len(full))
@@ -287,21 +291,17 @@ def _narrowed_width(
     for place in range(len(full)):
         width = bare[place].width if place in without_limits else full[place].width
         if place not in left_out:
-            widths.append(min(width, _READABLE) if place in cut else width)
+            readable = max(_READABLE, full[place].least)
+            widths.append(min(width, readable) if place in cut else width)
     return _total_width(widths)
 
 
 def _leave_out_last(chosen: _Chosen, width: int) -> list[int]:
     """Leave out the last columns where not even names that are cut make a table fit."""
     places = [*chosen.places]
-    while len(places) > 1 and _least_width([chosen.columns[place] for place in places]) > width:
+    while len(places) > 1 and _total_width([chosen.columns[one].least for one in places]) > width:
         places.pop()
     return places
-
-
-def _least_width(columns: Sequence[_Written]) -> int:
-    """Return the width of columns whose texts are cut as far as they can be."""
-    return _total_width([min(one.width, _LEAST) if one.has_texts else one.width for one in columns])
 
 
 def _rank_shown(columns: Sequence[_Written], shown: Sequence[int]) -> list[int]:
@@ -427,13 +427,12 @@ def _fit(columns: Sequence[_Written], width: int) -> list[int]:
     """Return the widths of columns: names are cut until all fit, and other texts if they must."""
     widths = [one.width for one in columns]
     names = [place for place, one in enumerate(columns) if one.has_names]
-    texts = [place for place, one in enumerate(columns) if one.has_texts]
-    for places in (names, texts):
+    for places in (names, range(len(columns))):
         for _ in range(_total_width(widths) - width):
-            widest = max(places, key=lambda place: widths[place], default=None)
-            if widest is None or widths[widest] <= _LEAST:
+            cut = [place for place in places if widths[place] > columns[place].least]
+            if not cut:
                 break
-            widths[widest] -= 1
+            widths[max(cut, key=lambda place: widths[place])] -= 1
     return widths
 
 

@@ -172,6 +172,22 @@ def test_both_groups_of_a_fairness_criterion_are_named() -> None:
     assert "(+16.8 to +33.8)" in lines_of(table("fairness"), 100)[1]
 
 
+def test_long_names_of_both_groups_are_cut_and_their_values_are_not() -> None:
+    names = {"black": "b" * 40, "white": "w" * 40}
+    groups = [pl.col(name).replace(names) for name in ("segment", "reference")]
+    lines = lines_of(table("fairness").with_columns(groups), 70)
+    assert max(map(text_width, lines)) <= 70
+    assert re.match("w+…w+ ", lines[1])
+    assert re.search(r" 81\.0%  55\.8% \(b+…b+\)$", lines[1])
+
+
+def test_names_are_cut_no_more_than_is_needed() -> None:
+    for width in range(60, 100):
+        lines = lines_of(table("group_gaps"), width)
+        if any("…" in line for line in lines):
+            assert max(map(text_width, lines[:38])) == width
+
+
 def test_a_fairness_criterion_alone_has_points() -> None:
     alone = table("fairness").filter(metric="demographic_parity_difference")
     lines = lines_of(alone, 80)
