@@ -19,7 +19,7 @@ from polars_wroc.audits.tables import Run, audited_files, saved_audits
 from polars_wroc.audits.words import capitalised, first_few, listed, many, points, verb
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import metric_label, write_number
 from polars_wroc.documents.screen import Screen
 from polars_wroc.documents.table_layout import lay_out
 from polars_wroc.documents.text_writer import write_text
@@ -79,7 +79,8 @@ def of_gaps(
     ]
     rest = f" {'; '.join(counts)}." if counts else ""
     counted = rest[:1] + rest[1:2].upper() + rest[2:]
-    return same_decision(of_metric) + backwards(table, keys) + first + counted + _adjusted(table)
+    tests = _count_tests(table, of_metric)
+    return same_decision(of_metric) + backwards(table, keys) + first + counted + tests
 
 
 def backwards(table: pl.DataFrame, keys: Sequence[str]) -> str:
@@ -104,14 +105,20 @@ def same_decision(table: pl.DataFrame) -> str:
     return "".join(f"{capitalised(why)}: decisions cannot be compared. " for why in found)
 
 
-def _adjusted(table: pl.DataFrame) -> str:
-    """Say for how many tests the verdicts are adjusted, if they are."""
+def _count_tests(table: pl.DataFrame, shown: pl.DataFrame) -> str:
+    """Say for how many tests the verdicts are adjusted, if they are, and how many are shown."""
     if table["p_value"].equals(table["p_adjusted"]):
         return ""
     # Of two groups that are compared with each other one test counts.
-    repeats = pl.col("reason").str.starts_with(REPEATS).fill_null(value=False)
-    number = table.filter(~repeats)["p_value"].count()
-    return f" Verdicts are adjusted for {many(number, 'test')}, intervals are not."
+    is_counted = ~pl.col("reason").str.starts_with(REPEATS).fill_null(value=False)
+    number, n_shown = (one.filter(is_counted)["p_value"].count() for one in (table, shown))
+    if number == n_shown:
+        return f" Verdicts are adjusted for {many(number, 'test')}, intervals are not."
+    are = verb(n_shown, "is", "are")
+    return (
+        f" Verdicts are adjusted for all {many(number, 'test')} of this command, of which "
+        f"{n_shown:,} {are} shown; intervals are not adjusted."
+    )
 
 
 def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
@@ -211,19 +218,20 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     judged = table.drop_nulls("verdict")
     if judged.is_empty():
         return f"{same_decision(table)}Nothing could be compared."
-    surely, below = is_finding(), pl.col("ratio") < FOUR_FIFTHS - TOLERANCE
+    # Crossed groups come after those of one attribute.
+    crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
+    judged = judged.sort(crossed, "ratio", maintain_order=True)
+    unclear = judged.filter(~is_finding(), pl.col("ratio") < FOUR_FIFTHS - TOLERANCE)
+    reach = verb(unclear.height, "its interval reaches", "their intervals reach")
     sentences = []
-    for start, condition in (
-        ("The whole interval is below four fifths", surely),
-        ("Below by the estimate", ~surely & below),
+    for start, found in (
+        ("The whole interval is below four fifths", judged.filter(is_finding())),
+        (f"Below four fifths, though {reach} above it", unclear),
     ):
-        # Crossed groups come after those of one attribute.
-        crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
-        found = judged.filter(condition).sort(crossed, "ratio").iter_rows(named=True)
-        names = [f"{place(row, keys)} ({row['ratio']:.2f})" for row in found]
+        names = [f"{place(row, keys)} ({row['ratio']:.2f})" for row in found.iter_rows(named=True)]
         if names:
             sentences.append(f"{start}: {first_few(names, _SEPARATOR)}.")
-    if not judged.select(surely.any()).item():
+    if not judged.select(is_finding().any()).item():
         sentences.insert(0, "No category has its whole interval below four fifths.")
     return " ".join(sentences)
 
@@ -237,8 +245,12 @@ def _order(row: dict[str, Any]) -> str:
 
 
 def place(row: dict[str, Any], keys: Sequence[str]) -> str:
-    """Name a group, as in sex f, race a."""
-    return " ".join(MISSING if row[key] is None else str(row[key]) for key in keys)
+    """Name a group and, if it is a key, the metric: sex f, or race a selection rate."""
+    parts = []
+    for key in keys:
+        name = MISSING if row[key] is None else str(row[key])
+        parts.append(metric_label(name) if key == "metric" else name)
+    return " ".join(parts)
 
 
 def _places(found: pl.DataFrame, keys: Sequence[str]) -> str:

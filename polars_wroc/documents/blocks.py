@@ -13,6 +13,9 @@ from typing import Literal, TypeAlias
 Tone: TypeAlias = Literal["", "worse", "better", "either", "alike"]
 # How a line of a list is shown: as a comparison, or as a condition of a pipeline.
 LineTone: TypeAlias = Tone | Literal["failed", "passed", "unjudged"]
+# What a column gives up in a narrow terminal: the limits of its estimates, the middle letters of
+# its names, or its place in the table.
+GivesUp: TypeAlias = Literal["limits", "letters", "place"]
 # What a tone means, for those who do not see its colour.
 TONE_MEANINGS: dict[LineTone, str] = {
     "worse": "worse",
@@ -125,6 +128,16 @@ class Column:
     # where there is room, those of a higher priority before others.
     essential: bool = False
     priority: int = 0
+    # Fewest letters that a terminal cuts numbers with names to, in their middle; 0 without names.
+    least: int = 0
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """A step that makes a table narrower: what the column of this number gives up."""
+
+    column: int
+    gives_up: GivesUp
 
 
 @dataclass(frozen=True)
@@ -141,7 +154,9 @@ class Sign:
 class Table:
     """A table, with a title and a legend above it, which print keeps together, and a note below.
 
-    A table without a title has a ``label``, which screen readers say.
+    A table without a title has a ``label``, which screen readers say. Remarks are sentences between
+    the rows and the note. In a terminal that is too narrow, the steps of ``narrowing`` are taken
+    one after the other until the table fits; without them, essential columns and priorities decide.
     """
 
     columns: Sequence[Column]
@@ -151,6 +166,8 @@ class Table:
     legend: Sequence[Sign] = ()
     note: str = ""
     style: str = ""
+    remarks: Sequence[str] = ()
+    narrowing: Sequence[Narrowing] = ()
 
 
 @dataclass(frozen=True)

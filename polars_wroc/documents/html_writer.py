@@ -110,6 +110,7 @@ def _table(block: Table) -> str:
     title = f"<h2>{escape_html(block.title)}</h2>" if block.title else ""
     legend = f'<p class="legend">{"".join(map(_sign, block.legend))}</p>' if block.legend else ""
     note = f'<p class="note">{escape_html(block.note)}</p>' if block.note else ""
+    remarks = "".join(f'<p class="note">{escape_html(text)}</p>' for text in block.remarks)
     label = escape_html(block.title or block.label)
     rows = "".join(_row(row, block.columns) for row in block.rows)
     # What is wider than its page scrolls, also by the keyboard.
@@ -117,7 +118,7 @@ def _table(block: Table) -> str:
         f"<section{_class(block.style)}>{title}{legend}"
         f'<div class="wide" tabindex="0" role="region" aria-label="{label}">'
         f"<table><thead>{_head(block.columns)}</thead><tbody>\n{rows}</tbody></table></div>"
-        f"{note}</section>\n"
+        f"{remarks}{note}</section>\n"
     )
 
 

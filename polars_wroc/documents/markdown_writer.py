@@ -83,6 +83,7 @@ def _table(block: Table) -> Iterator[str]:
     right = [False, *(column.style not in ("left", "name") for column in columns[1:])]
     rows = [_cells(row, places) for row in block.rows]
     yield markdown_table([_heading(column) for column in columns], rows, right)
+    yield from map(escape_markdown, block.remarks)
     if block.note:
         yield escape_markdown(block.note)
 

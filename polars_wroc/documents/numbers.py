@@ -161,11 +161,14 @@ _LABELS: Mapping[str, str] = {
     **{name: metric.label for name, metric in METRICS.items() if name not in FAIRNESS},
     FAVORABLE_RATE.name: FAVORABLE_RATE.label,
     **{name: metric.label for name, metric in SHIFTS.items()},
+    "oe_ratio": "O:E",
+    "scaled_brier": "scaled Brier score",
 }
 
 
 _ABBREVIATIONS = {
-    name.lower(): name for name in ("AUC", "ROC", "KS", "PSI", "BPSN", "BNSP", "xAUC", "ABROCA")
+    name.lower(): name
+    for name in ("AUC", "ROC", "KS", "PSI", "BPSN", "BNSP", "xAUC", "ABROCA", "ICI", "E50", "E90")
 }
 
 

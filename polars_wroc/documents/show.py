@@ -42,13 +42,14 @@ def show(table: Any, *, rows: int | None = _ROWS) -> TableView:
     """Show a table as people read it: estimates with their intervals, and what differs.
 
     Use it at the end of a cell of a notebook, or at the prompt, where the frame itself would hide
-    the result among its columns.
+    the result among its columns. In a script, ``print(wroc.show(table))``.
 
     - Attributes are headings, and each estimate has its confidence limits in brackets.
     - Shares are written in percent, their differences in percentage points.
     - Columns that are empty, the same in all rows (``model``, ``metric``) or technical (standard
       errors, for example) are left out. All numbers are in the frame, which stays as it is.
-    - As many columns are shown as fit the terminal; a notebook shows all of them.
+    - As many columns are shown as fit the terminal; a notebook shows all of them. A narrow terminal
+      keeps the difference with its limits, and the result. Reasons without room are below the rows.
 
     Parameters
     ----------

@@ -10,7 +10,16 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_wroc.documents.blocks import TONE_SIGNS, Cell, Column, Row, Table, Tone
+from polars_wroc.documents.blocks import (
+    TONE_SIGNS,
+    Cell,
+    Column,
+    GivesUp,
+    Narrowing,
+    Row,
+    Table,
+    Tone,
+)
 from polars_wroc.documents.numbers import (
     COMPARED_COLUMNS,
     COUNT,
@@ -31,23 +40,31 @@ from polars_wroc.documents.numbers import (
     write_p_value,
 )
 from polars_wroc.groups.comparisons import (
+    AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
+    CHANGED_METRICS,
     CLEARED,
     COMPARISON_SCHEMA,
     FAIRNESS,
     IMPACT_RATES,
     IMPACT_RATIO,
+    METRICS,
     TARGET,
     rated_ratios,
 )
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
-from polars_wroc.stats.families import DIFFERENT
+from polars_wroc.metrics.registry import CURVE_METRICS
+from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE
 
 _Record: TypeAlias = Mapping[str, Any]
 
 DASH = "\N{EN DASH}"
-# Texts are cut to so many letters; longer reasons are left out.
-_MOST_LETTERS, _LONGEST_REASON = 200, 23
+# Texts are cut to so many letters. Reasons that are longer than any verdict are below the table.
+_MOST_LETTERS, _LONGEST_REASON = 200, len(AT_LEAST_FOUR_FIFTHS)
+# More rows than these are counted, not named, below a table.
+_MOST_NAMED = 5
+# Fewest letters of a number with the name of a group: 55.8% (ab…yz).
+_LEAST_NAMED = 14
 # Columns that only a statistician asks for, or that another column says in short.
 _HIDDEN = re.compile(
     r".*_se|z|detectable|reason|rank|sentence|direction|n_reference|critical|share_compared"
@@ -65,6 +82,9 @@ _TEXTS = ("attribute", "segment", MODEL, "metric", "measure", "reference", "verd
 _NAMES = ("metric", "measure", "target")
 # The value of a group in rows of a fairness criterion, which is a difference or a ratio.
 _GROUP_VALUE = "group_value"
+_COMPARED = (_GROUP_VALUE, "reference_value")
+# Criteria of the worse of two rates, which are based on other rows each.
+_TWO_RATES = {name for name, criterion in FAIRNESS.items() if len(criterion.compares) > 1}
 _RANGES = {"score_min": "score_max", "from_score": "to_score"}
 _HEADINGS = {
     "n_pos": "positives",
@@ -78,17 +98,25 @@ _HEADINGS = {
     "n_gained": "newly selected",
     "n_lost": "newly rejected",
     "p_value": "p",
-    "p_adjusted": "p",
+    "p_adjusted": "p, adjusted",
     "verdict": "result",
     "gap": "difference",
     _GROUP_VALUE: "this group",
     "score_min": "scores",
     "from_score": "scores",
-    "oe_ratio": "O:E",
 }
 _KEY_HEADINGS = {MODEL: "score", "reference": "other score"}
 # What comparisons with these references are headed by.
 _REFERENCES = {"rest": "others", OVERALL: "all rows", TARGET: "target", "before": "before"}
+# What comparisons give up first in a narrow terminal; fairness criteria name both groups anyway.
+_NARROWING: tuple[tuple[str, GivesUp], ...] = (
+    ("value", "limits"),
+    ("n", "place"),
+    ("p_value", "place"),
+    ("p_adjusted", "place"),
+    ("reference_value", "place"),
+)
+_NARROWING_OF_FAIRNESS: tuple[tuple[str, GivesUp], ...] = (("n", "place"), ("value", "limits"))
 _TONES: dict[str, Tone] = {
     DIFFERENT: "either",
     BELOW_FOUR_FIFTHS: "worse",
@@ -105,7 +133,13 @@ def lay_out(frame: pl.DataFrame, *, rows: int | None = None, note: str = "") -> 
     table = _name_fairness(_join_impact(_read_texts(frame)))
     layout = _Layout(table)
     records = (table if rows is None else table.head(rows)).to_dicts()
-    return Table(layout.columns, [*layout.write_rows(records)], note=note)
+    return Table(
+        layout.columns,
+        [*layout.write_rows(records)],
+        note=note,
+        remarks=[*layout.name_undefined(), *layout.explain(records)],
+        narrowing=layout.narrowing,
+    )
 
 
 def lay_out_columns(
@@ -258,8 +292,12 @@ def _write_result(verdict: str | None, reason: str | None) -> Cell:
     """Write a verdict, or why there is none, unless that would take the room of numbers."""
     if verdict is not None:
         return Cell(verdict, tone=_TONES.get(verdict, ""))
-    is_short = reason is not None and len(reason) <= _LONGEST_REASON
-    return Cell(reason if reason and is_short else DASH)
+    return Cell(reason if reason and len(reason) <= _LONGEST_REASON else DASH)
+
+
+def _write_sentence(text: str) -> str:
+    """Write a text as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 @dataclass(frozen=True)
@@ -309,7 +347,7 @@ class _Layout:
             and name not in self.keys
             and (dtype.is_numeric() or name == "verdict")
             and not self._is_limit(name)
-            and not (name == "p_value" and "p_adjusted" in self.frame.columns)
+            and not (name == "p_value" and self._has_adjusted)
         ]
         first = [name for name in _FIRST_COUNTS if name in names]
         names = [name for name in names if name not in first]
@@ -345,11 +383,63 @@ class _Layout:
             style = "name" if name in self.keys else ""
             if name in self.texts or name == "verdict":
                 style = "left"
-            priority = 1 if name in (*GAP_COLUMNS, "ratio", "value") else 0
+            has_names = name == "reference_value" and self._has_several_references
+            priority = 1 if name in (*GAP_COLUMNS, "ratio", "value", "p_adjusted") else 0
             columns.append(
-                Column(self._heading(name), style=style, essential=essential, priority=priority)
+                Column(
+                    self._heading(name),
+                    style=style,
+                    essential=essential,
+                    priority=priority,
+                    least=_LEAST_NAMED if has_names else 0,
+                )
             )
         return columns
+
+    @property
+    def _has_adjusted(self) -> bool:
+        return "p_adjusted" in self.frame.columns and not self._is_empty("p_adjusted")
+
+    @cached_property
+    def narrowing(self) -> list[Narrowing]:
+        """What a terminal that is too narrow leaves out of comparisons, in this order.
+
+        Of a gap or an impact ratio, the limits and the result stay longest; of a fairness
+        criterion, the values of both groups.
+        """
+        names = self._names
+        is_fairness = _GROUP_VALUE in names
+        headline = "ratio" if self._is_of_impact else "gap"
+        if not is_fairness and not {headline, "verdict"} <= {*names}:
+            return []
+        late = _NARROWING_OF_FAIRNESS if is_fairness else _NARROWING
+        kept = {"value", _GROUP_VALUE, "reference_value", headline, "verdict"}
+        kept |= {*self.keys, *(name for name, _ in late)}
+        steps: list[tuple[str, GivesUp]] = [
+            (name, "place") for name in reversed(names[1:]) if name not in kept
+        ]
+        steps += late
+        steps += [(name, "letters") for name in self.keys]
+        if self._has_several_references:
+            steps.append(("reference_value", "letters"))
+        if not is_fairness and not self._has_ratios_as_values:
+            steps.append(("value", "place"))
+        if not is_fairness:
+            steps.append((headline, "limits"))
+        return [
+            Narrowing(names.index(name), gives_up)
+            for name, gives_up in steps
+            if name in names and (gives_up != "limits" or self._has_limits(name))
+        ]
+
+    @property
+    def _has_ratios_as_values(self) -> bool:
+        """Whether some rows have an impact ratio as their value, and no difference."""
+        return "metric" in self.frame.columns and IMPACT_RATIO in self.frame["metric"]
+
+    def _has_limits(self, name: str) -> bool:
+        low = f"{name}_low"
+        return low in self.frame.columns and self.frame[low].count() > 0
 
     @cached_property
     def _headline(self) -> str | None:
@@ -402,7 +492,7 @@ class _Layout:
         if name in _COUNTS_OF_FAULTS and column.dtype in (pl.Int64, pl.Boolean):
             return bool(column.sum())
         if name == _GROUP_VALUE:
-            return column.null_count() == 0
+            return bool(self.frame["metric"].is_in([*FAIRNESS]).all())
         # A ratio says again what a gap says.
         return name != "ratio" or "gap" not in self.frame.columns or self._has_ratios
 
@@ -448,15 +538,35 @@ class _Layout:
         return self.attributes[0] if len(self.attributes) == 1 else "group"
 
     def _heading(self, name: str) -> str:
+        heading = self._words_of_heading(name)
+        return f"{heading}, points" if self._forms.get(name) == {POINTS} else heading
+
+    def _words_of_heading(self, name: str) -> str:
         if name in ("value", "reference_value"):
             return self._value_heading(name)
+        if name == "n":
+            return self._sample_heading
         if name in self.keys:
             # Groups have the names that users gave them.
             return _KEY_HEADINGS.get(name, name)
         if name == "ratio" and self._is_of_impact:
             return metric_label(IMPACT_RATIO)
-        heading = _HEADINGS.get(name) or metric_label(name.removeprefix("n_"))
-        return f"{heading}, points" if self._forms.get(name) == {POINTS} else heading
+        return _HEADINGS.get(name) or metric_label(name.removeprefix("n_"))
+
+    @property
+    def _sample_heading(self) -> str:
+        """Head the rows that a single metric is based on by their kind, such as positives."""
+        known = {**CHANGED_METRICS, **METRICS}.get(self._only_metric or "")
+        if known is None or "gap" not in self.frame.columns or self._only_metric in _TWO_RATES:
+            return "n"
+        kinds = known.sample_sizes
+        return "n" if len(kinds) > 1 or kinds == ("rows",) else kinds[0]
+
+    @cached_property
+    def _only_metric(self) -> str | None:
+        """The metric of all rows, if they have the same."""
+        metrics = {*self.frame["metric"]} if "metric" in self.frame.columns else set[str]()
+        return next(iter(metrics)) if len(metrics) == 1 else None
 
     def _value_heading(self, name: str) -> str:
         """Head values by their metric or score, and others by what they are."""
@@ -464,8 +574,7 @@ class _Layout:
         if self.is_of_releases:
             scores = self.frame[MODEL if own else "reference"].drop_nulls().unique()
             return scores[0] if len(scores) == 1 else "new" if own else "old"
-        metrics = {*self.frame["metric"]} if "metric" in self.frame.columns else set[str]()
-        metric = next(iter(metrics)) if len(metrics) == 1 else None
+        metric = self._only_metric
         label = "value" if metric is None else metric_label(metric)
         if own:
             return label
@@ -552,12 +661,21 @@ class _Layout:
             cell = self._write_cell(first, record)
             return f"{cell.text} {cell.limits}".strip()
         if record[first] is None:
-            return UNKNOWN_CATEGORY if self._is_of_impact else MISSING
-        return self._write_key(first, record[first])
+            return self._name_unknown(first, record)
+        return self._write_key(first, record)
 
-    def _write_key(self, name: str, value: object) -> str:
+    def _name_unknown(self, name: str, record: _Record) -> str:
+        """Name a key that is null: no group is at fault where a criterion compares none."""
+        if name == "segment" and record.get("metric") in FAIRNESS:
+            return DASH
+        return UNKNOWN_CATEGORY if self._is_of_impact else MISSING
+
+    def _write_key(self, name: str, record: _Record) -> str:
+        value = record[name]
         if name in _NAMES:
-            return metric_label(str(value))
+            is_of_two = name == "metric" and value in _TWO_RATES
+            rate = self._find_deciding_rate(record) if is_of_two else None
+            return f"{metric_label(str(value))} ({rate})" if rate else metric_label(str(value))
         # Whole numbers that name rows, such as years, have no commas.
         is_number = isinstance(value, int) and not isinstance(value, bool)
         return str(value) if is_number else write_value(value)
@@ -568,7 +686,7 @@ class _Layout:
             return _write_result(value, record.get("reason"))
         if name in self.keys:
             limits = self._write_limits_of_key(name, record)
-            return Cell((MISSING if value is None else self._write_key(name, value)) + limits)
+            return Cell((MISSING if value is None else self._write_key(name, record)) + limits)
         if value is None or self._is_repeated(name, record):
             return Cell("" if name in self.texts else DASH)
         if name in self._forms and isinstance(value, float):
@@ -611,3 +729,87 @@ class _Layout:
             return record.get("gap") is not None or record.get("metric") == IMPACT_RATIO
         is_known = record.get("metric") == IMPACT_RATIO or record.get("reference") == TARGET
         return name == "reference_value" and is_known
+
+    # What the rows of a fairness criterion that compares two rates are about.
+
+    def _find_deciding_rate(self, record: _Record) -> str | None:
+        """Find the rate that decides a criterion of two rates, if other rows have its values."""
+        if _GROUP_VALUE not in self.frame.columns:
+            return None
+        pair = {record[_GROUP_VALUE], record["reference_value"]} - {None}
+        found = {
+            rate
+            for (rate, *group), values in self._compared_values
+            if pair == values and group == [record["attribute"], record[MODEL]]
+        }
+        return found.pop() if pair and len(found) == 1 else None
+
+    @cached_property
+    def _compared_values(self) -> list[tuple[list[Any], set[float]]]:
+        """The values of both groups in each criterion of one rate, by rate, attribute and score."""
+        names = ["metric", "attribute", MODEL, _GROUP_VALUE, "reference_value"]
+        rows = self.frame.filter(pl.col("metric").is_in([*FAIRNESS])).select(names).rows()
+        return [
+            ([FAIRNESS[metric].compares[0], attribute, score], {own, other})
+            for metric, attribute, score, own, other in rows
+            if metric not in _TWO_RATES
+        ]
+
+    # Remarks below the table.
+
+    def name_undefined(self) -> Iterator[str]:
+        """Name the metrics that are undefined in all rows, and so have no column, and say why."""
+        frame = self.frame
+        if not all(frame.schema.get(name) == pl.Int64 for name in ("n_pos", "n_neg")):
+            return
+        columns = [metric.column for metric in CURVE_METRICS.values()]
+        names = [
+            name
+            for name in columns
+            if name in frame.columns and frame[name].null_count() == frame.height
+        ]
+        if not names:
+            return
+        n_classes = sum(frame[name].sum() > 0 for name in ("n_pos", "n_neg"))
+        why = (", no rows", ", rows of one class only", "")[n_classes]
+        yield f"{', '.join(map(metric_label, names))}: undefined{why}."
+
+    def explain(self, records: Sequence[_Record]) -> Iterator[str]:
+        """Say why rows have no result or no test, unless the result says so."""
+        if "reason" not in self.frame.columns or "p_value" not in self.frame.columns:
+            return
+        named: dict[str, list[str]] = {}
+        for record in records:
+            if record["reason"] and self._lacks_explanation(record):
+                named.setdefault(record["reason"], []).append(self._name_row(record))
+        for reason, names in named.items():
+            if len(names) == len(records):
+                yield _write_sentence(reason)
+            elif len(names) > _MOST_NAMED:
+                yield _write_sentence(f"{reason}: {len(names)} rows")
+            else:
+                yield _write_sentence(f"{reason}: {'; '.join(names)}")
+
+    def _lacks_explanation(self, record: _Record) -> bool:
+        verdict = record.get("verdict")
+        if verdict is not None:
+            return bool(verdict == INCONCLUSIVE and record["p_value"] is None)
+        is_in_result = "verdict" in self.numbers and len(record["reason"]) <= _LONGEST_REASON
+        return not is_in_result
+
+    def _name_row(self, record: _Record) -> str:
+        """Name a row by its keys; criteria of fairness are not about one group."""
+        keys = [
+            name for name in self.keys if record.get("metric") not in FAIRNESS or name in _NAMES
+        ]
+        parts = []
+        for name in keys:
+            value = record[name]
+            text = (
+                self._name_unknown(name, record) if value is None else self._write_key(name, record)
+            )
+            if name == "segment" and len(self.attributes) > 1 and "attribute" not in self.keys:
+                attribute = record["attribute"]
+                text = "everyone" if attribute == OVERALL else f"{attribute} {text}"
+            parts.append(text)
+        return ", ".join(parts)

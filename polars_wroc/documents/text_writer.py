@@ -6,8 +6,9 @@ A colour never stands alone: signs such as ``▼`` say the same.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import assert_never
 from unicodedata import category, east_asian_width
 
@@ -20,9 +21,11 @@ from polars_wroc.documents.blocks import (
     Dots,
     Figures,
     Fold,
+    GivesUp,
     Line,
     Lines,
     LineTone,
+    Narrowing,
     Row,
     Sign,
     Table,
@@ -47,8 +50,9 @@ _BULLET, _BAR, _BETWEEN, _INDENT = "•", "▌", "  ", "  "
 _DOTS, _HEADING, _PARAGRAPH = 26, 11, 100
 # No terminal is wider, but what is none, such as a pipe, where no line is broken.
 _WIDEST = 10_000
-# Fewest letters that a name is cut to, and which part of them is from its end.
-_LEAST, _PART_AT_END = 4, 3
+# Fewest letters that a name is cut to, where nothing else helps and while columns can be left out,
+# and which part of them is from its end.
+_LEAST, _READABLE, _PART_AT_END = 4, 12, 3
 
 
 def paint_text(text: str, style: str) -> str:
@@ -115,11 +119,11 @@ def _write_block(block: Block, terminal: Terminal) -> tuple[Sequence[str], bool]
 # Paragraphs and lists.
 
 
-def _wrap(text: str, width: int) -> list[str]:
-    """Break a text into lines at its spaces."""
+def _wrap(text: str, width: int, *, break_words: bool = False) -> list[str]:
+    """Break a text into lines at its spaces, and inside words only if that is allowed."""
     text = write_in_one_line(text)
     room = width if width > _WIDEST else max(min(_PARAGRAPH, width), 1)
-    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(text, room, break_long_words=break_words, break_on_hyphens=False)
 
 
 def _wrap_with_lead(lead: str, text: str, width: int, terminal: Terminal) -> list[str]:
@@ -177,47 +181,129 @@ class _Written:
         return self.is_name or self.column.style in ("name", "left", "plot")
 
     @property
-    def is_cut(self) -> bool:
-        """Whether texts are cut where there is too little room."""
-        return self.is_name or self.column.style == "name"
+    def has_names(self) -> bool:
+        """Whether the column names groups; names are cut where there is too little room."""
+        return self.is_name or self.column.style == "name" or self.column.least > 0
 
     @property
+    def least(self) -> int:
+        """The letters that the column takes if its texts are cut as far as they can be."""
+        if self.column.least:
+            return min(self.width, self.column.least)
+        is_text = self.is_left and self.column.style != "plot"
+        return min(self.width, _LEAST) if is_text else self.width
+
+    @cached_property
     def width(self) -> int:
         """The letters that the column takes."""
         return max(map(text_width, [*self.heading, *self.cells]), default=0)
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """The columns of a table, the places of those that are shown, and whether limits are gone."""
+
+    columns: Sequence[_Written]
+    places: Sequence[int]
+    lacks_limits: bool = False
+
+
 def _table(block: Table, terminal: Terminal) -> Iterator[str]:
     """Write a table with the columns that fit, and how many are left out."""
+    width = terminal.width
     if block.title:
-        yield from (terminal.paint(line, BOLD) for line in _wrap(block.title, terminal.width))
+        title = _wrap(block.title, width, break_words=True)
+        yield from (terminal.paint(line, BOLD) for line in title)
     if block.legend:
         signs = " · ".join(map(_sign, block.legend))
-        yield from (terminal.paint(line, DIM) for line in _wrap(signs, terminal.width))
-    columns = _write_columns(block)
+        yield from (terminal.paint(line, DIM) for line in _wrap(signs, width))
     if terminal.below:
-        parts = _divide(columns, terminal.width)
+        columns: Sequence[_Written] = _write_columns(block)
+        parts = _divide(columns, width)
+        left_out = list[str]()
     else:
-        parts = [_choose(columns, terminal.width)]
-    has_limits = True
-    if not terminal.below and len(parts[0]) < len(columns):
-        # Without the limits of estimates that are not essential, more of them may fit.
-        without = _write_columns(block, limits=False)
-        more = _choose(without, terminal.width)
-        is_more = _rank_shown(columns, more) > _rank_shown(columns, parts[0])
-        if is_more and _have_limits(columns, without, parts[0]):
-            columns, parts, has_limits = without, [more], False
+        chosen = _narrow(block, width) if block.narrowing else _choose_columns(block, width)
+        columns, parts = chosen.columns, [_leave_out_last(chosen, width)]
+        n_columns = len(columns) - len(parts[0])
+        left_out = _say_left_out(n_columns, limits=chosen.lacks_limits)
     for number, places in enumerate(parts):
         if number:
             yield ""
-        widths = _fit([columns[place] for place in places], terminal.width)
+        widths = _fit([columns[place] for place in places], width)
         at_places = dict(zip(places, widths, strict=True))
         yield from _write_lines(block.rows, columns, at_places, terminal)
     notes = [block.note] if block.note else []
-    if not terminal.below:
-        notes += _say_left_out(len(columns) - len(parts[0]), limits=not has_limits)
-    for line in _wrap("; ".join(notes), terminal.width):
-        yield terminal.paint(line, DIM)
+    for text in [*block.remarks, "; ".join([*notes, *left_out])]:
+        for line in _wrap(text, width, break_words=True):
+            yield terminal.paint(line, DIM)
+
+
+def _choose_columns(block: Table, width: int) -> _Chosen:
+    """Choose the essential columns and others by priority, without limits if more then fit."""
+    columns = _write_columns(block)
+    places = _choose(columns, width)
+    if len(places) == len(columns):
+        return _Chosen(columns, places)
+    others = [place for place, one in enumerate(columns) if not one.column.essential]
+    without = _write_columns(block, without_limits=others)
+    more = _choose(without, width)
+    is_more = _rank_shown(columns, more) > _rank_shown(columns, places)
+    if is_more and _have_limits(columns, without, places):
+        return _Chosen(without, more, lacks_limits=True)
+    return _Chosen(columns, places)
+
+
+def _narrow(block: Table, width: int) -> _Chosen:
+    """Take the steps of a table that make it narrower, one after the other, until it fits.
+
+    A step that a later one made needless is taken back, the last ones first.
+    """
+    full = _write_columns(block)
+    bare = _write_columns(block, without_limits=range(len(full)))
+    taken = list[Narrowing]()
+    for step in block.narrowing:
+        if _narrowed_width(full, bare, taken) <= width:
+            break
+        taken.append(step)
+    # Letters of names are worth more than columns that went before them.
+    taken = [step for step in taken if step.gives_up != "letters"]
+    for step in reversed(taken):
+        others = [one for one in taken if one is not step]
+        if _narrowed_width(full, bare, others) <= width:
+            taken = others
+    without_limits, left_out = _find_columns(taken, "limits"), _find_columns(taken, "place")
+    columns = [
+        bare[place] if place in without_limits else full[place] for place in range(len(full))
+    ]
+    places = [place for place in range(len(full)) if place not in left_out]
+    return _Chosen(columns, places, lacks_limits=not without_limits <= left_out)
+
+
+def _find_columns(steps: Iterable[Narrowing], gives_up: GivesUp) -> set[int]:
+    return {step.column for step in steps if step.gives_up == gives_up}
+
+
+def _narrowed_width(
+    full: Sequence[_Written], bare: Sequence[_Written], steps: Sequence[Narrowing]
+) -> int:
+    """Return the width of a table after some steps, with names that can still be read."""
+    without_limits, cut = _find_columns(steps, "limits"), _find_columns(steps, "letters")
+    left_out = _find_columns(steps, "place")
+    widths = []
+    for place in range(len(full)):
+        width = bare[place].width if place in without_limits else full[place].width
+        if place not in left_out:
+            readable = max(_READABLE, full[place].least)
+            widths.append(min(width, readable) if place in cut else width)
+    return _total_width(widths)
+
+
+def _leave_out_last(chosen: _Chosen, width: int) -> list[int]:
+    """Leave out the last columns where not even names that are cut make a table fit."""
+    places = [*chosen.places]
+    while len(places) > 1 and _total_width([chosen.columns[one].least for one in places]) > width:
+        places.pop()
+    return places
 
 
 def _rank_shown(columns: Sequence[_Written], shown: Sequence[int]) -> list[int]:
@@ -249,20 +335,17 @@ def _sign(sign: Sign) -> str:
     return f"{_PARTS.get(sign.part, '')} {sign.meaning}"
 
 
-def _write_columns(block: Table, *, limits: bool = True) -> list[_Written]:
-    """Write the cells of all columns; the names of grouped rows are indented.
-
-    Essential columns have their limits anyway.
-    """
+def _write_columns(block: Table, *, without_limits: Container[int] = ()) -> list[_Written]:
+    """Write the cells of all columns; the names of grouped rows are indented."""
     grouped = any(row.kind == "group" for row in block.rows)
     names = [_name(row, grouped=grouped) for row in block.rows if row.kind != "group"]
     heading = [write_in_one_line(block.columns[0].heading)]
     first = _Written(block.columns[0], heading, names, is_name=True)
     rows = [row for row in block.rows if row.kind != "group"]
     columns = [first]
-    for place, column in enumerate(block.columns[1:]):
-        has_limits = limits or column.essential
-        cells = _write_cells([row.cells[place] for row in rows], limits=has_limits)
+    for place, column in enumerate(block.columns[1:], 1):
+        has_limits = place not in without_limits
+        cells = _write_cells([row.cells[place - 1] for row in rows], limits=has_limits)
         columns.append(_Written(column, _heading(column, cells), cells))
     return columns
 
@@ -343,14 +426,15 @@ def _total_width(widths: Sequence[int]) -> int:
 
 
 def _fit(columns: Sequence[_Written], width: int) -> list[int]:
-    """Return the widths of columns; letters are taken from the widest texts until all fit."""
+    """Return the widths of columns: names are cut until all fit, and other texts if they must."""
     widths = [one.width for one in columns]
-    cut = [place for place, one in enumerate(columns) if one.is_cut]
-    for _ in range(_total_width(widths) - width):
-        widest = max(cut, key=lambda place: widths[place], default=None)
-        if widest is None or widths[widest] <= _LEAST:
-            break
-        widths[widest] -= 1
+    names = [place for place, one in enumerate(columns) if one.has_names]
+    for places in (names, range(len(columns))):
+        for _ in range(_total_width(widths) - width):
+            cut = [place for place in places if widths[place] > columns[place].least]
+            if not cut:
+                break
+            widths[max(cut, key=lambda place: widths[place])] -= 1
     return widths
 
 

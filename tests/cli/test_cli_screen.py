@@ -228,20 +228,27 @@ def test_gaps_of_all_metrics_and_of_one(capsys: pytest.CaptureFixture[str]) -> N
     # A pipe has no width: the sentence is one line, and no column is left out.
     sentence, _, heading, *rows = out.splitlines()
     assert sentence.startswith(
-        "Different from the rest, in points: race black selection_rate (\N{MINUS SIGN}24.4);"
+        "Different from the rest, in points: race black selection rate (\N{MINUS SIGN}24.4); "
+        "race white negative predictive value (\N{MINUS SIGN}23.5);"
     )
-    assert heading.split() == (
-        ["race", "metric", "n", "value", "others", "difference", "result", "p"]
+    assert re.split(" {2,}", heading) == (
+        ["race", "metric", "n", "value", "others", "difference", "result", "p, adjusted"]
     )
     table = wroc.group_gaps(
         wroc.data.loans(), "approved", "score", attributes="race", threshold=0.85
     )
-    verdicts = ["different" in row for row in rows[:-1]]
+    verdicts = ["different" in row for row in rows[: table.height]]
     assert verdicts == sorted(verdicts, reverse=True)
-    assert len(verdicts) == table.height
     assert sum(verdicts) == table.filter(verdict="different").height
     assert main(["gaps", *DECIDED, "--metric", "tpr"]) == 0
-    assert "metric" not in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "metric" not in out
+    n_tests = table["p_value"].count()
+    assert (
+        f"Verdicts are adjusted for all {n_tests} tests of this command, of which 3 are shown; "
+        "intervals are not adjusted."
+    ) in out
+    assert re.search("race +positives +true positive rate", out)
 
 
 @pytest.mark.usefixtures("loans")

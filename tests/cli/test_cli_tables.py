@@ -231,9 +231,9 @@ def test_json_on_standard_output(
 
 # Columns that are shown at any width.
 PRINTED = {
-    "compare --score t": ["score", "other score", "n", "AUC", "result"],
-    "gaps --attribute g": ["g", "n", "AUC", "result"],
-    "gaps --attribute g --threshold 0.5 --metric fpr": ["g", "n", "false positive rate", "result"],
+    "compare --score t": ["score", "other score", "difference", "result"],
+    "gaps --attribute g": ["g", "difference", "result"],
+    "gaps --attribute g --threshold 0.5 --metric fpr": ["g", "difference, points", "result"],
     "thresholds --by g --threshold min-tpr=0.8": ["g", "threshold"],
     "calibrate --by g": ["g", "n"],
     "auc --by g": ["g", "n", "AUC"],

@@ -48,7 +48,7 @@ def test_every_function_that_makes_a_table_is_shown() -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize("width", [20, 60, 80, 100, 160])
 def test_tables_fit_the_terminal(name: str, width: int) -> None:
     lines = lines_of(table(name), width)
     assert max(map(text_width, lines)) <= width
@@ -76,7 +76,7 @@ def test_gaps_are_in_points_below_their_attribute(gaps: pl.DataFrame) -> None:
     value, low, high = (100 * black[name] for name in ("value", "value_low", "value_high"))
     heading, attribute, line = lines_of(gaps)[:3]
     assert re.split(" {2,}", heading) == (
-        ["group", "n", "selection rate", "others", "difference, points", "result", "p"]
+        ["group", "n", "selection rate", "others", "difference, points", "result", "p, adjusted"]
     )
     assert attribute == "race"
     own = f"{value:.1f}% ({low:.1f} to {high:.1f})"
@@ -94,16 +94,14 @@ def test_a_gap_of_no_share_is_in_its_own_unit() -> None:
 def test_an_impact_ratio_is_beside_the_rates_that_it_divides() -> None:
     header, _, black = lines_of(table("impact_ratios"))[:3]
     assert header.split("  ")[0] == "group"
-    found = (
-        "55.8% (48.9 to 62.6)   81.0% (white)  0.69 (0.59 to 0.79)  below four fifths     <0.001"
-    )
-    assert black.endswith(found)
+    found = "55.8% (48.9 to 62.6)   81.0% (white)  0.69 (0.59 to 0.79)  below four fifths"
+    assert found in black
 
 
 def test_a_fairness_criterion_has_the_number_that_it_is_named_for() -> None:
     lines = lines_of(table("fairness"))
-    assert lines[1].endswith("+25.2 points (+16.8 to +33.8)       81.0%  55.8% (black)")
-    assert lines[2].endswith("0.69 (0.59 to 0.79)       55.8%  81.0% (white)")
+    assert lines[1].endswith("+25.2 points (+16.8 to +33.8)       81.0%  55.8% (black)  <0.001")
+    assert lines[2].endswith("0.69 (0.59 to 0.79)       55.8%  81.0% (white)  <0.001")
 
 
 def test_both_scores_of_a_comparison_are_named() -> None:
@@ -120,12 +118,161 @@ def test_columns_that_say_nothing_are_left_out(gaps: pl.DataFrame) -> None:
     assert "missing" not in lines_of(table("summary"))[1]
 
 
-def test_a_narrow_terminal_keeps_the_group_the_rows_and_the_result(gaps: pl.DataFrame) -> None:
-    lines = lines_of(gaps, 56)
-    assert lines[2] == "  black        197  55.8% (48.9 to 62.6)  different"
-    assert " ".join(lines[-2:]) == (
-        "6 rows; 22 columns in the frame; 3 more columns in a wider terminal"
+# The cells of the first row at a width: what goes first are the limits of the value, then the rows,
+# the p-value and the value of the others; the difference with its limits and the result stay.
+DIFFERENCE = "−24.4 (−31.6 to −17.4)"
+NARROW = {
+    160: ["black", "197", "55.8% (48.9 to 62.6)", "80.2%", DIFFERENCE, "different", "<0.001"],
+    90: ["black", "197", "55.8%", "80.2%", DIFFERENCE, "different", "<0.001"],
+    83: ["black", "55.8%", "80.2%", DIFFERENCE, "different", "<0.001"],
+    80: ["black", "197", "55.8%", "80.2%", DIFFERENCE, "different"],
+    68: ["black", "55.8%", "80.2%", DIFFERENCE, "different"],
+    63: ["black", "55.8%", DIFFERENCE, "different"],
+    50: ["black", DIFFERENCE, "different"],
+    34: ["black", "−24.4", "different"],
+}
+
+
+@pytest.mark.parametrize("width", NARROW)
+def test_a_narrow_terminal_keeps_the_difference_and_the_result(
+    gaps: pl.DataFrame, width: int
+) -> None:
+    black = next(line for line in lines_of(gaps, width) if "black" in line)
+    assert re.split(" {2,}", black.strip()) == NARROW[width]
+
+
+FOUND = re.compile(r"  (different|worse|better|below four fifths)( |$)")
+COMPARISONS = (
+    *("compare", "group_gaps", "group_gaps in one metric", "impact_ratios", "release_check"),
+    *("trend", "worst_segments"),
+)
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_what_is_found_has_its_limits(name: str, width: int) -> None:
+    found = [line for line in lines_of(table(name), width) if FOUND.search(line)]
+    n_found = table(name)["verdict"].is_in(["different", "worse", "better", "below four fifths"])
+    assert len(found) == n_found.sum()
+    for line in found:
+        assert re.search(r"\d( points)? \([+−\d].*\d to .*\d\) ", line), line
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_an_audit_shows_its_impact_ratios(width: int) -> None:
+    lines = lines_of(table("audit.table"), width, rows=None)
+    assert [line for line in lines if "0.69" in line and "below four fifths" in line]
+
+
+def test_both_groups_of_a_fairness_criterion_are_named() -> None:
+    for width in (60, 80, 100, 160):
+        lines = lines_of(table("fairness"), width)
+        assert re.split(" {2,}", lines[1])[0] == "white"
+        assert lines[1].endswith("81.0%  55.8% (black)" + "  <0.001" * (width == 160))
+    assert "(+16.8 to +33.8)" in lines_of(table("fairness"), 100)[1]
+
+
+def test_long_names_of_both_groups_are_cut_and_their_values_are_not() -> None:
+    names = {"black": "b" * 40, "white": "w" * 40}
+    groups = [pl.col(name).replace(names) for name in ("segment", "reference")]
+    lines = lines_of(table("fairness").with_columns(groups), 70)
+    assert max(map(text_width, lines)) <= 70
+    assert re.match("w+…w+ ", lines[1])
+    assert re.search(r" 81\.0%  55\.8% \(b+…b+\)$", lines[1])
+
+
+def test_names_are_cut_no_more_than_is_needed() -> None:
+    for width in range(60, 100):
+        lines = lines_of(table("group_gaps"), width)
+        if any("…" in line for line in lines):
+            assert max(map(text_width, lines[:38])) == width
+
+
+def test_a_fairness_criterion_alone_has_points() -> None:
+    alone = table("fairness").filter(metric="demographic_parity_difference")
+    lines = lines_of(alone, 80)
+    assert "difference, points" in lines[1]
+    assert "+25.2 (+16.8 to +33.8)" in lines[2]
+
+
+def test_equalized_odds_name_the_rate_that_decides() -> None:
+    text = "\n".join(lines_of(table("fairness"), 80))
+    assert "equalized odds difference (tpr)" in text
+    assert "equalized odds ratio (fpr)" in text
+    # Without the rows of both rates nothing tells which one it is.
+    alone = table("fairness").filter(metric="equalized_odds_ratio")
+    assert "fpr" not in "\n".join(lines_of(alone))
+
+
+def test_a_criterion_that_compares_nothing_has_a_reason_and_no_group() -> None:
+    nobody = wroc.fairness(
+        printed_tables.LOANS, "approved", "score", attributes="race", threshold=85
     )
+    lines = lines_of(nobody, 80)
+    assert "(missing)" not in "\n".join(lines)
+    first = next(line for line in lines if "demographic parity difference" in line)
+    assert first.split()[0] == "–"
+    assert "Nobody is selected: 8 rows." in lines
+    parity = nobody.filter(metric="demographic_parity_ratio")
+    assert "Nobody is selected." in lines_of(parity, 80)
+
+
+def test_long_reasons_are_below_the_table(gaps: pl.DataFrame) -> None:
+    reason = "a reason that is much longer than any verdict, and so has no room in the column"
+    missing = pl.col("segment").is_null()
+    why = pl.when(missing).then(pl.lit(reason)).otherwise("reason").alias("reason")
+    null = {"verdict": pl.when(~missing).then("verdict")}
+    lines = lines_of(gaps.with_columns(why, **null), 80)
+    usual = lines_of(gaps, 80)
+    assert lines[:4] == usual[:4]
+    assert " ".join(lines[-4:-2]) == f"{reason.capitalize()}: sex (missing)."
+    html = wroc.show(gaps.with_columns(why, **null))._repr_html_()
+    assert f"{reason.capitalize()}: sex (missing)." in html
+
+
+def test_short_reasons_are_results() -> None:
+    lines = lines_of(table("trend"), 80)
+    assert lines[1].endswith("the first period")
+    assert "The first period" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (printed_tables.LOANS.filter(approved=True), "rows of one class only"),
+        (printed_tables.LOANS.head(0), "no rows"),
+    ],
+)
+def test_metrics_that_are_undefined_are_named(rows: pl.DataFrame, why: str) -> None:
+    lines = lines_of(wroc.summary(rows, "approved", "score"), 80)
+    assert lines[2] == f"AUC, average precision, KS: undefined, {why}."
+    assert not any("undefined" in line for line in lines_of(table("summary")))
+
+
+def test_rows_of_one_metric_are_headed_by_their_kind() -> None:
+    everything = table("group_gaps")
+    kinds = {"tpr": "positives", "fpr": "negatives", "ppv": "selected", "npv": "rejected"}
+    for metric, kind in {**kinds, "auc": "n", "selection_rate": "n"}.items():
+        text = "\n".join(lines_of(everything.filter(metric=metric))[:5])
+        assert re.search(rf"group +{kind} ", text), metric
+    assert re.search("metric +n ", lines_of(everything)[0])
+
+
+def test_validation_has_the_usual_labels() -> None:
+    names = ["ici", "e50", "e90", "oe_ratio", "scaled_brier"]
+    column = pl.DataFrame({"measure": names, "value": [0.5] * 5})
+    found = [line.rpartition("  ")[0].strip() for line in lines_of(column)[1:6]]
+    assert found == ["ICI", "E50", "E90", "O:E", "scaled Brier score"]
+
+
+def test_a_script_is_told_to_print() -> None:
+    assert "In a script, ``print(wroc.show(table))``." in (wroc.show.__doc__ or "")
+
+
+def test_texts_are_cut_before_a_table_is_too_wide() -> None:
+    wide = pl.DataFrame({"name": ["x" * 90], "value": [0.5], "why": ["y" * 90], "w" * 90: [1.5]})
+    for width in (12, 30, 60):
+        assert max(map(text_width, lines_of(wide, width))) <= width
 
 
 def test_intervals_go_before_estimates_do() -> None:

@@ -427,7 +427,7 @@ def test_values_of_columns_belong_into_a_table(values: Callable[[list[float]], A
     )
     with pytest.raises(TypeError, match=f"^`summary` needs a table as `frame`; found .*{remedy}"):
         UNTYPED.summary(y, s)
-    for call in (
+    calls: tuple[Callable[[], object], ...] = (
         lambda: UNTYPED.roc_auc(y, s),
         lambda: UNTYPED.summary(DATA, "y", s),
         lambda: UNTYPED.summary(DATA, y, "s"),
