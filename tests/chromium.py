@@ -15,8 +15,6 @@ from typing import Any, Literal
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # For a machine that is busy; nobody waits so long where all is well.
 _PATIENCE = 180.0
-# Of a report: all its charts are there.
-DRAWN = "document.documentElement.dataset.drawn"
 
 
 def browser() -> str | None:

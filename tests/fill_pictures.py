@@ -14,7 +14,7 @@ from textwrap import wrap
 import altair as alt
 import polars as pl
 import vl_convert
-from chromium import DRAWN, Chromium, browser
+from chromium import Chromium, browser
 from pictures import smaller
 from site_navigation import ROOT
 
@@ -76,7 +76,7 @@ def roc_picture() -> bytes:
 
 
 def report_picture() -> bytes:
-    """Show the top of a report in a browser: the verdict, and which segment differs on what."""
+    """Show the top of a report in a browser: the answer, all groups, and what differs."""
     path = browser()
     assert path is not None, "a browser is needed: Chromium or Chrome"
     with tempfile.TemporaryDirectory() as folder:
@@ -84,10 +84,13 @@ def report_picture() -> bytes:
         loan_audit().save(page)
         opened = Chromium(path, Path(folder))
         try:
-            opened.open(page, width=_PAGE, until=DRAWN)
+            opened.open(page, width=_PAGE)
+            # From the title to the charts, which follow the first two sections.
             top, bottom = (
-                opened.evaluate(f"document.querySelector({place!r}).getBoundingClientRect().{side}")
-                for place, side in (("h1", "top"), ("#limits", "top"))
+                opened.evaluate(
+                    f"document.querySelectorAll('{tag}')[{n}].getBoundingClientRect().top"
+                )
+                for tag, n in (("h1", 0), ("h2", 2))
             )
             clip = {"x": 0, "y": top - 12, "width": _PAGE, "height": bottom - top, "scale": _SCALE}
             shot = opened.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
