@@ -182,7 +182,8 @@ class Plot:
         has_neighbours = self.has_panels and self.columns > 1
         room = self.width + (_BETWEEN if has_neighbours else _BESIDE)
         lines = wrap_text(self.x.title, room / LETTER)
-        axis = self._axis(self.x, self.width // 45, title=lines or None)
+        title = lines if len(lines) > 1 else self.x.title or None
+        axis = self._axis(self.x, self.width // 45, title=title)
         return alt.X(f"{column}:Q", scale=self.x.scale, axis=axis)
 
     def up(self, column: str = "y") -> alt.Y:
