@@ -47,6 +47,8 @@ _TILE, _SMALL_TILE = (92, 48), (46, 30)
 # Groups of a side from which on tiles are small, and numbers from which on they are pale.
 _MANY, _FEW_ROWS = 10, 30
 _SEPARATOR = ", "
+# The text of a tile without a number.
+_NO_NUMBER = "\N{EN DASH}"
 _ARROWS = "\N{BLACK DOWN-POINTING TRIANGLE}\N{BLACK UP-POINTING TRIANGLE}"
 # The colours of findings, by what they mean, and how strong tiles are.
 _NO_TONE = "none"
@@ -166,7 +168,8 @@ def _read_combinations(frame: pl.DataFrame, metric: str, show: Show) -> _Matrix:
         rank="x",
         tone=pl.col("tone").fill_null(_NO_TONE),
         is_small=(pl.col("n") < _FEW_ROWS) | is_few,
-        number=write_numbers("x", form) + pl.when(is_found).then(arrow).otherwise(pl.lit("")),
+        number=write_numbers("x", form).fill_null(_NO_NUMBER)
+        + pl.when(is_found).then(arrow).otherwise(pl.lit("")),
     )
     found = f"Arrows: differs from {read.than} by more than chance"
     pale = f"Pale: fewer than {_FEW_ROWS} rows, or too few to test"
@@ -202,7 +205,7 @@ def _read_pairs(frame: pl.DataFrame) -> _Matrix:
         n=pl.lit(None, pl.Int64),
         note=pl.lit(None, pl.String),
         is_small=pl.lit(value=False),
-        number=write_numbers("xauc", ".2f"),
+        number=write_numbers("xauc", ".2f").fill_null(_NO_NUMBER),
     )
     own = named.filter(pl.col("down") == pl.col("across"))["rank"].mean()
     shade = pl.col("rank") - (own if isinstance(own, float) else 0.5)

@@ -53,6 +53,8 @@ _POINTS, _ALL_POINTS, _FEWEST_POINTS, _GREY_SHARE = 160, 1_800, 3, 0.25
 _DIGITS = 5
 # Pixels between an axis and its panel's neighbour, and between a label and the edge.
 _BETWEEN, _MARGIN = 26, 6
+# Pixels that a title may be wider than a panel without neighbours.
+_BESIDE = 80
 # Spaces between a name and its number, and letters of the shortest name.
 _NAME_GAP, _SHORTEST = "  ", 12
 # The part of an axis that half a point takes.
@@ -177,8 +179,11 @@ class Plot:
 
     def across(self, column: str = "x") -> alt.X:
         """Return the horizontal channel of a column."""
-        lines = wrap_text(self.x.title, (self.width + _BETWEEN) / LETTER)
-        axis = self._axis(self.x, self.width // 45, title=lines or None)
+        has_neighbours = self.has_panels and self.columns > 1
+        room = self.width + (_BETWEEN if has_neighbours else _BESIDE)
+        lines = wrap_text(self.x.title, room / LETTER)
+        title = lines if len(lines) > 1 else self.x.title or None
+        axis = self._axis(self.x, self.width // 45, title=title)
         return alt.X(f"{column}:Q", scale=self.x.scale, axis=axis)
 
     def up(self, column: str = "y") -> alt.Y:

@@ -211,3 +211,17 @@ def test_browsers_draw_all_charts_without_a_warning(chromium: Chromium, tmp_path
         )
         chromium.open(page, until="document.documentElement.dataset.drawn")
         assert (chromium.printed == []) == is_quiet, chromium.printed
+
+
+def test_titles_of_axes_do_not_run_into_the_next_panel() -> None:
+    chart = CHARTS["pr_chart"](make_rows(["a", "b", "c"]), "s", facet="g", width=120)
+    texts = texts_of(chart)
+    lines = [
+        text for text, _, _ in texts if text in "Recall: share of the positives that are selected"
+    ]
+    assert len(lines) >= 6
+    assert not any(overlap(texts[one], texts[other]) for one, other in combinations(texts, 2))
+    # A title of one line is a text, which the page of an audit says in its own words.
+    spec = CHARTS["roc_chart"](make_rows(["a", "b"]), "s").to_dict()
+    axes = [layer["encoding"]["x"].get("axis") for layer in spec["layer"]]
+    assert next(axis["title"] for axis in axes if axis) == "False positive rate"

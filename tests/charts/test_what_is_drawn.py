@@ -405,3 +405,11 @@ def test_tiles_have_an_arrow_and_a_tone_where_the_verdict_finds_a_difference(
         assert tile["number"].endswith(arrow) == (verdict == "different")
     least: Any = known.filter(segment="a, m")["gap"][0]
     assert title(chart) == f"a, m: selection rate {-100 * least:.0f} points below everyone else"
+
+
+def test_tiles_without_a_number_have_a_dash(rows: pl.DataFrame) -> None:
+    positive = rows.with_columns(y=pl.col("y") | ((pl.col("g") == "a") & (pl.col("h") == "m")))
+    table = wroc.group_gaps(positive, "y", "s", attributes=["g", "h"], intersections=True)
+    tiles = drawn(wroc.matrix_chart(table, metric="auc"), "tile")
+    assert tiles.filter(down="a", across="m")["number"].to_list() == ["\N{EN DASH}"]
+    assert tiles.filter(number="\N{EN DASH}").height == 1

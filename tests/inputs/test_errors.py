@@ -431,7 +431,8 @@ def test_values_of_columns_belong_into_a_table(values: Callable[[list[float]], A
         lambda: UNTYPED.roc_auc(y, s),
         lambda: UNTYPED.summary(DATA, "y", s),
         lambda: UNTYPED.summary(DATA, y, "s"),
-    ):
+    )
+    for call in calls:
         with pytest.raises(TypeError, match=f"^`(label|score)` must be .*; found .*{remedy}"):
             call()
     if not isinstance(y, list | tuple):
