@@ -17,11 +17,12 @@ from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import complain, refuse
 from polars_wroc.files.sources import is_address, listed
 from polars_wroc.groups.categories import is_period, period_of, ranges
+from polars_wroc.groups.many_groups import find_many_values, suggest_breaks
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import Typed
 from polars_wroc.inputs.designs import Design, Survey
 from polars_wroc.inputs.spellings import count_values, describe_values
-from polars_wroc.queries import require_at_collect
+from polars_wroc.queries import collect, require_at_collect
 
 # Arguments of functions that have other names than the options.
 _ALIASES = {
@@ -346,33 +347,20 @@ def say_values(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
     return sentences
 
 
-# Values of a number beyond which it is hardly a group.
-_MANY_VALUES = 30
-
-
 def advise_ranges(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
     """Advise ranges for numbers, and periods for dates, of which each value is a group."""
     schema = frame.collect_schema()
     flag, advice = options.flags["groups"], []
-    for name in dict.fromkeys(options.groups):
-        dtype = schema.get(name, pl.String())
-        if not (dtype.is_numeric() or dtype in (pl.Date, pl.Datetime)):
-            continue
-        values = frame.select(pl.col(name).unique().drop_nulls()).collect().to_series()
-        if len(values) > _MANY_VALUES:
-            how = f"cut it into periods by {flag} {name}:1mo"
-            if dtype.is_numeric():
-                cut = f"{name}:{_quartiles(values)}"
-                how = f"if it is a quantity, cut it into ranges by {flag} {cut}"
-            advice.append(f"each of the {len(values):,} values of {name} is a group: {how}")
+    names = [name for name in dict.fromkeys(options.groups) if name in schema]
+    distinct = (collect(frame.select(pl.col(name).unique())).to_series() for name in names)
+    for values in find_many_values(distinct):
+        name = values.name
+        how = f"cut it into periods by {flag} {name}:1mo"
+        if values.dtype.is_numeric():
+            breaks = ",".join(f"{each:.15g}" for each in suggest_breaks(values))
+            how = f"if it is a quantity, cut it into ranges by {flag} {name}:{breaks}"
+        advice.append(f"each of the {len(values):,} values of {name} is a group: {how}")
     return advice
-
-
-def _quartiles(values: pl.Series) -> str:
-    """Write up to three round numbers that cut the values into parts."""
-    found = (values.quantile(share, "nearest") for share in (0.25, 0.5, 0.75))
-    rounded = (float(f"{each:.2g}") for each in found if each is not None)
-    return ",".join(dict.fromkeys(f"{each:.15g}" for each in rounded))
 
 
 def pos_label_of(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:

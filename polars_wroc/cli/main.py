@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
@@ -40,6 +41,7 @@ from polars_wroc.documents.text_writer import BOLD, CYAN, paint_text
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, is_address, scan, without_credentials
 from polars_wroc.groups.comparisons import CHANGED_METRICS
+from polars_wroc.groups.many_groups import ManyGroupsWarning
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
@@ -399,7 +401,13 @@ def _where(options: argparse.Namespace) -> Iterator[None]:
     """Compute tables where the options say; what exceeds the memory is divided by default."""
     memory = options.memory or (None if os.environ.get(MEMORY) else "60%")
     client = None if options.dask is None else connect("--dask", options.dask)
-    with client or nullcontext(), Config(memory=memory, client=client):
+    with (
+        client or nullcontext(),
+        Config(memory=memory, client=client),
+        warnings.catch_warnings(),
+    ):
+        # The command itself advises its own options.
+        warnings.simplefilter("ignore", ManyGroupsWarning)
         yield
 
 

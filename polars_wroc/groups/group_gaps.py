@@ -34,6 +34,7 @@ from polars_wroc.groups.divisions import (
     read_divisions,
     read_references,
 )
+from polars_wroc.groups.many_groups import warn_of_many_groups
 from polars_wroc.groups.within_strata import (
     WITHIN_SCHEMA,
     check_within,
@@ -115,7 +116,7 @@ def group_gaps(
         ``"standardized_mean_difference"``.
     attributes
         One or several columns or expressions, for example race and sex. The segments of an
-        attribute are its values.
+        attribute are its values; cut numbers into `ranges` first.
     intersections
         True: also compare the combinations of all attributes; ``"only"``: compare only these.
     reference
@@ -177,6 +178,12 @@ def group_gaps(
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `summary`; also for an unknown option, both ``threshold`` and ``selected``, a metric
         without its input, or a reference that does not exist.
+
+    Warns
+    -----
+    UserWarning
+        If each of more than 30 numbers or dates is a segment, with ranges or periods to take
+        instead.
 
     Notes
     -----
@@ -265,6 +272,7 @@ def group_gaps(
     )
 
     def compute(rows: Rows) -> pl.DataFrame:
+        warn_of_many_groups(rows.keys.select(keys).rename(of_attributes.names).get_columns())
         rules = GapRules(rows.level(level), adjust, margin, least)
         return plan.table(rows, rules)
 
