@@ -15,7 +15,7 @@ from polars_wroc.audits.tables import Text
 from polars_wroc.checks import favorable_choice
 from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import complain, refuse
-from polars_wroc.files.sources import is_address, listed
+from polars_wroc.files.sources import is_address, name_sources
 from polars_wroc.groups.categories import is_period, period_of, ranges
 from polars_wroc.groups.many_groups import find_many_values, suggest_breaks
 from polars_wroc.inputs import columns
@@ -131,7 +131,7 @@ _COMMANDS = {
 _ARGUMENT = re.compile(r"`(--[\w-]+|\w+)`")
 
 
-def check_columns(options: argparse.Namespace) -> None:
+def check_column_options(options: argparse.Namespace) -> None:
     """Check that columns are named if, and only if, the files hold rows."""
     if options.attributes and not options.groups:
         refuse(f"{options.command} needs at least one --attribute")
@@ -176,11 +176,11 @@ def in_options(message: str, options: argparse.Namespace) -> str:
 
 def of_files(message: str, files: Sequence[str]) -> str:
     """Name the one file in a message about the columns of a frame."""
-    named = listed(files) if len(files) == 1 else "the files"
+    named = name_sources(files) if len(files) == 1 else "the files"
     return message.replace("a column of the frame", f"a column of {named}")
 
 
-def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
+def read_column_options(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
     """Name the columns of labels, scores, weights and, if given, of recorded decisions."""
     columns = {
         "label": options.label,
@@ -194,7 +194,7 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
     return columns
 
 
-def check_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> None:
+def require_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> None:
     """Check that it is said which decision is good, if one of the options makes decisions."""
     given = [name for name in deciding if getattr(options, name) is not None]
     if given and options.favorable is None:
@@ -250,7 +250,7 @@ def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, s
     return dict(named)
 
 
-def text_of(options: argparse.Namespace) -> Text:
+def read_text_options(options: argparse.Namespace) -> Text:
     """Return the title, the note and the words of sentences."""
     words = {"selected": options.selected_word, "rejected": options.rejected_word}
     names = ("title", "note", "positive", "negative", "people")
@@ -330,7 +330,7 @@ def selected_of(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
     return (cs.by_name(name).as_expr() == columns.literal(held)).alias(text)
 
 
-def say_values(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
+def describe_chosen_values(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
     """Say which values of the label and of decisions count, where there are others than two."""
     schema = frame.collect_schema()
     name, _, value = (getattr(options, "selected", None) or "").partition("=")

@@ -261,7 +261,7 @@ def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.
     metrics = table["metric"].unique(maintain_order=True).to_list()
     drawn: dict[str, Any] = {"show": "value"}
     if options.output not in (None, "-"):
-        results.say(f"{shown[0].verdict}\n", options)
+        results.print_result(f"{shown[0].verdict}\n", options)
     if options.suffix != ".html":
         results.show_table("gap_chart", table, options, lambda: shown, metric=metrics[0], **drawn)
         return
@@ -270,4 +270,4 @@ def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.
     from polars_wroc.charts.gap_chart import gap_chart  # noqa: PLC0415
 
     charts: list[Any] = [gap_chart(table, metric=metric, **drawn) for metric in metrics]
-    results.save_text(write_tables_page(page_of(shown, options), *charts), options)
+    results.save_text_result(write_tables_page(page_of(shown, options), *charts), options)

@@ -18,7 +18,7 @@ from polars_wroc.audits.table_pages import in_markdown
 from polars_wroc.cli import process
 from polars_wroc.cli.arguments import in_options
 from polars_wroc.cli.process import BAD_INPUT, DONE, GATE_FAILED, NOT_JUDGED, refuse, screen_of
-from polars_wroc.cli.tables import Shown, in_text, page_of
+from polars_wroc.cli.tables import Shown, page_of, write_shown_tables
 from polars_wroc.files import outputs
 
 # Suffixes of files that tables are written to for readers.
@@ -78,7 +78,7 @@ def save(options: argparse.Namespace, write: Callable[[Path], object]) -> None:
     """Let a function write the output, which it may know by its suffix."""
 
     def print_it(part: Path) -> None:
-        say(part.read_text(encoding="utf-8"), options, json=options.suffix == ".json")
+        print_result(part.read_text(encoding="utf-8"), options, json=options.suffix == ".json")
 
     def add(part: Path) -> None:
         with Path(options.output).open("ab") as file:
@@ -95,7 +95,7 @@ def save(options: argparse.Namespace, write: Callable[[Path], object]) -> None:
 def say_written(options: argparse.Namespace) -> None:
     """Say which file was written."""
     if options.output != "-":
-        say(f"wrote {options.output}\n", options)
+        print_result(f"wrote {options.output}\n", options)
 
 
 def show_table(
@@ -112,9 +112,9 @@ def show_table(
     is to be ``drawn`` instead. Without one there is nothing to draw: a page has the table alone.
     """
     if options.output is None:
-        say(f"{in_text(shown(), screen_of(options))}\n", options)
+        print_result(f"{write_shown_tables(shown(), screen_of(options))}\n", options)
     elif options.suffix == ".md":
-        save_text(in_markdown(page_of(shown(), options)), options)
+        save_text_result(in_markdown(page_of(shown(), options)), options)
     elif is_chart(options):
         _save_chart(_drawn(chart, table if drawn is None else drawn, known), options, shown)
     else:
@@ -134,7 +134,7 @@ def _save_chart(
     if options.suffix == ".html":
         from polars_wroc.audits.page import write_tables_page  # noqa: PLC0415
 
-        save_text(write_tables_page(page_of(shown(), options), *charts), options)
+        save_text_result(write_tables_page(page_of(shown(), options), *charts), options)
     elif not charts:
         refuse(f"{shown()[0].verdict} There is nothing to draw; -o with .html writes the sentence")
     else:
@@ -142,7 +142,7 @@ def _save_chart(
         say_written(options)
 
 
-def save_text(text: str, options: argparse.Namespace) -> None:
+def save_text_result(text: str, options: argparse.Namespace) -> None:
     """Write a page as the output."""
     save(options, partial(outputs.save_text, text))
     say_written(options)
@@ -158,11 +158,11 @@ def is_read(options: argparse.Namespace) -> bool:
     return is_chart(options) or options.suffix in PAGES
 
 
-def say(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
+def print_result(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
     """Print on standard output, after removing the progress line."""
     if options.progress:
         options.progress.stop()
-    process.say(text, json=json)
+    process.print_text(text, json=json)
 
 
 class GateError(Exception):

@@ -286,7 +286,7 @@ def _name_missing(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 _ELSEWHERE = "--rows all shows them, and files such as .csv and .xlsx have them"
 
 
-def in_text(shown: Sequence[Shown], screen: Screen) -> str:
+def write_shown_tables(shown: Sequence[Shown], screen: Screen) -> str:
     """Write tables for a terminal."""
     return "\n\n".join(each.text(screen) for each in shown)
 

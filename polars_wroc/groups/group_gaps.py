@@ -220,7 +220,7 @@ def group_gaps(
     """
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)
-    asked = None if metrics is None else read_metrics(metrics, GAPS_ON_REQUEST)
+    asked = None if metrics is None else read_comparable_metrics(metrics, GAPS_ON_REQUEST)
     if asked is not None:
         check_metrics(asked, has_score=score is not None, has_decisions=choice is not None)
     if within is not None:
@@ -420,7 +420,7 @@ def _default_metrics(*, has_score: bool, has_decisions: bool) -> tuple[str, ...]
     return (*aucs, *GAP_RATES) if has_decisions else aucs
 
 
-def read_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+def read_comparable_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
     """Check the names of the metrics that are to be compared, out of the known ones."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
