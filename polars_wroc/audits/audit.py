@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -39,6 +39,7 @@ from polars_wroc.counts.count_table import CountTable, refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.divisions import read_divisions, read_references
+from polars_wroc.groups.many_groups import warn_of_many_groups
 from polars_wroc.inputs.columns import (
     Frequency,
     IntoColumn,
@@ -269,6 +270,12 @@ def audit(
         As for `summary`; also for a missing label or option that the arguments need, if no row or
         nothing is left to show, or if two segments would have the same name.
 
+    Warns
+    -----
+    UserWarning
+        If each of more than 30 numbers or dates is a segment, with ranges or periods to take
+        instead.
+
     Notes
     -----
     "Different" and "worse" come from ``p_adjusted`` alone, "equivalent" from one-sided tests. All
@@ -407,8 +414,21 @@ def audit(
     options = {"weight": weight, "pos_label": pos_label, "design": design}
     look = CloserLook(audit, plan, held, (tables, label, score, options))
     types = columns[0].plan.collect_schema()
+    warn_of_many_groups(_read_values(audit.segments, columns[0].names, types))
     ordered = [name for key, name in columns[0].names.items() if types[key] == pl.Enum]
     return replace(audit, further=look, ordered=ordered)
+
+
+def _read_values(
+    segments: pl.DataFrame, names: Mapping[str, str], types: pl.Schema
+) -> Iterator[pl.Series]:
+    """Read the names of the segments of each number and date as values."""
+    for key, name in names.items():
+        texts = segments.filter(attribute=name)["segment"].alias(name)
+        if types[key].is_numeric():
+            yield texts.cast(types[key], strict=False)
+        elif types[key] == pl.Date:
+            yield texts.str.to_date("%Y-%m-%d", strict=False)
 
 
 def _read_score_types(frames: Any, score: IntoColumns) -> list[FloatType]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from polars_wroc.audits.amounts import write_percent
 from polars_wroc.audits.hints import say_unknown
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -45,6 +46,7 @@ def write_cautions(audit: AuditTables, words: Words) -> list[str]:
         *say_missing(audit, words),
         *say_left_out(audit, words),
         *_say_no_auc(audit),
+        *_say_scale(audit),
         *_say_untested(audit, words),
         *_say_uncalibrated(audit),
         *say_unknown_slopes(audit),
@@ -141,6 +143,30 @@ def _say_no_auc(audit: AuditTables) -> Iterator[str]:
             yield f"{score}: the sums of weights overflow or underflow."
         else:
             yield f"{score}: all outcomes are the same."
+
+
+def _say_scale(audit: AuditTables) -> Iterator[str]:
+    """Point out a threshold between 0 and 1 of scores that may be percentages."""
+    threshold = audit.settings.threshold
+    if not isinstance(threshold, float) or not 0 < threshold < 1:
+        return
+    overall = pl.col("attribute") == OVERALL
+    rates = audit.table.filter(overall, metric="selection_rate").drop_nulls("value")
+    for model, selected in rates.select(MODEL, "value").rows():
+        curve = audit.curves.filter(overall, pl.col(MODEL).eq_missing(model))
+        scores = curve["threshold"].filter(curve["threshold"].is_finite()).to_list()
+        if not scores or min(scores) < 0 or max(scores) <= 1:
+            continue
+        named = f" of {quote(model)}" if audit.settings.several else ""
+        # In few rows the least and the greatest score may be those of a person.
+        places = f"from {threshold_text(min(scores))} to {threshold_text(max(scores))}"
+        if audit.settings.min_cell is not None:
+            places = "beyond 1"
+        yield (
+            f"The scores{named} go {places}, and the threshold of {threshold_text(threshold)} "
+            f"selects {write_percent(selected)}: if the scores are percentages, use a threshold of "
+            f"{threshold_text(100 * threshold)}."
+        )
 
 
 def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:

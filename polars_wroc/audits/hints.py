@@ -55,7 +55,7 @@ def unknown_flags(values: Sequence[object]) -> str:
     return " ".join(f"--unknown {shlex.quote(str(value))}" for value in values)
 
 
-def count_missing(decided: pl.DataFrame, what: str) -> str:
+def say_missing_rows(decided: pl.DataFrame, what: str) -> str:
     """Say how many rows lack one of these, if any do."""
     found = decided["missing"]
     most = max(found.to_list(), default=0)

@@ -15,13 +15,14 @@ from polars_wroc.audits.tables import Text
 from polars_wroc.checks import favorable_choice
 from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import complain, refuse
-from polars_wroc.files.sources import is_address, listed
+from polars_wroc.files.sources import is_address, name_sources
 from polars_wroc.groups.categories import is_period, period_of, ranges
+from polars_wroc.groups.many_groups import find_many_values, suggest_breaks
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import Typed
 from polars_wroc.inputs.designs import Design, Survey
 from polars_wroc.inputs.spellings import count_values, describe_values
-from polars_wroc.queries import require_at_collect
+from polars_wroc.queries import collect, require_at_collect
 
 # Arguments of functions that have other names than the options.
 _ALIASES = {
@@ -130,7 +131,7 @@ _COMMANDS = {
 _ARGUMENT = re.compile(r"`(--[\w-]+|\w+)`")
 
 
-def check_columns(options: argparse.Namespace) -> None:
+def check_column_options(options: argparse.Namespace) -> None:
     """Check that columns are named if, and only if, the files hold rows."""
     if options.attributes and not options.groups:
         refuse(f"{options.command} needs at least one --attribute")
@@ -175,11 +176,11 @@ def in_options(message: str, options: argparse.Namespace) -> str:
 
 def of_files(message: str, files: Sequence[str]) -> str:
     """Name the one file in a message about the columns of a frame."""
-    named = listed(files) if len(files) == 1 else "the files"
+    named = name_sources(files) if len(files) == 1 else "the files"
     return message.replace("a column of the frame", f"a column of {named}")
 
 
-def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
+def read_column_options(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
     """Name the columns of labels, scores, weights and, if given, of recorded decisions."""
     columns = {
         "label": options.label,
@@ -193,7 +194,7 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
     return columns
 
 
-def check_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> None:
+def require_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> None:
     """Check that it is said which decision is good, if one of the options makes decisions."""
     given = [name for name in deciding if getattr(options, name) is not None]
     if given and options.favorable is None:
@@ -249,7 +250,7 @@ def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, s
     return dict(named)
 
 
-def text_of(options: argparse.Namespace) -> Text:
+def read_text_options(options: argparse.Namespace) -> Text:
     """Return the title, the note and the words of sentences."""
     words = {"selected": options.selected_word, "rejected": options.rejected_word}
     names = ("title", "note", "positive", "negative", "people")
@@ -329,7 +330,7 @@ def selected_of(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
     return (cs.by_name(name).as_expr() == columns.literal(held)).alias(text)
 
 
-def say_values(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
+def describe_chosen_values(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
     """Say which values of the label and of decisions count, where there are others than two."""
     schema = frame.collect_schema()
     name, _, value = (getattr(options, "selected", None) or "").partition("=")
@@ -346,33 +347,20 @@ def say_values(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
     return sentences
 
 
-# Values of a number beyond which it is hardly a group.
-_MANY_VALUES = 30
-
-
 def advise_ranges(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
     """Advise ranges for numbers, and periods for dates, of which each value is a group."""
     schema = frame.collect_schema()
     flag, advice = options.flags["groups"], []
-    for name in dict.fromkeys(options.groups):
-        dtype = schema.get(name, pl.String())
-        if not (dtype.is_numeric() or dtype in (pl.Date, pl.Datetime)):
-            continue
-        values = frame.select(pl.col(name).unique().drop_nulls()).collect().to_series()
-        if len(values) > _MANY_VALUES:
-            how = f"cut it into periods by {flag} {name}:1mo"
-            if dtype.is_numeric():
-                cut = f"{name}:{_quartiles(values)}"
-                how = f"if it is a quantity, cut it into ranges by {flag} {cut}"
-            advice.append(f"each of the {len(values):,} values of {name} is a group: {how}")
+    names = [name for name in dict.fromkeys(options.groups) if name in schema]
+    distinct = (collect(frame.select(pl.col(name).unique())).to_series() for name in names)
+    for values in find_many_values(distinct):
+        name = values.name
+        how = f"cut it into periods by {flag} {name}:1mo"
+        if values.dtype.is_numeric():
+            breaks = ",".join(f"{each:.15g}" for each in suggest_breaks(values))
+            how = f"if it is a quantity, cut it into ranges by {flag} {name}:{breaks}"
+        advice.append(f"each of the {len(values):,} values of {name} is a group: {how}")
     return advice
-
-
-def _quartiles(values: pl.Series) -> str:
-    """Write up to three round numbers that cut the values into parts."""
-    found = (values.quantile(share, "nearest") for share in (0.25, 0.5, 0.75))
-    rounded = (float(f"{each:.2g}") for each in found if each is not None)
-    return ",".join(dict.fromkeys(f"{each:.15g}" for each in rounded))
 
 
 def pos_label_of(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:

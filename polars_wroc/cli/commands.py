@@ -33,9 +33,9 @@ from polars_wroc.audits.gates import (
 )
 from polars_wroc.audits.hints import (
     all_unknown,
-    count_missing,
     explain_median,
     list_missing,
+    say_missing_rows,
     unknown_flags,
     unknown_hint,
 )
@@ -105,14 +105,14 @@ def _check_positives(options: argparse.Namespace, source: Source, *, found: bool
 def run_audit(options: argparse.Namespace) -> None:
     """Audit segments; raise if a gate fails."""
     decides = options.threshold is not None or options.selected is not None
-    arguments.check_favorable(options, ("threshold", "selected"))
+    arguments.require_favorable(options, ("threshold", "selected"))
     labeled = options.counts or options.label is not None
     of = of_audit(decides=decides, ratios=options.favorable != "neither", labeled=labeled)
     gates = _gates(options, of)
     names = "threshold intersections min_rows adjust margin favorable min_cell"
     given = _given(options, names)
     given["reference"] = arguments.reference_of(options, "rest")
-    given["text"] = arguments.text_of(options)
+    given["text"] = arguments.read_text_options(options)
     source = sources.source_of(options)
     given["unknown"] = arguments.unknown_of(options, source.groups)
     audit = source.function("audit")
@@ -172,8 +172,8 @@ def run_curve(options: argparse.Namespace) -> None:
     table, aucs = collect_all([curves, summary])
     check_positives(options.pos_label, found=bool(aucs["n_pos"].sum()))
     if on_terminal:
-        text = tables.in_text(tables.aucs_shown(aucs), screen_of(options))
-        results.say(f"{text}\n\n{tables.drawn_roc(table)}\n", options)
+        text = tables.write_shown_tables(tables.aucs_shown(aucs), screen_of(options))
+        results.print_result(f"{text}\n\n{tables.drawn_roc(table)}\n", options)
         return
     drawn = {"facet": source.facet, "summary": aucs}
     results.show_table("roc_chart", table, options, partial(tables.aucs_shown, aucs), **drawn)
@@ -223,7 +223,7 @@ def _show_audit(result: Audit, options: argparse.Namespace) -> None:
     if "-" not in [each.output for each in written]:
         screen = screen_of(options)
         text = write_text(write_summary(result), Terminal(screen.width, screen.colored))
-        results.say(f"{text}\n", options)
+        results.print_result(f"{text}\n", options)
     for each in written:
         results.say_written(each)
 
@@ -253,7 +253,7 @@ def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
     if options.output is None:
         screen = screen_of(options)
         text = write_text(change_pages.lay_out_notable_changes(changes, screen), screen.terminal)
-        results.say(f"{text}\n", options)
+        results.print_result(f"{text}\n", options)
         return
     if options.suffix in results.PAGES:
         _save_changes(changes, options)
@@ -323,7 +323,7 @@ def _notes(table: pl.DataFrame, counts: pl.DataFrame, options: argparse.Namespac
     what = "label, score or weight" if options.counts else "decision"
     if options.weight:
         what += " or weight"
-    notes = [count_missing(counts, what)]
+    notes = [say_missing_rows(counts, what)]
     if options.threshold == "median":
         notes.append(explain_median(counts))
     if options.unknown != ["keep"]:
@@ -344,7 +344,7 @@ def _check(options: argparse.Namespace) -> None:
     if not options.counts and given not in (["--selected"], ["--score", "--threshold"]):
         found = " and ".join(given) or "none of them"
         refuse(f"impact needs --selected, or --score and --threshold; found {found}")
-    arguments.check_favorable(options, ("selected", "threshold"))
+    arguments.require_favorable(options, ("selected", "threshold"))
 
 
 def _reference_of_impact(options: argparse.Namespace) -> str | dict[str, str]:
@@ -367,7 +367,7 @@ def run_new_york(options: argparse.Namespace) -> None:
     summary = new_york_summary(frame, **given)
     arguments.check_selected(options, summary.table["n_selected"].sum())
     # It is published with the numbers.
-    decisions = " ".join(arguments.say_values(frame, options))
+    decisions = " ".join(arguments.describe_chosen_values(frame, options))
     spellings = [
         text
         for name, values in summary.table.group_by("attribute").agg("segment").rows()
@@ -376,7 +376,7 @@ def run_new_york(options: argparse.Namespace) -> None:
     summary = replace(summary, decisions=decisions, hints=[*summary.hints, *spellings])
     if options.output is None:
         text = write_text(new_york_result.lay_out_new_york(summary), screen_of(options).terminal)
-        results.say(f"{text}\n", options)
+        results.print_result(f"{text}\n", options)
     else:
         if options.suffix in results.TOLD:
             summary = replace(summary, run=tables.run_of(options))
@@ -457,7 +457,7 @@ def run_size(options: argparse.Namespace) -> None:
 
 def run_search(options: argparse.Namespace) -> None:
     """Search for the segments that are significantly worse."""
-    arguments.check_favorable(options, ("threshold", "selected"))
+    arguments.require_favorable(options, ("threshold", "selected"))
     source = sources.source_of(options)
     given = _given(options, "threshold metric favorable depth min_rows top redundant")
     table = _computed(options, source, "worst_segments", **given)

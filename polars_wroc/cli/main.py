@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
@@ -19,7 +20,13 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 from polars_wroc.audits.audit import audit
 from polars_wroc.audits.words import first_few
 from polars_wroc.cli import commands, process, sources
-from polars_wroc.cli.arguments import advise_ranges, check_columns, flags_of, in_options, say_values
+from polars_wroc.cli.arguments import (
+    advise_ranges,
+    check_column_options,
+    describe_chosen_values,
+    flags_of,
+    in_options,
+)
 from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, REMARKS, TESTS, TEXTS, Command
 from polars_wroc.cli.process import (
     BAD_INPUT,
@@ -40,6 +47,7 @@ from polars_wroc.documents.text_writer import BOLD, CYAN, paint_text
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, is_address, scan, without_credentials
 from polars_wroc.groups.comparisons import CHANGED_METRICS
+from polars_wroc.groups.many_groups import ManyGroupsWarning
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
@@ -142,7 +150,7 @@ class _Parser(argparse.ArgumentParser):
         if process.is_colored(sys.stdout):
             for pattern, style in _STYLES.items():
                 message = re.sub(pattern, paint_text(r"\g<0>", style), message, flags=re.MULTILINE)
-        process.say(message)
+        process.print_text(message)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -190,8 +198,8 @@ def _known() -> dict[str, dict[str, Any]]:
         "bins": {"type": int},
         "attribute": {"dest": "groups", **repeated},
         "by": {"dest": "groups", **repeated},
-        "threshold": {"type": process.threshold_of},
-        "thresholds": {"flag": "--threshold", "type": process.threshold_of, "action": "append"},
+        "threshold": {"type": process.parse_threshold},
+        "thresholds": {"flag": "--threshold", "type": process.parse_threshold, "action": "append"},
         "intersections": {"nargs": "?", "const": True, "default": False, "choices": ["only"]},
         "reference": repeated,
         "group_words": repeated,
@@ -203,12 +211,12 @@ def _known() -> dict[str, dict[str, Any]]:
         "metrics_of_release": {
             "flag": "--metrics",
             "dest": "metrics",
-            "type": process.columns_of,
+            "type": process.parse_columns,
         },
         "margins": {"flag": "--margin", "dest": "margin", **repeated},
         "lonely": {"choices": get_args(Lonely)},
         "replicate_weights": {"type": process.replicate_weights_of},
-        "columns": {"type": process.columns_of},
+        "columns": {"type": process.parse_columns},
         "rows": {"type": process.rows_of},
         "metric": {"choices": [*CHANGED_METRICS]},
         "metric_of_size": {"flag": "--metric", "dest": "metric"},
@@ -219,7 +227,7 @@ def _known() -> dict[str, dict[str, Any]]:
             "choices": [*SEARCHED],
             "default": "tpr",
         },
-        "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
+        "metrics": {"type": process.parse_columns, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int},
         "strategy": {"choices": get_args(Strategy)},
         **{name: {"action": "store_true"} for name in _SWITCHES},
@@ -349,7 +357,7 @@ def _guarded(arguments: Sequence[str], *, ends_here: bool) -> int:
 def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
     try:
         options = build_parser().parse_args(arguments)
-        check_columns(options)
+        check_column_options(options)
     except BrokenPipeError:
         raise
     except (UsageError, OSError) as error:
@@ -399,7 +407,13 @@ def _where(options: argparse.Namespace) -> Iterator[None]:
     """Compute tables where the options say; what exceeds the memory is divided by default."""
     memory = options.memory or (None if os.environ.get(MEMORY) else "60%")
     client = None if options.dask is None else connect("--dask", options.dask)
-    with client or nullcontext(), Config(memory=memory, client=client):
+    with (
+        client or nullcontext(),
+        Config(memory=memory, client=client),
+        warnings.catch_warnings(),
+    ):
+        # The command itself advises its own options.
+        warnings.simplefilter("ignore", ManyGroupsWarning)
         yield
 
 
@@ -443,7 +457,7 @@ def _say_values(options: argparse.Namespace) -> None:
         getattr(options, "pos_label", None) is not None
     )
     if has_values and not getattr(options, "counts", False) and options.command != "new-york":
-        for sentence in say_values(scan(options.files[:1]), options):
+        for sentence in describe_chosen_values(scan(options.files[:1]), options):
             process.complain(sentence)
 
 

@@ -45,7 +45,7 @@ _STANDARD = range(3)
 ERROR = f"{BOLD};{RED}"
 
 
-def say(text: str, *, json: bool = False) -> None:
+def print_text(text: str, *, json: bool = False) -> None:
     """Print on standard output and flush; characters outside its encoding are escaped."""
     try:
         if sys.stdout is None:
@@ -326,7 +326,7 @@ def screen_of(options: argparse.Namespace, rows: int | None = None) -> Screen:
     return Screen(width, rows, columns, *how, colored=is_colored(sys.stdout))
 
 
-def columns_of(text: str) -> Columns:
+def parse_columns(text: str) -> Columns:
     """Read the value of --columns."""
     names = [name.strip() for name in text.split(",")]
     if "" in names:
@@ -350,7 +350,7 @@ def rows_of(text: str) -> int | Literal["all"]:
 _RULE = re.compile(r"([\w-]+)(?:([:=])(.*))?")
 
 
-def threshold_of(text: str) -> Threshold:
+def parse_threshold(text: str) -> Threshold:
     """Read a threshold, the median, or a rule such as ``max-fpr=0.1``."""
     if text == "median":
         return "median"

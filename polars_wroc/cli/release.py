@@ -262,7 +262,7 @@ def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.
     metrics = table["metric"].unique(maintain_order=True).to_list()
     drawn: dict[str, Any] = {"show": "value"}
     if options.output not in (None, "-"):
-        results.say(f"{shown[0].verdict}\n", options)
+        results.print_result(f"{shown[0].verdict}\n", options)
     if options.suffix != ".html":
         results.show_table("gap_chart", table, options, lambda: shown, metric=metrics[0], **drawn)
         return

@@ -18,7 +18,13 @@ from polars_wroc.audits.page import write_document
 from polars_wroc.cli import process
 from polars_wroc.cli.arguments import in_options
 from polars_wroc.cli.process import BAD_INPUT, DONE, GATE_FAILED, NOT_JUDGED, refuse, screen_of
-from polars_wroc.cli.tables import Shown, in_text, lay_out_page, save_workbook, title_of
+from polars_wroc.cli.tables import (
+    Shown,
+    lay_out_page,
+    save_workbook,
+    title_of,
+    write_shown_tables,
+)
 from polars_wroc.documents.blocks import Block, Figures
 from polars_wroc.files import outputs
 
@@ -80,7 +86,7 @@ def save(options: argparse.Namespace, write: Callable[[Path], object]) -> None:
     """Let a function write the output, which it may know by its suffix."""
 
     def print_it(part: Path) -> None:
-        say(part.read_text(encoding="utf-8"), options, json=options.suffix == ".json")
+        print_result(part.read_text(encoding="utf-8"), options, json=options.suffix == ".json")
 
     def add(part: Path) -> None:
         with Path(options.output).open("ab") as file:
@@ -97,7 +103,7 @@ def save(options: argparse.Namespace, write: Callable[[Path], object]) -> None:
 def say_written(options: argparse.Namespace) -> None:
     """Say which file was written."""
     if options.output != "-":
-        say(f"wrote {options.output}\n", options)
+        print_result(f"wrote {options.output}\n", options)
 
 
 def show_table(
@@ -114,7 +120,7 @@ def show_table(
     is to be ``drawn`` instead. Without one there is nothing to draw: a page has the table alone.
     """
     if options.output is None:
-        say(f"{in_text(shown(), screen_of(options))}\n", options)
+        print_result(f"{write_shown_tables(shown(), screen_of(options))}\n", options)
     elif options.suffix == ".md":
         save_page(shown(), [], options)
     elif options.suffix == outputs.WORKBOOK:
@@ -152,10 +158,10 @@ def save_page(shown: Sequence[Shown], charts: Sequence[Any], options: argparse.N
 
         figures = [Figures([make_figure(chart) for chart in charts])]
     document = lay_out_page(shown, options, figures)
-    save_text(write_document(document, title_of(shown), options.suffix), options)
+    save_text_result(write_document(document, title_of(shown), options.suffix), options)
 
 
-def save_text(text: str, options: argparse.Namespace) -> None:
+def save_text_result(text: str, options: argparse.Namespace) -> None:
     """Write a page as the output."""
     save(options, partial(outputs.save_text, text))
     say_written(options)
@@ -171,11 +177,11 @@ def is_read(options: argparse.Namespace) -> bool:
     return is_chart(options) or options.suffix in PAGES
 
 
-def say(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
+def print_result(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
     """Print on standard output, after removing the progress line."""
     if options.progress:
         options.progress.stop()
-    process.say(text, json=json)
+    process.print_text(text, json=json)
 
 
 class GateError(Exception):

@@ -193,7 +193,7 @@ def _rows(options: argparse.Namespace) -> dict[str, Any]:
     # A day without rows may be counted. Formats without types are checked when they are scanned.
     if options.command != "counts" and sources.store_row_counts(options.files):
         sources.require_rows(frame, options.files)
-    return {"frame": frame, **arguments.columns_of(options, frame)}
+    return {"frame": frame, **arguments.read_column_options(options, frame)}
 
 
 def watched(files: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
@@ -249,7 +249,7 @@ def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) ->
 def _read(frame: pl.LazyFrame, options: argparse.Namespace) -> PlannedRows:
     """Check the columns of a command."""
     if "label" in options and options.score:
-        given = arguments.columns_of(options, frame)
+        given = arguments.read_column_options(options, frame)
         return read_rows(frame, **given)
     given = arguments.decisions_of(options, frame)
     score = score_or_decisions(frame, given["score"], given["selected"])

@@ -302,7 +302,7 @@ def _name_missing(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 _ELSEWHERE = "--rows all shows them, and files such as .csv and .xlsx have them"
 
 
-def in_text(shown: Sequence[Shown], screen: Screen) -> str:
+def write_shown_tables(shown: Sequence[Shown], screen: Screen) -> str:
     """Write tables for a terminal."""
     blocks = [block for each in shown for block in each.write_blocks(screen)]
     return write_text(blocks, screen.terminal)

@@ -18,7 +18,7 @@ from polars_wroc.counts.score_sums import (
     LOW,
     SUMS,
     Binning,
-    add_up,
+    add_up_bins,
     add_up_in_bins,
     bins_of,
     check_labels,
@@ -76,7 +76,7 @@ class CountTable(RowSource):
         if self.binned:
             # Tables with different numbers of bins may have been stacked.
             parts = parts.with_columns(pl.col(BINS).min())
-        added = with_common_score(add_up(parts, [*keys, *bins], number), models, number)
+        added = with_common_score(add_up_bins(parts, [*keys, *bins], number), models, number)
         return replace(rows_from_counts(added, keys, models, binned=self.binned), names=names)
 
     def bins(self) -> int | None:
@@ -132,7 +132,7 @@ def count(rows: PlannedRows, binning: Binning, *, labelled: bool = True) -> Coun
         bins = pl.lit(bins_of(binning.parts), pl.Int64).alias(BINS)
         added = add_up_in_bins(rows, binning, binning.parts).with_columns(bins)
     else:
-        added = add_up(row_sums(rows), rows.keys, pl.col(LOW))
+        added = add_up_bins(row_sums(rows), rows.keys, pl.col(LOW))
     counts = check_labels(added, rows.keys)
     if not labelled:
         counts = counts.with_columns(pl.lit(value=False).alias(LABELLED))
@@ -156,7 +156,7 @@ def merge(
         widest = [pl.col(BINS).min()] if BINS in parts.collect_schema() else []
         parts = parts.with_columns(pl.min_horizontal(*widest, requested).alias(BINS))
     by = [*keys, *([BINS] if binned else []), *_marks(parts)]
-    added = add_up(_unless_mixed(parts), by, bin_number(binned=binned))
+    added = add_up_bins(_unless_mixed(parts), by, bin_number(binned=binned))
     return CountTable(added, keys, binned, names=tables[0].names)
 
 
@@ -322,7 +322,7 @@ def _divide(rows: PlannedRows, binning: Binning, groups: Sequence[str]) -> pl.La
         left = numbered.join(divided, on=on, how="semi").drop(BIN)
         rows = replace(rows, frame=left)
     scores = with_common_score(
-        add_up(row_sums(rows), rows.keys, pl.col(LOW)), rows.model_keys, pl.col(LOW)
+        add_up_bins(row_sums(rows), rows.keys, pl.col(LOW)), rows.model_keys, pl.col(LOW)
     )
     return pl.concat([*kept, scores])
 

@@ -192,7 +192,7 @@ def row_sums(rows: PlannedRows) -> pl.LazyFrame:
     )
 
 
-def add_up(parts: pl.LazyFrame, keys: Sequence[str], bin_number: pl.Expr) -> pl.LazyFrame:
+def add_up_bins(parts: pl.LazyFrame, keys: Sequence[str], bin_number: pl.Expr) -> pl.LazyFrame:
     """Add up the rows with the same keys and bin; a score may be its own bin."""
     names = parts.collect_schema().names()
     sums = [pl.col(name).sum() for name in names if name not in (*keys, LOW, HIGH)]
@@ -213,7 +213,7 @@ def check_labels(counts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
 def add_up_in_bins(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
     """Count rows in bins."""
     pooled = pooled_rows(rows, binning.number(pl.col(SCORE), parts))
-    return add_up(row_sums(pooled), rows.keys, binning.number(pl.col(LOW), parts))
+    return add_up_bins(row_sums(pooled), rows.keys, binning.number(pl.col(LOW), parts))
 
 
 def with_common_score(

@@ -237,7 +237,7 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
         ".parquet": lambda part: part.write_bytes(_parquet_of(table)),
         ".csv": lambda part: not_run(table).write_csv(part),
         # For the same reason.
-        ".json": lambda part: part.write_text(f"{json_of(table)}\n", encoding="utf-8"),
+        ".json": lambda part: part.write_text(f"{write_table_as_json(table)}\n", encoding="utf-8"),
     }
     write(path, savers[suffix])
 
@@ -260,7 +260,7 @@ def _parquet_of(table: pl.DataFrame) -> bytes:
     return content.getvalue()
 
 
-def json_of(table: pl.DataFrame) -> str:
+def write_table_as_json(table: pl.DataFrame) -> str:
     """Write the rows of a table as JSON."""
     return json.dumps(rows_in_json(table), allow_nan=False, default=text_of, ensure_ascii=False)
 

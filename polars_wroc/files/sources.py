@@ -118,7 +118,7 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
 def require_rows(frame: pl.LazyFrame, sources: Sequence[str]) -> None:
     """Check that files hold rows; those after one that has some are not opened."""
     if frame.head(1).select(pl.len()).collect().item() == 0:
-        reject("files", "hold rows", f"none in {listed(sources)}")
+        reject("files", "hold rows", f"none in {name_sources(sources)}")
 
 
 def _require_commas(columns: Sequence[str], sources: Sequence[str]) -> None:
@@ -130,7 +130,7 @@ def _require_commas(columns: Sequence[str], sources: Sequence[str]) -> None:
     if separator == ";":
         options += ", decimal_comma=True"
     how = f"pl.read_csv('in.csv', {options}).write_csv('out.csv')"
-    found = f"{separator!r} between the names in {listed(sources)}"
+    found = f"{separator!r} between the names in {name_sources(sources)}"
     reject("files", "separate columns by commas", f"{found}: convert them in Python by {how}")
 
 
@@ -163,7 +163,7 @@ def format_of(sources: Sequence[str]) -> str:
 
 def unreadable(sources: Sequence[str], error: Exception) -> str:
     """Return the message that files cannot be read."""
-    found = f"{listed(sources)}: {without_credentials(first_line(error))}"
+    found = f"{name_sources(sources)}: {without_credentials(first_line(error))}"
     return f"`files` must be readable; found {found}"
 
 
@@ -307,7 +307,7 @@ def _status(file: str) -> os.stat_result | None:
         return None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or first_line(error)
-        msg = f"`files` must be readable; found {listed([file])}: {said}"
+        msg = f"`files` must be readable; found {name_sources([file])}: {said}"
         raise ValueError(msg) from error
 
 
@@ -358,7 +358,7 @@ def _is_web(source: str) -> bool:
     return source.lower().startswith(("http://", "https://"))
 
 
-def listed(sources: Sequence[str]) -> str:
+def name_sources(sources: Sequence[str]) -> str:
     """Write the names of files for a message, without credentials."""
     return one_line(", ".join(_shown(source) for source in sources))
 

@@ -34,6 +34,7 @@ from polars_wroc.groups.divisions import (
     read_divisions,
     read_references,
 )
+from polars_wroc.groups.many_groups import warn_of_many_groups
 from polars_wroc.groups.within_strata import (
     WITHIN_SCHEMA,
     check_within,
@@ -115,7 +116,7 @@ def group_gaps(
         ``"standardized_mean_difference"``.
     attributes
         One or several columns or expressions, for example race and sex. The segments of an
-        attribute are its values.
+        attribute are its values; cut numbers into `ranges` first.
     intersections
         True: also compare the combinations of all attributes; ``"only"``: compare only these.
     reference
@@ -178,6 +179,12 @@ def group_gaps(
         As for `summary`; also for an unknown option, both ``threshold`` and ``selected``, a metric
         without its input, or a reference that does not exist.
 
+    Warns
+    -----
+    UserWarning
+        If each of more than 30 numbers or dates is a segment, with ranges or periods to take
+        instead.
+
     Notes
     -----
     AUCs have DeLong's variance [1]_. The interval of a gap combines the intervals of both values
@@ -213,7 +220,7 @@ def group_gaps(
     """
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)
-    asked = None if metrics is None else read_metrics(metrics, GAPS_ON_REQUEST)
+    asked = None if metrics is None else read_comparable_metrics(metrics, GAPS_ON_REQUEST)
     if asked is not None:
         check_metrics(asked, has_score=score is not None, has_decisions=choice is not None)
     if within is not None:
@@ -265,6 +272,7 @@ def group_gaps(
     )
 
     def compute(rows: Rows) -> pl.DataFrame:
+        warn_of_many_groups(rows.keys.select(keys).rename(of_attributes.names).get_columns())
         rules = GapRules(rows.level(level), adjust, margin, least)
         return plan.table(rows, rules)
 
@@ -412,7 +420,7 @@ def _default_metrics(*, has_score: bool, has_decisions: bool) -> tuple[str, ...]
     return (*aucs, *GAP_RATES) if has_decisions else aucs
 
 
-def read_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+def read_comparable_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
     """Check the names of the metrics that are to be compared, out of the known ones."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)

@@ -38,7 +38,7 @@ from polars_wroc.groups.group_gaps import (
     find_decisions,
     in_order,
     label_segments,
-    read_metrics,
+    read_comparable_metrics,
     read_needs,
 )
 from polars_wroc.inputs.columns import OVERALL, Frequency, IntoColumn, IntoWeight, Typed
@@ -259,7 +259,7 @@ def _read_metrics(
         rates = [*GAP_RATES] if label else [_SELECTION_RATE]
         aucs = [ROC_AUC.column] if label and score else []
         return (*aucs, *(rates if decided else [])), tuple(SHIFTS) if score else ()
-    asked = read_metrics(metrics, [*COMPARABLE, *SHIFTS])
+    asked = read_comparable_metrics(metrics, [*COMPARABLE, *SHIFTS])
     shifts = tuple(name for name in asked if name in SHIFTS)
     # In the order of all comparison tables.
     known = [name for name in METRICS | COMPARABLE if name in COMPARABLE]

@@ -40,7 +40,6 @@ def describe_values(column: str, chosen: str, counts: Mapping[str, int], other: 
     if len(others) > _MOST:
         named.append(f"{len(others) - _MOST:,} more")
     rows = f"{counts.get(chosen, 0):,} rows"
-    rows = f"{counts.get(chosen, 0):,} rows"
     first = f"{column} = {chosen!r} counts as {other.removeprefix('not ')}, in {rows}"
     sentences = [f"{first}; as {other} count {', '.join(named)}."]
     if len(similar) > 1:

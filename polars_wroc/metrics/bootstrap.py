@@ -46,7 +46,7 @@ from polars_wroc.stats.resampling import (
     Multiplier,
     count_draws,
     find_quantile,
-    find_spread,
+    find_standard_deviation,
     hash_evenly,
     rescale_units,
     seeds,
@@ -393,7 +393,7 @@ def _summarise_replicates(
 ) -> SegmentColumns:
     """Return the error and the limits of each segment and metric."""
     full, resampled = values[0], values[1:]
-    error = find_spread(resampled)
+    error = find_standard_deviation(resampled)
     if rows.sample is not None and rows.sample.factors is not None:
         # One that is not known leaves the error unknown.
         error = np.sqrt(np.einsum("r,rms->ms", rows.sample.factors, (resampled - full) ** 2))

@@ -21,7 +21,7 @@ from polars_wroc.counts.score_sums import (
     HIGH,
     LOW,
     Binning,
-    add_up,
+    add_up_bins,
     add_up_in_bins,
     check_labels,
     row_sums,
@@ -95,7 +95,9 @@ class Part:
         if self.planned.model_keys:
             inside &= pl.col(MODEL).cast(pl.String) == each.model
         rows = replace(self.planned, frame=self.planned.frame.filter(inside), keys=keys)
-        return _read_counts_as_rows(add_up(row_sums(rows), keys, pl.col(LOW)), keys, each.model)
+        return _read_counts_as_rows(
+            add_up_bins(row_sums(rows), keys, pl.col(LOW)), keys, each.model
+        )
 
 
 def _read_counts_as_rows(counts: pl.LazyFrame, keys: list[str], model: str) -> Rows:
@@ -235,7 +237,7 @@ def _add_counts(
     marks = [MISSING_MARKS] if MISSING_MARKS in one.columns else []
     # Only parts whose labels may be both 0 and -1 have columns that count these.
     both = pl.concat([one.lazy(), other.lazy()], how="diagonal_relaxed")
-    return collect(add_up(both, [*keys, *marks], score_bin(pl.col(LOW), fineness)))
+    return collect(add_up_bins(both, [*keys, *marks], score_bin(pl.col(LOW), fineness)))
 
 
 def _take_model(counts: pl.DataFrame, model: str) -> pl.DataFrame:

@@ -70,7 +70,7 @@ class ValueChanges:
 
 
 @dataclass(frozen=True)
-class UnitSums:
+class ChangeSums:
     """Sums over the rows of each sampling unit: of w d, of w, and of w of all rows of a segment."""
 
     units: SamplingUnits
@@ -144,7 +144,7 @@ class PairedCells:
             assert self.unit_weights is not None
             changes = np.einsum("p,pus->us", d, self.unit_weights)
             whole_of_units = self.weight_of_units(old=[*values])
-            sums = UnitSums(self.units, changes, whole_of_units, self.weight_of_units())
+            sums = ChangeSums(self.units, changes, whole_of_units, self.weight_of_units())
             mean = sums.add_variance(mean)
         return ValueChanges(
             old @ self.weight / whole.weight,
@@ -262,7 +262,7 @@ def _sum_changes(
     if sample is not None:
         changes = sum_in_units(rows, sample, d)
         present = sum_in_units(rows, sample, np.ones(len(d)))
-        mean = UnitSums(sample.units, changes, present, present).add_variance(mean)
+        mean = ChangeSums(sample.units, changes, present, present).add_variance(mean)
     largest = np.zeros(rows.number)
     np.maximum.at(largest, rows.segment, np.abs(d))
     return ValueChanges(

@@ -102,7 +102,7 @@ def find_quantile(values: Array, share: float) -> Array:
     return np.asarray(low + (high - low) * (place - below))
 
 
-def find_spread(values: Array) -> Array:
+def find_standard_deviation(values: Array) -> Array:
     """Return the standard deviation along the first axis; NaN are left out."""
     is_known = ~np.isnan(values)
     number = is_known.sum(axis=0)

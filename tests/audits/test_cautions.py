@@ -72,11 +72,35 @@ def test_the_side_with_too_few_rows_is_named_in_a_sentence() -> None:
     assert "with fewer than 30 rows in the group" in said["a"]
 
 
+def test_threshold_of_another_scale_than_the_scores_is_pointed_out() -> None:
+    percent = pl.Series([0.2, 0.4, 25.0, *(float(each) for each in range(1, 100)), 99.5])
+    table = pl.DataFrame({"g": ["a", "b", "b"] * 34 + ["a"], "y": [0, 1] * 51 + [1], "s": percent})
+    options: dict[str, Any] = {"attributes": "g", "favorable": "selected"}
+
+    def said(table: pl.DataFrame, threshold: float, **more: Any) -> list[str]:
+        audit = wroc.audit(table, "y", "s", threshold=threshold, **options, **more)
+        return [text for text in cautions(audit) if "threshold of" in text]
+
+    # Two of 103 are below 0.5.
+    expected = (
+        "The scores go from 0.2 to 99.5, and the threshold of 0.5 selects 98%: if the scores are "
+        "percentages, use a threshold of 50."
+    )
+    assert said(table, 0.5) == [expected]
+    (hidden,) = said(table, 0.5, min_cell=2)
+    assert hidden.startswith("The scores go beyond 1, and the threshold of 0.5 selects 98%: if ")
+    assert not said(table, 50)
+    assert not said(table.with_columns(pl.col("s") / 100), 0.5)
+    # Log-odds have thresholds between 0 and 1 too.
+    assert not said(table.with_columns(pl.col("s") - 50), 0.5)
+
+
 @pytest.mark.slow
 def test_many_numbers_are_answered_by_ranges() -> None:
     ages = pl.int_range(pl.len()) % pl.lit(51)
     some = rows().with_columns(age=ages, ratio=ages / 7, few=ages % 50, text=pl.format("{}a", ages))
-    audit = wroc.audit(some, "y", "s", attributes=["age", "ratio", "few", "text"], min_rows=0)
+    with pytest.warns(UserWarning, match="each of the 51 values of age is a group"):
+        audit = wroc.audit(some, "y", "s", attributes=["age", "ratio", "few", "text"], min_rows=0)
     hints = [text for text in cautions(audit) if "wroc.ranges" in text]
     assert len(hints) == 2
     for hint, name in zip(hints, ("age", "ratio"), strict=True):

@@ -406,7 +406,8 @@ def test_lines_of_a_gate_name_the_first_few_segments() -> None:
     scores = [7 * i % 4001 for i in range(4000)]
     rows = pl.DataFrame({"g": [*range(40)] * 100, "y": ([0] * 40 + [1] * 40) * 50, "s": scores})
     few = pl.DataFrame({"g": [*range(40, 50)] * 2, "y": [0] * 10 + [1] * 10, "s": scores[:20]})
-    table = wroc.audit(pl.concat([rows, few]), "y", "s", attributes="g").table
+    texts = pl.concat([rows, few]).cast({"g": pl.String})
+    table = wroc.audit(texts, "y", "s", attributes="g").table
     judged = read_gate("g:auc.value<1", of_audit(decides=False, ratios=True)).judge(table)
     assert (len(judged.where), len(judged.not_judged)) == (40, 10)
     lacking, failed = judged.lines

@@ -197,10 +197,10 @@ BAD = pl.DataFrame(
     ],
     ids=str,
 )
-def test_errors_are_those_of_the_polars_frame(convert: Convert, arguments: dict[str, Any]) -> None:
+def test_errors_are_those_of_a_lazy_frame(convert: Convert, arguments: dict[str, Any]) -> None:
     arguments = {"label": "y", "score": "s"} | arguments
     with pytest.raises(Exception, match="must") as expected:
-        wroc.score_counts(BAD, **arguments)
+        wroc.score_counts(BAD.lazy(), **arguments).collect()
     with pytest.raises(Exception, match="must") as found:
         wroc.score_counts(convert(BAD), **arguments)
     assert (found.type, str(found.value)) == (expected.type, str(expected.value))

@@ -427,11 +427,11 @@ def test_values_of_columns_belong_into_a_table(values: Callable[[list[float]], A
     )
     with pytest.raises(TypeError, match=f"^`summary` needs a table as `frame`; found .*{remedy}"):
         UNTYPED.summary(y, s)
-    calls: tuple[Callable[[], object], ...] = (
+    calls: list[Callable[[], Any]] = [
         lambda: UNTYPED.roc_auc(y, s),
         lambda: UNTYPED.summary(DATA, "y", s),
         lambda: UNTYPED.summary(DATA, y, "s"),
-    )
+    ]
     for call in calls:
         with pytest.raises(TypeError, match=f"^`(label|score)` must be .*; found .*{remedy}"):
             call()
@@ -441,7 +441,7 @@ def test_values_of_columns_belong_into_a_table(values: Callable[[list[float]], A
 
 
 TWO_LABELS = "pass one of its values as `pos_label`: 'no', 'yes'$"
-READ: dict[str, Any] = {
+READ: dict[str, Callable[..., Any]] = {
     "summary": wroc.summary,
     "roc_curve": wroc.roc_curve,
     "group_gaps": partial(wroc.group_gaps, attributes="g"),

@@ -13,7 +13,7 @@ from polars_wroc.stats.resampling import (
     count_poisson,
     draw_exponential,
     find_quantile,
-    find_spread,
+    find_standard_deviation,
     hash_evenly,
     poisson,
     rescale_units,
@@ -58,11 +58,13 @@ def test_quantiles_and_spreads_are_those_of_numpy(share: float) -> None:
     values[::7, 1] = np.nan
     expected = np.nanquantile(values, share, axis=0)
     assert find_quantile(values, share) == pytest.approx(expected, rel=1e-12)
-    assert find_spread(values) == pytest.approx(np.nanstd(values, axis=0, ddof=1), rel=1e-12)
+    assert find_standard_deviation(values) == pytest.approx(
+        np.nanstd(values, axis=0, ddof=1), rel=1e-12
+    )
 
 
 def test_nothing_is_known_of_nothing() -> None:
     unknown = np.full((3, 1), np.nan)
     assert np.isnan(find_quantile(unknown, 0.5)).all()
-    assert np.isnan(find_spread(unknown)).all()
+    assert np.isnan(find_standard_deviation(unknown)).all()
     assert find_quantile(np.zeros((3, 0)), 0.5).shape == (0,)

@@ -1,0 +1,56 @@
+"""Warnings about numbers and dates of which each value is a group."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import polars as pl
+
+# More values of a number or a date than this are hardly meant to be groups.
+_MANY_VALUES = 30
+
+
+class ManyGroupsWarning(UserWarning):
+    """Each of many numbers or dates is a group."""
+
+
+def find_many_values(columns: Iterable[pl.Series]) -> Iterator[pl.Series]:
+    """Yield the distinct values of each column of numbers or dates that has many."""
+    for column in columns:
+        if column.dtype.is_numeric() or column.dtype in (pl.Date, pl.Datetime):
+            distinct = column.drop_nulls().unique()
+            if len(distinct) > _MANY_VALUES:
+                yield distinct
+
+
+def warn_of_many_groups(columns: Iterable[pl.Series]) -> None:
+    """Warn once of the columns of which each of many values is a group."""
+    advice = []
+    for distinct in find_many_values(columns):
+        name = distinct.name
+        how = f"cut it into periods by pl.col({name!r}).dt.truncate('1mo')"
+        if distinct.dtype.is_numeric():
+            breaks = ", ".join(f"{each:.15g}" for each in suggest_breaks(distinct))
+            how = f"if it is a quantity, cut it into ranges by wroc.ranges({name!r}, [{breaks}])"
+        advice.append(f"each of the {len(distinct):,} values of {name} is a group: {how}")
+    if advice:
+        warnings.warn("; ".join(advice), ManyGroupsWarning, stacklevel=_find_caller())
+
+
+def _find_caller() -> int:
+    """Return how many calls above a warning the package was called, for the line it names."""
+    package = str(Path(__file__).parents[1])
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    # The call of this function is no level.
+    return level - 1
+
+
+def suggest_breaks(values: pl.Series) -> list[float]:
+    """Return up to three round numbers that cut the values into parts."""
+    found = (values.quantile(share, "nearest") for share in (0.25, 0.5, 0.75))
+    return [*dict.fromkeys(float(f"{each:.2g}") for each in found if each is not None)]
