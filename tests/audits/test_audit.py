@@ -249,6 +249,19 @@ def assert_fairness(
     expected = table.filter(known).sort(keys).with_columns(p_value.alias("p_value"))
     rows = found.table.filter(pl.col("metric").is_in(table["metric"].to_list()))
     rows = rows.select(table.columns).sort(keys).with_columns(p_value.alias("p_value"))
+    # In an audit too small a share of the weight leaves groups out of demographic parity.
+    reason = pl.col("reason").str.starts_with("share below")
+    small = found.table.filter(pl.col("metric") == "impact_ratio", reason)
+    parity = pl.col("metric").str.starts_with("demographic_parity")
+    rows, expected = (
+        pl.concat(
+            [
+                each.filter(~parity),
+                each.filter(parity).join(small, on=["attribute", "model"], how="anti"),
+            ]
+        ).sort(keys)
+        for each in (rows, expected)
+    )
     assert_frame_equal(rows, expected, abs_tol=1e-10)
 
 
