@@ -102,8 +102,9 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
 
 
 def with_second_stratum(survey: pl.DataFrame) -> pl.DataFrame:
-    """Add a stratum of rows without a label: of one stratum alone variances have other factors."""
-    outside = survey.head(2).with_columns(y=pl.lit(None, pl.Int64), c=pl.Series([100, 101]), h=1)
+    """Add a stratum of rows without scores: of one stratum alone variances have other factors."""
+    no_score = pl.lit(None, pl.Float64)
+    outside = survey.head(2).with_columns(s=no_score, t=no_score, c=pl.Series([100, 101]), h=1)
     return pl.concat([survey.with_columns(h=0), outside])
 
 

@@ -375,7 +375,8 @@ def _diagnostics(
     is_sure = (sums.highest_auc < _CHANCE) | (sums.lowest_auc >= _CHANCE) | ~inverted
     values = inverted.astype(object)
     values[~(is_known & is_sure)] = None
-    columns["inverted"] = values.tolist()
+    # All of these may be null, so that their types do not follow from the values.
+    columns["inverted"] = pl.Series(values.tolist(), dtype=pl.Boolean)
     notes = np.full(high.shape, "", dtype=object)
     if plan.method == "score":
         pos, neg = auc.misranked()
@@ -390,7 +391,7 @@ def _diagnostics(
     if sampled is not None:
         is_unknown = ~np.isnan(auc.value) & np.isnan(auc.variance)
         notes = np.where(is_unknown, np.array(sampled.reasons, dtype=object), notes)
-    columns["ci_note"] = [note or None for note in notes]
+    columns["ci_note"] = pl.Series([note or None for note in notes], dtype=pl.String)
     return columns
 
 

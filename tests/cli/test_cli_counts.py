@@ -110,11 +110,14 @@ def test_files_of_several_formats_and_bins_are_merged(rows: pl.DataFrame) -> Non
 @pytest.mark.parametrize(
     "more", sweep([[], ["--threshold", "0.5", *GOOD], ["--threshold", "youden", *GOOD]])
 )
-def test_audit_of_counts_is_that_of_the_rows(
-    more: list[str], capsys: pytest.CaptureFixture[str]
+def test_audit_of_counts_is_that_of_the_labeled_rows(
+    more: list[str], rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # Counts do not hold the scores of rows without a label.
+    labeled = rows.with_columns(s=pl.when(pl.col("y").is_not_null()).then("s"))
+    labeled.write_parquet("labeled.parquet")
     by = ["--attribute", "sex", "--attribute", "age", *more, "-o", "-"]
-    assert main(["audit", "rows.parquet", *COLUMNS, *by]) == 0
+    assert main(["audit", "labeled.parquet", *COLUMNS, *by]) == 0
     expected = json.loads(capsys.readouterr().out)
     assert main(["audit", "--counts", "counts1.parquet", "counts[23].parquet", *by]) == 0
     found = json.loads(capsys.readouterr().out)

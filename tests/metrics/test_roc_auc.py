@@ -110,6 +110,16 @@ def test_seven_rows_by_hand(seven: pl.DataFrame) -> None:
     }
 
 
+def test_a_score_without_values_comes_before_others() -> None:
+    frame = pl.DataFrame({"y": [0, 0, 1, 1], "none": pl.Series([None] * 4, dtype=pl.Float64)})
+    frame = frame.with_columns(tied=pl.Series([1.0, 2.0, 1.0, 2.0]))
+    found = summary_of(frame, "y", ["none", "tied"]).select("model", "auc", "inverted", "ci_note")
+    assert found.rows() == [
+        ("none", None, None, None),
+        ("tied", 0.5, False, "few misranked rows"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("positive_scores", "negative_scores", "auc"),
     [
