@@ -105,8 +105,7 @@ def move_to_buckets(codes: Codes, number: int, columns: Sequence[NDArray[Any]]) 
     starts = np.append(0, counts.sum(axis=0).cumsum())
     # The place of the first row of each bucket in each chunk.
     first = starts[:-1] + counts.cumsum(axis=0) - counts
-    small = height <= np.iinfo(np.int32).max
-    places: Ints = np.empty(height, np.int32 if small else np.int64)
+    places: Ints = np.empty(height, _find_place_type(height))
     moved = [np.empty(height, values.dtype) for values in columns]
 
     def move(chunk: int) -> None:
@@ -186,7 +185,8 @@ def _sort_shared(score: Array, order: Ints, code: Codes) -> Ints:
 def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Ints, Ints]:
     """Return the groups of rows, sorted, where each begins, and the rows of one after another."""
     if not keys.width:
-        return pl.DataFrame(), np.array([0, height]), np.arange(height)
+        places: Ints = np.arange(height, dtype=_find_place_type(height))
+        return pl.DataFrame(), np.array([0, height]), places
     found = _sort_by_radix(keys) if height else None
     if found is not None:
         return found
@@ -264,8 +264,10 @@ def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.S
     low, high = cast("int", column.min()), cast("int", column.max())
     if high - low + 1 > most or high >= EXACT_FLOATS:
         return None
-    # In 64 bits, since a difference may exceed the type of the column.
-    codes = (column.to_numpy().astype(np.int64, copy=False) - low).astype(np.uint16)
+    # In 64 bits, since a difference may exceed the type of the column; in batches of Polars, which
+    # take less memory than arrays.
+    code = (pl.all().cast(pl.Int64) - low).cast(pl.UInt16)
+    codes = column.to_frame().lazy().select(code).collect().to_series().to_numpy()
     return codes, pl.int_range(low, high + 1, eager=True).cast(column.dtype)
 
 
@@ -292,6 +294,11 @@ def number_groups(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
     number = np.empty(keys.height, np.int64)
     number[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return groups, number
+
+
+def _find_place_type(height: int) -> type[np.int32 | np.int64]:
+    """Return the smaller type of places that fits so many rows."""
+    return np.int32 if height <= np.iinfo(np.int32).max else np.int64
 
 
 def _cut_chunks(height: int, number: int) -> list[slice]:

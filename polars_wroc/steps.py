@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints, Mask, cumulate
 from polars_wroc.threads import map_in_threads
@@ -99,6 +100,12 @@ class SegmentRows:
     def segment(self) -> Ints:
         """The number of each row's segment."""
         return np.repeat(np.arange(self.number), np.diff(self.starts))
+
+    def spread(self, values: Array) -> Array:
+        """Repeat values of segments for each of their rows."""
+        if values.shape[-1] == 1:
+            return values
+        return np.repeat(values, np.diff(self.starts), axis=-1)
 
     def total(self, values: Array) -> Array:
         """Add up values of rows over each segment, along the last axis."""
@@ -277,25 +284,36 @@ class PooledSteps(NamedTuple):
 
 def pool_steps(rows: SegmentRows) -> PooledSteps:
     """Return the steps of all segments next to each other."""
-    batches = _map_batches(rows, lambda batch: [*_steps(batch)])
+
+    def find(steps: Steps) -> tuple[NDArray[Any], ...]:
+        values = (steps.score, steps.n, steps.w, steps.w2, steps.w3)
+        if rows.bins is None:
+            return values
+        return (*values, np.zeros(0, bool) if steps.several is None else steps.several)
+
+    (score, n, w, w2, w3, *several), starts = join_values(rows, find)
+    return PooledSteps(score, n, w, w2, w3, starts, *several)
+
+
+def join_values(
+    rows: SegmentRows, find: Callable[[Steps], tuple[NDArray[Any], ...]]
+) -> tuple[list[NDArray[Any]], Ints]:
+    """Return values of the steps of all segments next to each other, and where segments begin.
+
+    ``find`` returns values of some steps, which run along the last axis. The places of the first
+    steps of the segments, which may have none, are followed by the number of steps.
+    """
     number = np.zeros(rows.number, np.int64)
-    for segments, found in batches:
-        for steps in found:
-            number[segments] += np.diff(steps.starts, append=len(steps.score))
-    blocks = [steps for _, found in batches for steps in found] or [_NO_STEPS]
-    several = None
-    if rows.bins is not None:
-        none = np.zeros(0, bool)
-        several = np.concatenate([none if s.several is None else s.several for s in blocks])
-    return PooledSteps(
-        np.concatenate([steps.score for steps in blocks]),
-        np.concatenate([steps.n for steps in blocks], axis=-1),
-        np.concatenate([steps.w for steps in blocks], axis=-1),
-        np.concatenate([steps.w2 for steps in blocks], axis=-1),
-        np.concatenate([steps.w3 for steps in blocks], axis=-1),
-        np.append(0, number.cumsum()),
-        several,
-    )
+    blocks = []
+    for segments, (found, lengths) in map_steps(
+        rows, lambda steps: (find(steps), np.diff(steps.starts, append=len(steps.score)))
+    ):
+        number[segments] += lengths
+        blocks.append(found)
+    joined = [
+        np.concatenate(each, axis=-1) for each in zip(*blocks or [find(_NO_STEPS)], strict=True)
+    ]
+    return joined, np.append(0, number.cumsum())
 
 
 def place_rows(rows: SegmentRows) -> Array:

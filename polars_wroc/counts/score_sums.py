@@ -131,7 +131,7 @@ COUNTS = ("n_pos", "n_neg", "n_missing")
 # Sums of the weights, of their squares and of their cubes.
 WEIGHT_SUMS = tuple(f"{power}_{side}" for power in ("w", "w2", "w3") for side in CLASSES)
 SUMS = (*COUNTS, *WEIGHT_SUMS)
-BIN, _SIDE, _POSITIVE = "__bin", "__side", "__positive"
+BIN, _SIDE, _PLACE = "__bin", "__side", "__place"
 
 # Rows labelled 0, and rows labelled -1, which must not be in one group.
 _ZEROS, _MINUSES = "__zeros", "__minuses"
@@ -141,34 +141,22 @@ def pooled_rows(rows: PlannedRows, bin_number: pl.Expr) -> PlannedRows:
     """Pool the rows of a class that share a bin."""
     weight, score = pl.col(WEIGHT), pl.col(SCORE)
     labels = [ZERO_LABEL] if ZERO_LABEL in rows.frame.collect_schema() else []
-    # A row for each class takes fewer sums over all rows than columns for both.
-    sums = rows.frame.select(
-        *rows.keys,
-        *labels,
-        bin_number.alias(BIN),
-        (weight > 0).alias(_POSITIVE),
-        score,
-        score.alias(SCORE_HIGH),
-        weight,
-        **_sums_of_row(rows),
-    )
-    added = sums.group_by(*rows.keys, *labels, BIN, _POSITIVE).agg(
+    # A row for each class takes fewer sums over all rows than columns for both, and one number for
+    # the bin and the class less time than two keys. It is null for missing rows.
+    place = (2 * bin_number + (weight > 0)).alias(_PLACE)
+    # A literal would be added up once for each group.
+    counted = rows.frame.with_columns(rows.multiplicity.alias(ROW_COUNT))
+    added = counted.group_by(*rows.keys, *labels, place).agg(
         score.min(),
-        pl.col(SCORE_HIGH).max(),
-        # Null for missing rows, where a sum would be 0.
-        pl.when(pl.col(_POSITIVE).first().is_not_null()).then(weight.sum()),
-        pl.col(ROW_SQUARES, ROW_CUBES, ROW_COUNT).sum(),
+        score.max().alias(SCORE_HIGH),
+        weight.sum(),
+        pl.col(ROW_COUNT).sum(),
+        rows.signed_squares.abs().sum().alias(ROW_SQUARES),
+        rows.signed_cubes.abs().sum().alias(ROW_CUBES),
     )
-    return replace(rows, frame=added.drop(BIN, _POSITIVE))
-
-
-def _sums_of_row(rows: PlannedRows) -> dict[str, pl.Expr]:
-    """Return the number of rows, and the sums of powers of weights, that each row stands for."""
-    return {
-        ROW_COUNT: rows.multiplicity,
-        ROW_SQUARES: rows.signed_squares.abs(),
-        ROW_CUBES: rows.signed_cubes.abs(),
-    }
+    # The sum of no weights is 0.
+    known = pl.when(pl.col(_PLACE).is_not_null()).then(weight).alias(WEIGHT)
+    return replace(rows, frame=added.with_columns(known).drop(_PLACE))
 
 
 def row_sums(rows: PlannedRows) -> pl.LazyFrame:

@@ -46,7 +46,7 @@ from polars_wroc.stats.walks import (
     find_ranges,
     range_quantile,
 )
-from polars_wroc.steps import SegmentRows, map_segments, pool_steps
+from polars_wroc.steps import SegmentRows, Steps, join_values, map_segments
 
 RANGE_TYPES: Mapping[str, Any] = {
     "from_score": pl.Float64,
@@ -346,10 +346,8 @@ def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, NDArray[An
     sums = sum_calibration(segments, rows.sample)
     whole = sums.errors.whole
     ranges = find_ranges(_walk_scores(segments))
-    segment = segments.segment
-    is_inside = (segments.score >= ranges.from_score[segment]) & (
-        segments.score <= ranges.to_score[segment]
-    )
+    is_inside = segments.score >= segments.spread(ranges.from_score)
+    is_inside &= segments.score <= segments.spread(ranges.to_score)
     effect = np.ones(segments.number)
     if rows.sample is not None:
         effect = _find_effect_of_errors(segments, sums, ranges, is_inside, rows.sample)
@@ -412,17 +410,16 @@ def _find_effect_of_errors(
 
 def _walk_scores(segments: SegmentRows) -> WalkSteps:
     """Return a step for each distinct score of each segment."""
-    steps = pool_steps(segments)
-    score, weight = steps.score, steps.w.sum(axis=0)
-    return WalkSteps(
-        score,
-        score,
-        weight,
-        weight * score - steps.w[0],
+
+    def find(steps: Steps) -> tuple[Array, ...]:
+        score, weight = steps.score, steps.w.sum(axis=0)
+        difference = weight * score - steps.w[0]
         # If each score is the probability of its rows
-        steps.w2.sum(axis=0) * score * (1 - score),
-        steps.starts,
-    )
+        variance = steps.w2.sum(axis=0) * score * (1 - score)
+        return score, weight, difference, variance
+
+    (score, weight, difference, variance), starts = join_values(segments, find)
+    return WalkSteps(score, score, weight, difference, variance, starts)
 
 
 def _find_effects(

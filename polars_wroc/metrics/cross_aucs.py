@@ -65,10 +65,13 @@ class _ClassRows:
         They are sums over the rows of each group; ``above`` is the share of the other class that
         outranks each row.
         """
+        # One array at a time: memory that is given back is slow to get again for each group.
+        ranked = add_up(self.weight * above, self.starts)
         misranked = above if self.are_positive else 1 - above
-        first = self.squares * misranked
-        sums = (self.weight * above, first, first * misranked)
-        return np.stack([add_up(values, self.starts) for values in sums])
+        terms = self.squares * misranked
+        first = add_up(terms, self.starts)
+        terms *= misranked
+        return np.stack([ranked, first, add_up(terms, self.starts)])
 
 
 def sum_pairs(rows: SegmentRows) -> AucSums:

@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from polars_wroc.arrays import Array
 from polars_wroc.buckets import number_groups
 from polars_wroc.metrics.segments import Decisions
 from polars_wroc.rows import Rows
 from polars_wroc.steps import RowCounts
+from polars_wroc.threads import map_in_threads
 
 # Rows of a group are complete or not, positive or not, and selected or not.
 _KINDS = 8
@@ -29,16 +31,21 @@ def pool_decisions(rows: Rows, model: str, decisions: Decisions) -> tuple[Rows, 
         return rows, decisions
     groups, group = number_groups(rows.keys)
     size = _KINDS * max(groups.height, 1)
-    sums = np.zeros((3, size))
     # More sums than rows of a block would take longer than these.
     block = max(_BLOCK_ROWS, size)
-    for start in range(0, len(group), block):
+
+    def add_up(start: int) -> Array:
         part = slice(start, start + block)
         some = rows.at(part)
         place = group[part] * _KINDS + _find_kinds(some, model, decisions)
         own = np.abs(some.weight)
-        sums += [np.bincount(place, values, size) for values in (None, own, own**2)]
-    number, weight, squares = sums
+        # Threads do not inherit how NumPy treats infinite and undefined numbers.
+        with np.errstate(all="ignore"):
+            powers = (None, own, own**2)
+        return np.stack([np.bincount(place, values, size) for values in powers])
+
+    blocks = map_in_threads(add_up, range(0, len(group), block))
+    number, weight, squares = sum(blocks, np.zeros((3, size)))
     places = np.flatnonzero(number)
     selected, positive, complete = (places >> bit & 1 == 1 for bit in range(3))
     sign = np.where(positive, 1.0, -1.0)

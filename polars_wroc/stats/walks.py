@@ -118,52 +118,63 @@ def _find_ranges_of_steps(steps: WalkSteps, starts: Ints) -> dict[str, Array]:
     number = np.diff(starts, append=len(steps.weight))
     total = np.add.reduceat(steps.weight, starts)
     total = np.where(np.isfinite(total) & np.isfinite(1 / total), total, np.nan)
-    scale = np.repeat(total, number)
-    weight, difference = steps.weight / scale, steps.difference / scale
-    variance = steps.variance / scale / scale
+
+    def spread(values: Array, each: Ints) -> Array:
+        """Repeat values of segments, or return the one of a segment alone to be broadcast."""
+        return values if len(values) == 1 else np.repeat(values, each)
+
+    scale = spread(total, number)
+    difference, variance = steps.difference / scale, steps.variance / scale / scale
     whole_variance = np.add.reduceat(variance, starts)
     # 1 / m = sum_i (v_i / V)^2
-    share = variance / np.repeat(whole_variance, number)
-    sums = cumulate(difference, starts)
+    share = variance / spread(whole_variance, number)
     # The sums begin at 0 before the first step of a segment.
-    ends = np.insert(sums, starts, 0.0)
+    ends = np.insert(cumulate(difference, starts), starts, 0.0)
     first = starts + np.arange(len(starts))
     high, low = np.maximum.reduceat(ends, first), np.minimum.reduceat(ends, first)
     found = {
         "size": high - low,
         "total": np.add.reduceat(difference, starts),
         "variance": whole_variance,
-        "effective": 1 / np.add.reduceat(share**2, starts),
+        "effective": 1 / np.add.reduceat(share * share, starts),
     }
-    segment = np.repeat(np.arange(len(starts)), number + 1)
-    is_high = ends >= high[segment] - _ROUNDING
-    is_extreme = is_high | (ends <= low[segment] + _ROUNDING)
-    before, after = _pair_extremes(is_extreme, is_high, segment)
+    is_high = ends >= spread(high - _ROUNDING, number + 1)
+    extremes = np.flatnonzero(is_high | (ends <= spread(low + _ROUNDING, number + 1)))
+    segments = np.searchsorted(first, extremes, side="right") - 1
+    before, after, segment = _pair_extremes(extremes, is_high[extremes], segments)
     # The steps after one extreme up to the other: a segment has one more sum than steps.
-    first_step, last_step = before - segment[before], after - segment[after] - 1
+    first_step, last_step = before - segment, after - segment - 1
     from_score, to_score = steps.low[last_step], steps.high[first_step]
-    picked = _pick_nearest(segment[after], to_score - from_score, from_score)
-    of_segment = segment[after][picked]
+    picked = _pick_nearest(segment, to_score - from_score, from_score)
+    of_segment = segment[picked]
+    first_step, last_step = first_step[picked], last_step[picked]
 
     def put(values: Array) -> Array:
         placed = np.full(len(starts), np.nan)
         placed[of_segment] = values
         return placed
 
-    found["from_score"], found["to_score"] = put(from_score[picked]), put(to_score[picked])
-    found["difference_inside"] = put(ends[after][picked] - ends[before][picked])
-    for name, values in (("weight_inside", weight), ("variance_inside", variance)):
-        reached = np.insert(cumulate(values, starts), starts, 0.0)
-        found[name] = put(reached[after][picked] - reached[before][picked])
-    return found
+    def sum_inside(values: Array) -> Array:
+        # The places after the intervals too, but for one at the very end
+        places = np.stack([first_step, last_step + 1], axis=1).ravel()
+        return put(np.add.reduceat(values, places[places < len(values)])[::2])
+
+    return found | {
+        "from_score": put(from_score[picked]),
+        "to_score": put(to_score[picked]),
+        "difference_inside": put(ends[after][picked] - ends[before][picked]),
+        "weight_inside": sum_inside(steps.weight) / total,
+        "variance_inside": sum_inside(variance),
+    }
 
 
-def _pair_extremes(is_extreme: Mask, is_high: Mask, segment: Ints) -> tuple[Ints, Ints]:
-    """Return the places of neighboring extremes of a segment, of which one is high, one is low."""
-    places = np.flatnonzero(is_extreme)
-    before, after = places[:-1], places[1:]
-    differ = (is_high[before] != is_high[after]) & (segment[before] == segment[after])
-    return before[differ], after[differ]
+def _pair_extremes(places: Ints, are_high: Mask, segment: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return neighboring extremes of a segment, of which one is high, one is low, and the segment.
+
+    ``places`` are the places of all extremes.
+    """
+    differ = (are_high[:-1] != are_high[1:]) & (segment[:-1] == segment[1:])
+    return places[:-1][differ], places[1:][differ], segment[1:][differ]
 
 
 def _pick_nearest(segment: Ints, width: Array, from_score: Array) -> Ints:
