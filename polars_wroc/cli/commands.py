@@ -274,7 +274,7 @@ def _save_changes(changes: Changes, options: argparse.Namespace) -> None:
     run = tables.run_of(options)
     document = change_pages.lay_out_changes(changes, (before, after), run, charts)
     title = change_pages.title_changes((before, after))
-    results.save_text(write_document(document, title, options.suffix), options)
+    results.save_text_result(write_document(document, title, options.suffix), options)
 
 
 def run_impact(options: argparse.Namespace) -> None:
