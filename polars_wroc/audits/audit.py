@@ -270,12 +270,6 @@ def audit(
         As for `summary`; also for a missing label or option that the arguments need, if no row or
         nothing is left to show, or if two segments would have the same name.
 
-    Warns
-    -----
-    UserWarning
-        If each of more than 30 numbers or dates is a segment, with ranges or periods to take
-        instead.
-
     Notes
     -----
     "Different" and "worse" come from ``p_adjusted`` alone, "equivalent" from one-sided tests. All

@@ -116,7 +116,7 @@ def group_gaps(
         ``"standardized_mean_difference"``.
     attributes
         One or several columns or expressions, for example race and sex. The segments of an
-        attribute are its values; cut numbers into `ranges` first.
+        attribute are its values; cut numbers into `ranges` first (a UserWarning advises some).
     intersections
         True: also compare the combinations of all attributes; ``"only"``: compare only these.
     reference
@@ -179,19 +179,12 @@ def group_gaps(
         As for `summary`; also for an unknown option, both ``threshold`` and ``selected``, a metric
         without its input, or a reference that does not exist.
 
-    Warns
-    -----
-    UserWarning
-        If each of more than 30 numbers or dates is a segment, with ranges or periods to take
-        instead.
-
     Notes
     -----
     AUCs have DeLong's variance [1]_. The interval of a gap combines the intervals of both values
     [2]_. Equivalence is shown by two one-sided tests [3]_. Verdicts are adjusted for the number of
-    tests, intervals and ``p_value`` are not, so a gap whose interval excludes 0 can be
-    inconclusive. Near an AUC of 1 a test may be significant although the cautious interval includes
-    0; the p-value decides. Formulas and simulations:
+    tests, intervals and ``p_value`` are not: a gap whose interval excludes 0 can be inconclusive.
+    Near an AUC of 1 a test may be significant although the cautious interval includes 0. Formulas:
     [formulas](../explanation/formulas.md#group_gaps).
 
     References

@@ -44,7 +44,8 @@ def roc_auc(
         Column name or expression of the row weights, zero or more; None weighs each row 1.
         Rows of weight 0 are ignored.
     pos_label
-        The positive value of a label that is not Boolean, 0/1 or -1/1.
+        The positive value of a label that is not Boolean, 0/1 or -1/1. All other values but null
+        are negative, "unknown" too: make it null, or drop such rows, if it is no outcome.
 
     Returns
     -------

@@ -144,7 +144,7 @@ def summary(
     by
         One or several columns or expressions; a null key is a group of its own.
     pos_label
-        The positive value of a label that is not Boolean, 0/1 or -1/1.
+        The positive value of other labels. All others are negative, even "unknown", but not null.
     level, method
         Level and method of the confidence interval: see `roc_auc_ci`.
     areas

@@ -82,9 +82,8 @@ def threshold_metrics(
     - the ``by`` columns (and ``model``), and ``threshold``;
     - each metric, for example ``tpr``, with its limits ``tpr_low, tpr_high``;
     - ``tp, fp, fn, tn``: the weight in each cell of the confusion matrix;
-    - ``expected_cost``: for a rule with costs, the mean cost per row in the unit of these costs:
-      ``cost of fn * share of fn + cost of fp * share of fp``. To compare the costs of thresholds
-      that you give, apply the same formula to ``fn, fp``: see the last example;
+    - ``expected_cost``: for a rule with costs, the mean cost per row in their unit, ``cost of fn *
+      share of fn + cost of fp * share of fp``; for other thresholds compute it from the cells;
     - ``reason``: why a row tells little: ``"no threshold"`` (none satisfies the rule), ``"nobody is
       selected"``, ``"everybody is selected"`` or ``"fewer than 30 positives"`` (or negatives).
 
@@ -188,21 +187,6 @@ def threshold_metrics(
     >>> points = wroc.threshold_metrics(loans, "approved", "score", **options)
     >>> points["threshold"].round(3).to_list()
     [0.921, 0.915, 0.947]
-
-    The cost per row of two given thresholds, if a false positive costs 5 and a false negative 1:
-
-    >>> points = wroc.threshold_metrics(loans, "approved", "score", threshold=[0.5, 0.8])
-    >>> cost = (pl.col("fn") + 5 * pl.col("fp")) / pl.sum_horizontal("tp", "fp", "fn", "tn")
-    >>> points.select("threshold", cost.round(3).alias("cost"))
-    shape: (2, 2)
-    ┌───────────┬───────┐
-    │ threshold ┆ cost  │
-    │ ---       ┆ ---   │
-    │ f64       ┆ f64   │
-    ╞═══════════╪═══════╡
-    │ 0.8       ┆ 0.434 │
-    │ 0.5       ┆ 0.536 │
-    └───────────┴───────┘
     """
     checks.flag("per_group", per_group)
     resamples = checks.whole_number("resamples", resamples, low=1)
