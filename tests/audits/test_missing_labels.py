@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -106,7 +106,7 @@ def test_an_audit_says_how_many_rows_have_no_label(loans: pl.DataFrame, tmp_path
 
 @pytest.mark.parametrize("reference", ["rest", "overall"])
 def test_selection_rates_of_a_group_without_labels_count_beside_two_others(
-    loans: pl.DataFrame, reference: str
+    loans: pl.DataFrame, reference: Literal["rest", "overall"]
 ) -> None:
     rows = loans.with_columns(y=pl.when(pl.col("g") != "c").then("y"))
     table = wroc.audit(rows, "y", "s", **AT, reference=reference).table
@@ -123,7 +123,7 @@ def test_selection_rates_of_a_group_without_labels_count_beside_two_others(
 
 @pytest.mark.parametrize("reference", ["rest", "overall"])
 def test_precisions_are_not_compared_with_a_group_of_one_class(
-    loans: pl.DataFrame, reference: str
+    loans: pl.DataFrame, reference: Literal["rest", "overall"]
 ) -> None:
     rows = (
         loans.filter(pl.col("g") != "c").drop_nulls("y").filter((pl.col("g") == "a") | pl.col("y"))
