@@ -15,7 +15,6 @@ from polars_wroc.audits.tables import (
     ALL_KEYS,
     COMPARED,
     AuditSettings,
-    with_columns_of,
 )
 from polars_wroc.audits.words import Words
 from polars_wroc.checks import FOUR_FIFTHS
@@ -194,6 +193,8 @@ _DIGITS = 12
 _WITHIN = ["attribute", MODEL, "metric"]
 _OTHER, _ORDER = "__other", "__order"
 _IS_REPEAT = "__is_repeat"
+# Metrics that compare each of two segments with the other.
+_PAIRED = [*GAP_METRICS, *CALIBRATION]
 
 
 def with_findings(
@@ -201,7 +202,9 @@ def with_findings(
 ) -> pl.DataFrame:
     """Add ``direction``, ``rank`` and ``sentence`` to comparisons, and which repeat another."""
     rows = rounded(_by_metric(table.with_row_index("__place")))
-    rows = with_columns_of(rows, _pair_segments(segments, settings))
+    pairs = _pair_segments(segments, settings)
+    keys = [*ALL_KEYS, "metric"]
+    rows = rows.join(pairs, on=keys, how="left", nulls_equal=True, maintain_order="left")
     compared = pl.col("verdict").is_not_null()
     rows = rows.with_columns(_direction(settings).alias("direction"))
     rows = rows.with_columns(_is_repeat().alias(_IS_REPEAT))
@@ -265,22 +268,29 @@ def _by_metric(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pair_segments(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Return of each segment which other one is its complement, if there is one."""
-    rows, attribute = pl.col("n"), pl.col("attribute")
-    within = ["attribute", MODEL]
-    whole = rows.filter(attribute == OVERALL).first().over(MODEL)
-    some = rows > 0
-    are_two = (some.sum().over(within) == 2) & (rows.sum().over(within) == whole)  # noqa: PLR2004
+    """Return for each segment and metric which other segment is its complement, if there is one."""
+    attribute, within = pl.col("attribute"), ["attribute", MODEL]
     mutual = ~attribute.is_in([*settings.reference.named]) & settings.reference.is_mutual
-    paired = are_two & some & mutual & (attribute != OVERALL)
     name = pl.col("segment").fill_null(MISSING)
-    first, last = (getattr(name.filter(some), end)().over(within) for end in ("first", "last"))
-    return segments.select(
-        *ALL_KEYS,
-        # First or second of two segments that are compared with each other, else null.
-        pl.when(paired).then(some.cum_sum().over(within)).alias(_ORDER),
-        pl.when(paired).then(pl.when(name == first).then(last).otherwise(first)).alias(_OTHER),
-    )
+    tables = []
+    for count, needs_label in (("n", True), ("n_decided", False)):
+        if count not in segments.columns:
+            continue
+        metrics = [each for each in _PAIRED if METRICS[each].needs_label == needs_label]
+        rows = pl.col(count)
+        some = rows > 0
+        whole = rows.filter(attribute == OVERALL).first().over(MODEL)
+        are_two = (some.sum().over(within) == 2) & (rows.sum().over(within) == whole)  # noqa: PLR2004
+        paired = are_two & some & mutual & (attribute != OVERALL)
+        first, last = (getattr(name.filter(some), end)().over(within) for end in ("first", "last"))
+        pairs = segments.select(
+            *ALL_KEYS,
+            # First or second of two segments that are compared with each other, else null.
+            pl.when(paired).then(some.cum_sum().over(within)).alias(_ORDER),
+            pl.when(paired).then(pl.when(name == first).then(last).otherwise(first)).alias(_OTHER),
+        )
+        tables.append(pairs.join(pl.DataFrame({"metric": metrics}), how="cross"))
+    return pl.concat(tables)
 
 
 def _direction(settings: AuditSettings) -> pl.Expr:
@@ -316,7 +326,7 @@ def _is_repeat() -> pl.Expr:
         for holds in (pl.col("direction") == "worse", is_ranked_lower)
     )
     told = pl.coalesce(first_worse, first_lower, 1)
-    paired = pl.col("metric").is_in([*GAP_METRICS, *CALIBRATION])
+    paired = pl.col("metric").is_in(_PAIRED)
     return (paired & (place != told)).fill_null(value=False)
 
 

@@ -297,9 +297,8 @@ def _leave_uncompared(comparison: Comparison) -> Comparison:
     if comparison.metric not in OF_BOTH_CLASSES:
         return comparison
     segments, reference = comparison.partition.segments, comparison.partition.reference
+    # Whether a reference includes the segment or not, it is compared with the others.
     others = reference.add_others(segments.rows)
-    if reference.includes_own:
-        others = others + segments.rows
     one_class = np.minimum(segments.rows, others).min(axis=0) == 0
     known = ("n", "value", "value_low", "value_high", "n_reference")
     columns = {

@@ -242,7 +242,9 @@ def assert_fairness(
 ) -> None:
     call = chosen(options, (*OF_SUMMARY, *DESIGN, "threshold", "intersections"))
     table = wroc.fairness(frame, label, score, attributes=by, min_rows=0, **call)
-    known = pl.coalesce("gap", "ratio").is_not_null()
+    # Spreads that tell nothing, since all rows have the same decision, say so in audits too.
+    tells_nothing = pl.col("reason").is_in(["nobody is selected", "everybody is selected"])
+    known = pl.coalesce("gap", "ratio").is_not_null() | tells_nothing
     keys = ["attribute", "model", "metric"]
     # Only an audit has the gaps of AUCs, and their tests.
     p_value = pl.when(pl.col("metric") != "auc_difference").then("p_value")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -102,6 +102,38 @@ def test_an_audit_says_how_many_rows_have_no_label(loans: pl.DataFrame, tmp_path
     assert (overall["n_decided"], overall["n"]) == (1495, 1495 - unlabeled)
     complete = wroc.audit(loans.drop_nulls("y"), "y", "s", **AT)
     assert "without y" not in str(complete)
+
+
+@pytest.mark.parametrize("reference", ["rest", "overall"])
+def test_selection_rates_of_a_group_without_labels_count_beside_two_others(
+    loans: pl.DataFrame, reference: Literal["rest", "overall"]
+) -> None:
+    rows = loans.with_columns(y=pl.when(pl.col("g") != "c").then("y"))
+    table = wroc.audit(rows, "y", "s", **AT, reference=reference).table
+    compared = table.filter(pl.col("attribute") == "g", pl.col("verdict").is_not_null())
+    repeats = pl.col("reason").str.starts_with("repeats ").fill_null(value=False)
+    number = compared.group_by("metric").agg(
+        pl.len(), repeats=repeats.sum(), ranks=pl.count("rank")
+    )
+    found = {metric: numbers for metric, *numbers in number.rows()}
+    assert found["selection_rate"] == [3, 0, 3]
+    # Of two groups with labels, each of which is compared with the other.
+    assert found["tpr"] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("reference", ["rest", "overall"])
+def test_precisions_are_not_compared_with_a_group_of_one_class(
+    loans: pl.DataFrame, reference: Literal["rest", "overall"]
+) -> None:
+    rows = (
+        loans.filter(pl.col("g") != "c").drop_nulls("y").filter((pl.col("g") == "a") | pl.col("y"))
+    )
+    table = wroc.audit(rows, "y", "s", **AT, reference=reference).table
+    precisions = table.filter(pl.col("metric") == "ppv", pl.col("attribute") == "g")
+    assert precisions.select("segment", "gap", "p_value", "reason").rows() == [
+        ("a", None, None, "one class only"),
+        ("b", None, None, "one class only"),
+    ]
 
 
 def test_few_rows_without_a_label_are_not_told_by_a_published_audit(loans: pl.DataFrame) -> None:
