@@ -283,6 +283,9 @@ def _decide_audits() -> None:
     slopes = "slopes leave out rows with a score of 0 or 1, and are known"
     _decide("audit diabetes*", "calibration_slope.*", slopes, at_most=0.1, rows=6)
     _decide("audit diabetes*", "*.p_adjusted *.detectable", f"{slopes}: more tests", at_most=0.1)
+    numbers_of_rows = "n is the rows that a value is based on, of both classes for an AUC"
+    for function in ("group_gaps", "trend", "release_check", "audit"):
+        _decide(f"{function} *", "auc.n auc.n_reference", numbers_of_rows, rows=300)
     parity = "demographic parity compares the groups and the side of the impact ratio"
     _decide("audit *", "demographic_parity_*", parity, at_most=2, rows=4)
     named = "a group is named worse off by its outcomes, not by how the score ranks it"

@@ -319,5 +319,5 @@ def test_rows_without_decisions_lack_no_label() -> None:
 def test_charts_draw_rates_with_four_fifths() -> None:
     audit = wroc.audit(ROWS, selected=RECORDED, **GIVEN)
     spec = audit.chart().to_dict()
-    assert "Dashed: four fifths" in json.dumps(spec)
+    assert "Orange mark: four fifths" in json.dumps(spec)
     assert type(audit.chart("race")).__name__ == "LayerChart"
