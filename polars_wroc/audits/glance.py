@@ -300,11 +300,13 @@ class _Glance:
         if any(cell.dots is not None and cell.dots.fifths is not None for cell in cells):
             signs.append(Sign(f"four fifths of the highest share {words.good}", part="fifths"))
         if "worse" in tones:
-            signs.append(Sign(f"worse than {others}, by n points", Cell("", "▼n", "worse")))
+            sign = Cell("", f"{_find_arrow(cells, 'worse')}n", "worse")
+            signs.append(Sign(f"worse than {others}, by n points", sign))
         if "better" in tones:
-            signs.append(Sign("better", Cell("", "△n", "better")))
+            sign = Cell("", f"{_find_arrow(cells, 'better')}n", "better")
+            signs.append(Sign("better", sign))
         if "either" in tones:
-            sign = Cell("", "↓n", "either")
+            sign = Cell("", f"{_find_arrow(cells, 'either')}n", "either")
             signs.append(Sign("different, neither better nor worse", sign))
         if "alike" in tones:
             signs.append(Sign(self._explain_alike(), Cell("", _ALIKE, "alike")))
@@ -372,3 +374,9 @@ def _write_span(rows: Sequence[Compared]) -> Cell:
     if least["metric"] == CALIBRATION_ERROR:
         return Cell(f"{first} to {last}")
     return Cell(f"{first.removesuffix('%')}{DASH}{last}")
+
+
+def _find_arrow(cells: Sequence[Cell], tone: Tone) -> str:
+    """Return the arrow of the first change that is shown in a tone."""
+    changes = [cell.change for cell in cells if cell.tone == tone and cell.change]
+    return changes[0][0] if changes else ""

@@ -229,3 +229,14 @@ def test_points_have_a_decimal_where_they_are_few() -> None:
         "1 point",
         "0 points",
     ]
+
+
+def test_signs_point_as_in_the_table() -> None:
+    loans = wroc.data.loans().with_columns(risk=1 - pl.col("score"), denied=~pl.col("approved"))
+    options: dict[str, Any] = {"attributes": "race", "threshold": 0.15, "favorable": "rejected"}
+    table = glance(wroc.audit(loans, "denied", "risk", **options))
+    shown = {cell.tone: cell.change[0] for row in table.rows for cell in row.cells if cell.change}
+    signs = {sign.cell.tone: sign.cell.change for sign in table.legend if sign.cell is not None}
+    assert shown["worse"] == "\N{BLACK UP-POINTING TRIANGLE}"
+    assert signs["worse"] == "\N{BLACK UP-POINTING TRIANGLE}n"
+    assert signs["better"] == "\N{WHITE DOWN-POINTING TRIANGLE}n"
