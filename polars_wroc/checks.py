@@ -104,13 +104,6 @@ def level_of_one_look(value: object, what: str) -> float:
     return as_number(level(value))
 
 
-def optional_level(value: object) -> float | None:
-    """Check a confidence level that may be unknown, and return it as a number."""
-    if isinstance(value, Looks) and not value.is_known:
-        value = value.at(value.planned)
-    return None if value is None else as_number(level(value))
-
-
 def rate_range(argument: str, value: object) -> tuple[float, float]:
     """Check a range of rates."""
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:  # noqa: PLR2004

@@ -342,11 +342,6 @@ DISTRIBUTION_SCHEMA = pl.Schema(
 )
 
 
-def keys_of(table: pl.DataFrame) -> list[str]:
-    """List the columns of a measured table that identify a segment, with the score if several."""
-    return [name for name in ALL_KEYS if name in table.columns]
-
-
 def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
     """Keep the rows of a table with these keys; null equals null."""
     return table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")

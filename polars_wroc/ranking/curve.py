@@ -166,15 +166,6 @@ def curve_of_points(tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.
     )
 
 
-def table_curve() -> Curve:
-    """Refer to the points of a table of a curve, which may be thinned."""
-    # The totals of the first point: the totals of other points may differ by rounding.
-    positives, negatives = (
-        (pl.col(a) + pl.col(b)).first() for a, b in (("tp", "fn"), ("fp", "tn"))
-    )
-    return curve_of_points(pl.col("tp"), pl.col("fp"), positives, negatives)
-
-
 def curve_frame(rows: PlannedRows) -> pl.LazyFrame:
     """Compute the curve of each group as rows, in descending order of the score.
 
