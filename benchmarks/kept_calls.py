@@ -283,9 +283,6 @@ def _decide_audits() -> None:
     slopes = "slopes leave out rows with a score of 0 or 1, and are known"
     _decide("audit diabetes*", "calibration_slope.*", slopes, at_most=0.1, rows=6)
     _decide("audit diabetes*", "*.p_adjusted *.detectable", f"{slopes}: more tests", at_most=0.1)
-    numbers_of_rows = "n is the rows that a value is based on, of both classes for an AUC"
-    for function in ("group_gaps", "trend", "release_check", "audit"):
-        _decide(f"{function} *", "auc.n auc.n_reference", numbers_of_rows, rows=300)
     parity = "demographic parity compares the groups and the side of the impact ratio"
     _decide("audit *", "demographic_parity_*", parity, at_most=2, rows=4)
     named = "a group is named worse off by its outcomes, not by how the score ranks it"
@@ -295,6 +292,30 @@ def _decide_audits() -> None:
     _decide("audit *", "*.rank", rank, rows=1)
     moves = "moved with the tests that it is ranked by"
     _decide(("audit diabetes*", "audit *uneven clusters*"), "*.rank", moves, rows=10)
+
+
+def _decide_vocabulary() -> None:
+    """Name the decisions for numbers of rows, reasons, costs and net benefits."""
+    numbers_of_rows = "n is the rows that a value is based on, of both classes for an AUC"
+    for function in ("group_gaps", "trend", "release_check", "audit"):
+        columns = "auc.n auc.n_reference average_precision.n calibration_slope.n"
+        columns += " calibration_slope.n_reference auc_difference.n auc_difference.n_reference"
+        _decide(f"{function} *", columns, numbers_of_rows, rows=300)
+    _decide("fairness *", "auc_difference.n auc_difference.n_reference", numbers_of_rows, rows=4)
+    kinds = "a reason names the kind of rows that are too few, and groups that are left out"
+    for function in ("group_gaps", "trend", "release_check", "audit", "fairness"):
+        _decide(f"{function} *", "*.reason", kinds, rows=30)
+    unit = "costs are in the unit in which they were given"
+    _decide("cost_curve *", "expected_cost", unit, at_most=0.75)
+    _decide("equalized_thresholds *", "expected_cost overall_cost*", unit, at_most=0.5)
+    net = "net benefits have the limits of `threshold_metrics`"
+    columns = "value_low value_high gap_low gap_high p_value p_adjusted detectable verdict"
+    for function in ("group_gaps", "trend"):
+        names = " ".join(f"net_benefit.{column}" for column in columns.split())
+        _decide(f"{function} *", names, net, at_most=2, rows=30)
+        _decide(f"{function} *", "*.p_adjusted", f"{net}: the family's tests", at_most=0.02)
+    within = '*within*weight="w*'
+    _decide(f"group_gaps {within}", "auc.gap_low", _HEAVINESS, at_most=0.8)
 
 
 for _name_decisions in (
@@ -307,6 +328,7 @@ for _name_decisions in (
     _decide_trends,
     _decide_joint_limits,
     _decide_audits,
+    _decide_vocabulary,
 ):
     _name_decisions()
 

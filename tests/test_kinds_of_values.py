@@ -128,6 +128,7 @@ def test_groups_of_every_kind(kind: str) -> None:
         check_summary(frame, by)
 
 
+@pytest.mark.filterwarnings("ignore:each of the .* is a group")
 @pytest.mark.parametrize("kind", sweep([name for name in GROUPS if name != "binary"], fast=1))
 def test_gaps_of_groups_of_every_kind(kind: str) -> None:
     frame = PEOPLE.with_columns(k=GROUPS[kind])

@@ -1,10 +1,11 @@
 """The answer of an audit: who is worse off, on what, by how much and how sure that is.
 
-A group is named only for good decisions that are rarer, among all or among those whose outcome
-deserves them, if the gap is significant and material and no other such gap is in its favor; or for
-an impact ratio whose whole interval is below four fifths. Precision, the other error rate, AUC and
-calibration name nobody: two groups with other shares of positives cannot have equal precision and
-equal error rates, so that one of them would always be "worse off".
+A group is named as worse off only if it receives favorable decisions significantly and materially
+less often, overall or among people whose outcome deserves them, and no such gap favors it; or if
+the whole interval of its impact ratio is below four fifths. Precision, the other error rate, AUC
+and calibration name nobody: two groups with different base rates cannot have equal precision and
+equal error rates, so that one of them would always be "worse off". Without decisions, the AUC may
+name who is ranked worse.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _CHANCE = 0.5
 
 
 def write_answer(audit: AuditTables, words: Words) -> list[str]:
-    """Answer in two or three sentences; what makes all else pointless comes first."""
+    """Write the answer; findings that invalidate the rest come first."""
     same = say_same_decisions(audit, words)
     sentences = [*_say_backwards(audit, words), *same]
     rows = _rank_groups(audit)
@@ -67,7 +68,7 @@ def write_answer(audit: AuditTables, words: Words) -> list[str]:
 
 
 def find_mood(audit: AuditTables) -> str:
-    """Return the most serious way in which a comparison is shown; empty if none differs."""
+    """Return the tone of the answer: worse, either, or empty if no difference matters."""
     if any(side.is_worse for side in _find_sides(audit).values()):
         return "worse"
     tones = {row["tone"] for row in _rank_groups(audit, with_all=True)}
@@ -78,7 +79,8 @@ def find_mood(audit: AuditTables) -> str:
 
 def count_comparisons(audit: AuditTables, words: Words) -> str:
     """Count the comparisons of groups by what they show; impact ratios repeat selection rates."""
-    rows = [row for row in _rank_groups(audit) if row["metric"] != IMPACT_RATIO]
+    judged = (row for row in _rank_groups(audit) if row["verdict"] is not None)
+    rows = [row for row in judged if row["metric"] != IMPACT_RATIO]
     margin = write_margin(words.margin)
     said = {
         DIFFERENT: "differ",
@@ -140,10 +142,9 @@ class _Side:
 
 
 def _find_sides(audit: AuditTables) -> dict[tuple[str, ...], _Side]:
-    """Return on which side the groups are whose decisions differ, by their keys.
+    """Return, by group and score, whether the group is worse off and whether its gaps are mixed.
 
-    The mirror of a comparison of two groups counts, too: fewer good decisions in one are more in
-    the other.
+    Rows that mirror a reported comparison are included.
     """
     rows = add_tones(audit.table, audit.settings).filter(
         pl.col("tone").is_in(["worse", "better"]), pl.col("metric") != AUC
@@ -171,11 +172,12 @@ def _choose_named(audit: AuditTables, shown: Sequence[Row]) -> list[Row]:
         rows = [row for row in shown if row["tone"] == tone and _is_on_side(row, sides)]
         if rows:
             return rows
-    return [*shown]
+    # Groups whose gaps go in both directions are named last.
+    return [row for row in shown if row["tone"] == "either"] or [*shown]
 
 
 def _is_on_side(row: Row, sides: Mapping[tuple[str, ...], _Side]) -> bool:
-    """Whether a comparison says what holds for its group on balance."""
+    """Whether the row's tone agrees with the overall judgment of its group."""
     side = sides.get(_keys(row))
     if side is None:
         return True
@@ -183,7 +185,7 @@ def _is_on_side(row: Row, sides: Mapping[tuple[str, ...], _Side]) -> bool:
 
 
 def _find_first(rows: Sequence[Row]) -> Row:
-    """Return the selection rate of the group that is named first, if that differs."""
+    """Return the first group's selection-rate row, or its first row if there is none."""
     same = [row for row in rows if _keys(row) == _keys(rows[0])]
     return next((row for row in same if row["metric"] == SELECTION_RATE), rows[0])
 
@@ -200,9 +202,10 @@ def _say_groups(
         sentences += [fill(_BY_OTHER, row, words) for row in rows if _is_by_other(row, first)][:2]
     elif second := _say_second(same, first, words):
         sentences.append(second)
-    if first["tone"] == "worse":
+    is_worse = first["tone"] == "worse" and _is_on_side(first, _find_sides(audit))
+    if is_worse:
         sentences += _say_others(named, first, words)
-    if first["tone"] != "worse" or words.favorable is None:
+    if not is_worse or words.favorable is None:
         sentences += _say_nobody_worse(words)
     return [*sentences, *_say_both_ways(audit, shown, words)]
 
@@ -247,11 +250,13 @@ def _say_others(worse: Sequence[Row], first: Row, words: Words) -> list[str]:
     """Say which other groups are worse off: by the same metric, if they are by that."""
     found: dict[tuple[str, str], Row] = {}
     for row in worse:
+        if row["tone"] != "worse" or row[MODEL] != first[MODEL]:
+            continue
         key = (row["attribute"], row["segment"])
         is_first = key == (first["attribute"], first["segment"])
         # The same metric as that of the first group says more than another one.
-        is_better = key not in found or found[key]["metric"] != first["metric"] == row["metric"]
-        if not is_first and is_better:
+        is_preferred = key not in found or found[key]["metric"] != first["metric"] == row["metric"]
+        if not is_first and is_preferred:
             found[key] = row
     rows = [*found.values()]
     if not rows:
@@ -286,9 +291,9 @@ def _say_nobody_worse(words: Words) -> list[str]:
 
 
 def _say_both_ways(audit: AuditTables, shown: Sequence[Row], words: Words) -> list[str]:
-    """Name groups that have good decisions less often among all, and more often where deserved.
+    """Report groups with favorable decisions less often overall but more often among the deserving.
 
-    Or the other way around. Each of two groups has what the other lacks, and one is told.
+    Or vice versa. Of two mirrored groups only one is reported.
     """
     sentences, sides = list[str](), _find_sides(audit)
     deserving = words.among("positive" if words.favorable == "selected" else "negative")
@@ -309,7 +314,8 @@ def _say_both_ways(audit: AuditTables, shown: Sequence[Row], words: Words) -> li
 
 def _say_nothing(rows: Sequence[Row], words: Words) -> list[str]:
     """Say that nothing is shown to differ, and whether that is for want of data."""
-    compared = [row for row in rows if row["metric"] != IMPACT_RATIO]
+    judged = (row for row in rows if row["verdict"] is not None)
+    compared = [row for row in judged if row["metric"] != IMPACT_RATIO]
     small = sum(row["verdict"] == DIFFERENT for row in compared)
     unsure = sum(row["verdict"] == INCONCLUSIVE for row in compared)
     nobody = _NOBODY if words.knows_good else "No group is shown to differ."

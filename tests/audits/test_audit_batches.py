@@ -68,6 +68,7 @@ def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
             assert_frame_equal(left, right, **options)
 
 
+@pytest.mark.filterwarnings("ignore:each of the .* is a group")
 @pytest.mark.slow
 @pytest.mark.usefixtures("batch_rows")
 @pytest.mark.parametrize(
@@ -111,6 +112,7 @@ def test_labels_of_all_batches_are_checked(people: pl.DataFrame) -> None:
             wroc.audit(each, "y", "s", attributes="text")
 
 
+@pytest.mark.filterwarnings("ignore:each of the .* is a group")
 @pytest.mark.slow
 def test_an_engine_without_batches(people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> Iterator[pl.DataFrame]:

@@ -168,6 +168,7 @@ def test_rows_of_weight_zero_lack_nothing(rows: pl.DataFrame) -> None:
     ]
 
 
+@pytest.mark.filterwarnings("ignore:each of the .* is a group")
 @pytest.mark.parametrize(("column", "count"), sweep([("y", 3), ("s", 5), ("w", 4)]))
 def test_column_that_is_an_attribute_too_is_counted_once(
     rows: pl.DataFrame, column: str, count: int

@@ -210,6 +210,7 @@ def saved(audit: wroc.Audit, folder: Path, chromium: Chromium) -> str:
     return str(chromium.evaluate("document.body.innerText"))
 
 
+@pytest.mark.filterwarnings("ignore:each of the .* is a group")
 @pytest.mark.slow
 def test_ten_thousand_groups(tmp_path: Path, chromium: Chromium) -> None:
     random = np.random.default_rng(0)
