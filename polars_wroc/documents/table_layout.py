@@ -83,7 +83,7 @@ _NAMES = ("metric", "measure", "target")
 # The value of a group in rows of a fairness criterion, which is a difference or a ratio.
 _GROUP_VALUE = "group_value"
 _COMPARED = (_GROUP_VALUE, "reference_value")
-# Criteria of the worse of two rates, which are based on other rows each.
+# Criteria that take the worse of two rates; each is based on different rows.
 _TWO_RATES = {name for name, criterion in FAIRNESS.items() if len(criterion.compares) > 1}
 _RANGES = {"score_min": "score_max", "from_score": "to_score"}
 _HEADINGS = {
@@ -171,13 +171,16 @@ def lay_out_columns(
     return Table(columns or [Column("")], lines, title=title, note=note)
 
 
-# A number, with its sign or unit, or limits; what has none of it is a dash.
+# A number with optional sign and unit, or a dash.
 _NUMBER = r"[<+\-\N{MINUS SIGN}]?[\d,]*\.?\d+(?:e[+-\N{MINUS SIGN}]?\d+)?%?|[-\N{EN DASH}]"
 _NUMBERS = re.compile(rf"(?:{_NUMBER})(?: to (?:{_NUMBER}))?")
 
 
 def _is_of_numbers(column: pl.Series, texts: Sequence[str]) -> bool:
-    """Whether a column is aligned as numbers: it has some, or texts that are."""
+    """Whether to align a column as numbers.
+
+    It is numeric, or every non-empty text is a number.
+    """
     is_text = column.dtype == pl.String
     are_numbers = all(_NUMBERS.fullmatch(text.strip()) for text in texts if text)
     return column.dtype.is_numeric() or (is_text and are_numbers)
@@ -308,9 +311,9 @@ class _Layout:
 
     @cached_property
     def keys(self) -> list[str]:
-        """The columns that name rows, those that tell them apart.
+        """Columns that identify rows.
 
-        They come before the first numbers, unless these are whole; dates are always keys.
+        They are the ones before the first float column or leading count, and all temporal columns.
         """
         names = list[str]()
         for name, dtype in self.frame.schema.items():
@@ -355,7 +358,9 @@ class _Layout:
             return [*first, *names]
         place = names.index("verdict")
         after = [name for name in ("verdict", "p_adjusted", "p_value") if name in names]
-        judged = [*names[:place], *(["ratio"] if "ratio" in names else []), *after]
+        ratio = [name for name in names if name == "ratio"]
+        before = [name for name in names[:place] if name not in (*ratio, *after)]
+        judged = [*before, *ratio, *after]
         return [*first, *judged, *(name for name in names if name not in judged)]
 
     @cached_property
@@ -404,8 +409,8 @@ class _Layout:
     def narrowing(self) -> list[Narrowing]:
         """What a terminal that is too narrow leaves out of comparisons, in this order.
 
-        Of a gap or an impact ratio, the limits and the result stay longest; of a fairness
-        criterion, the values of both groups.
+        For a gap or impact ratio, limits and result are dropped last; for a fairness criterion,
+        both groups' values.
         """
         names = self._names
         is_fairness = _GROUP_VALUE in names

@@ -296,6 +296,15 @@ def test_counts_have_no_decimals_and_years_no_commas() -> None:
     assert lines_of(years)[2:4] == ["2019      1,234  0.500", "2020          1      –"]
 
 
+def test_numbers_before_a_result_are_shown_once() -> None:
+    names = ["g", "value", "ratio", "p_value", "p_adjusted", "verdict"]
+    row = pl.DataFrame([["a", 1.5, 0.9, 0.25, 0.5, "different"]], names, orient="row")
+    headings, values = lines_of(row.drop("p_adjusted"))[:2]
+    assert headings.split() == ["g", "value", "ratio", "result", "p"]
+    assert values.split() == ["a", "1.500", "0.90", "different", "0.250"]
+    assert re.split(" {2,}", lines_of(row)[0])[2:] == ["ratio", "result", "p, adjusted"]
+
+
 @pytest.mark.parametrize("name", ["direction", "n_region", "rank", "segment", "depth"])
 def test_groups_may_have_any_name(name: str) -> None:
     renamed = table("threshold_metrics").rename({"race": name})
