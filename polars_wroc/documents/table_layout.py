@@ -65,11 +65,26 @@ _MOST_LETTERS, _LONGEST_REASON = 200, len(AT_LEAST_FOUR_FIFTHS)
 _MOST_NAMED = 5
 # Fewest letters of a number with the name of a group: 55.8% (ab…yz).
 _LEAST_NAMED = 14
-# Columns that only a statistician asks for, or that another column says in short.
-_HIDDEN = re.compile(
-    r".*_se|z|detectable|reason|rank|sentence|direction|n_reference|critical|share_compared"
-    r"|n_blocks|effective_steps|ci_method|ci_note|one_sided|w[23]_(pos|neg)|depth|n_examined"
-    r"|n_worse|reference_rate.*"
+# Columns that only a statistician asks for, or that another column says in short, after columns
+# that identify the table of this package; in other tables, the same names are shown.
+_HIDDEN: tuple[tuple[set[str], re.Pattern[str]], ...] = (
+    (
+        {"metric", "reference", "gap", "verdict"},
+        re.compile(
+            r"reason|n_reference|detectable|critical|depth|n_examined|n_worse|rank|sentence"
+            r"|direction|reference_rate.*"
+        ),
+    ),
+    (
+        {"from_score", "to_score", "p_value"},
+        re.compile("reason|n_reference|direction|effective_steps|share_compared|n_blocks"),
+    ),
+    ({"measure", "value"}, re.compile("reason")),
+    ({"threshold", "tp", "fp", "fn", "tn"}, re.compile("reason")),
+    ({"fpr", "tpr", "tpr_low", "tpr_high"}, re.compile("one_sided")),
+    ({"auc", "auc_low", "auc_high"}, re.compile("ci_method|ci_note")),
+    ({"xauc", "xauc_low", "xauc_high"}, re.compile("ci_method")),
+    ({"n_pos", "n_neg", "w_pos", "w_neg"}, re.compile(r"w[23]_(pos|neg)")),
 )
 # Counts that are not worth a column where they are 0 in all rows.
 _COUNTS_OF_FAULTS = ("n_missing", "n_impossible", "n_extreme", "inverted")
@@ -489,17 +504,28 @@ class _Layout:
         return {"segment", MODEL, "reference", "margin"} <= {*self.frame.columns}
 
     def _is_shown(self, name: str) -> bool:
-        if _HIDDEN.fullmatch(name):
+        if self._is_hidden(name) or self._is_empty(name):
             return False
         column = self.frame[name]
-        if self._is_empty(name):
-            return False
         if name in _COUNTS_OF_FAULTS and column.dtype in (pl.Int64, pl.Boolean):
             return bool(column.sum())
         if name == _GROUP_VALUE:
             return bool(self.frame["metric"].is_in([*FAIRNESS]).all())
         # A ratio says again what a gap says.
         return name != "ratio" or "gap" not in self.frame.columns or self._has_ratios
+
+    def _is_hidden(self, name: str) -> bool:
+        """Whether a table of this package has a column that few readers need."""
+        columns = {*self.frame.columns}
+        estimate = name.removesuffix("_se")
+        if estimate != name and {estimate, f"{estimate}_low", f"{estimate}_high"} <= columns:
+            return True
+        return any(known <= columns and names.fullmatch(name) for known, names in _HIDDEN)
+
+    @cached_property
+    def _has_hidden_reasons(self) -> bool:
+        """Whether there are reasons that no column shows."""
+        return "reason" in self.frame.columns and self._is_hidden("reason")
 
     def _is_empty(self, name: str) -> bool:
         """Whether nothing is known of a column; a table without rows has all of them."""
@@ -688,7 +714,7 @@ class _Layout:
     def _write_cell(self, name: str, record: _Record) -> Cell:
         value = record[name]
         if name == "verdict":
-            return _write_result(value, record.get("reason"))
+            return _write_result(value, record["reason"] if self._has_hidden_reasons else None)
         if name in self.keys:
             limits = self._write_limits_of_key(name, record)
             return Cell((MISSING if value is None else self._write_key(name, record)) + limits)
@@ -780,8 +806,8 @@ class _Layout:
         yield f"{', '.join(map(metric_label, names))}: undefined{why}."
 
     def explain(self, records: Sequence[_Record]) -> Iterator[str]:
-        """Say why rows have no result or no test, unless the result says so."""
-        if "reason" not in self.frame.columns or "p_value" not in self.frame.columns:
+        """Say why rows have no result or no test, unless the result or a column says so."""
+        if not self._has_hidden_reasons or "p_value" not in self.frame.columns:
             return
         named: dict[str, list[str]] = {}
         for record in records:

@@ -305,6 +305,18 @@ def test_numbers_before_a_result_are_shown_once() -> None:
     assert re.split(" {2,}", lines_of(row)[0])[2:] == ["ratio", "result", "p, adjusted"]
 
 
+@pytest.mark.parametrize(
+    "name", ["z", "rank", "depth", "direction", "reason", "critical", "ci_method", "tree_se"]
+)
+@pytest.mark.parametrize("value", [2.5, "north"])
+def test_columns_of_other_tables_are_shown(name: str, value: object) -> None:
+    other = pl.DataFrame({"site": ["a"], "height": [1.5], name: [value], "verdict": ["good"]})
+    headings, values = lines_of(other)[:2]
+    assert name.replace("_", " ") in re.split(" {2,}", headings)
+    assert str(value) in values
+    assert len(lines_of(other)) == 3
+
+
 @pytest.mark.parametrize("name", ["direction", "n_region", "rank", "segment", "depth"])
 def test_groups_may_have_any_name(name: str) -> None:
     renamed = table("threshold_metrics").rename({"race": name})
