@@ -490,8 +490,8 @@ class _Layout:
         if len(self.attributes) <= 1 or "segment" not in self.frame.columns:
             return False
         column = self.frame["attribute"]
-        changes = (column != column.shift()).fill_null(value=True).sum()
-        return int(changes) == column.n_unique()
+        changes = column.ne_missing(column.shift())[1:].sum()
+        return int(changes) + 1 == column.n_unique()
 
     @property
     def is_of_pairs(self) -> bool:
@@ -673,8 +673,9 @@ class _Layout:
         for number, record in enumerate(records):
             attribute = record.get("attribute")
             is_new = not number or attribute != before.get("attribute")
-            if self.is_grouped and is_new and attribute != OVERALL:
-                yield Row(str(attribute), kind="group")
+            # Rows of everyone need a heading only where they follow those of an attribute.
+            if self.is_grouped and is_new and (number or attribute != OVERALL):
+                yield Row(MISSING if attribute is None else attribute, kind="group")
             is_all = first == "segment" and attribute == OVERALL
             again = (
                 bool(number)

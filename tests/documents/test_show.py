@@ -317,6 +317,28 @@ def test_columns_of_other_tables_are_shown(name: str, value: object) -> None:
     assert len(lines_of(other)) == 3
 
 
+def test_rows_without_an_attribute_have_a_heading_of_their_own() -> None:
+    attributes = ["race", "race", None, None, "sex"]
+    groups = pl.DataFrame({"attribute": attributes, "segment": [*"abcde"], "auc": [0.5] * 5})
+    names = [line.split()[0] for line in lines_of(groups)[1:-1]]
+    assert names == ["race", "a", "b", "(missing)", "c", "d", "sex", "e"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        (["overall", "race", "sex"], ["everyone", "race", "a", "sex", "b"]),
+        (["race", "sex", "overall"], ["race", "a", "sex", "b", "overall", "everyone"]),
+    ],
+)
+def test_everyone_is_below_no_attribute(attributes: list[str], expected: list[str]) -> None:
+    segments = {"overall": "overall", "race": "a", "sex": "b"}
+    groups = pl.DataFrame(
+        {"attribute": attributes, "segment": [segments[name] for name in attributes], "auc": 0.5}
+    )
+    assert [line.split()[0] for line in lines_of(groups)[1:-1]] == expected
+
+
 @pytest.mark.parametrize("name", ["direction", "n_region", "rank", "segment", "depth"])
 def test_groups_may_have_any_name(name: str) -> None:
     renamed = table("threshold_metrics").rename({"race": name})
