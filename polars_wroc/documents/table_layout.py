@@ -172,7 +172,7 @@ def lay_out_columns(
     """
     shown = frame if rows is None else frame.head(rows)
     names = [*keys, *(name for name in frame.columns if name not in keys)]
-    texts = {name: write_column(shown[name]) for name in names}
+    texts = {name: write_column(shown[name], is_key=name in keys) for name in names}
     columns = []
     for name in names:
         style = "" if _is_of_numbers(shown[name], texts[name]) else "left"
@@ -214,14 +214,21 @@ def _cell_of_text(name: str, text: str) -> Cell:
 _SIGNED = ("gap", "change", "mean_calibration_error")
 
 
-def write_column(column: pl.Series) -> list[str]:
+def write_column(column: pl.Series, *, is_key: bool = False) -> list[str]:
     """Write the values of a column in plain numbers; null is an empty text."""
     form = COUNT if is_whole(column) else PLAIN
     if column.name.startswith(_SIGNED) and column.dtype.is_float():
         form = DIFFERENCE
     if column.name.startswith("p_") and column.dtype.is_float():
         return [write_p_value(p) for p in column]
-    return ["" if value is None else write_value(value, form) for value in column]
+    write = _write_key_value if is_key else write_value
+    return ["" if value is None else write(value, form) for value in column]
+
+
+def _write_key_value(value: object, form: NumberForm = PLAIN) -> str:
+    """Write a value that names rows: whole numbers, such as years, have no commas."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return str(value) if is_number else write_value(value, form)
 
 
 def is_whole(column: pl.Series) -> bool:
@@ -708,9 +715,7 @@ class _Layout:
             is_of_two = name == "metric" and value in _TWO_RATES
             rate = self._find_deciding_rate(record) if is_of_two else None
             return f"{metric_label(str(value))} ({rate})" if rate else metric_label(str(value))
-        # Whole numbers that name rows, such as years, have no commas.
-        is_number = isinstance(value, int) and not isinstance(value, bool)
-        return str(value) if is_number else write_value(value)
+        return _write_key_value(value)
 
     def _write_cell(self, name: str, record: _Record) -> Cell:
         value = record[name]

@@ -18,6 +18,7 @@ from chromium import Chromium
 from printed_tables import TABLES, table
 
 import polars_wroc as wroc
+from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.documents.text_writer import text_width
 
 
@@ -294,6 +295,11 @@ def test_the_first_rows_of_many() -> None:
 def test_counts_have_no_decimals_and_years_no_commas() -> None:
     years = pl.DataFrame({"year": [2019, 2020], "w_pos": [1234.0, 1.0], "auc": [0.5, None]})
     assert lines_of(years)[2:4] == ["2019      1,234  0.500", "2020          1      –"]
+    laid_out = lay_out_columns(years, ["year"])
+    assert [(row.name, row.cells[0].text) for row in laid_out.rows] == [
+        ("2019", "1,234"),
+        ("2020", "1"),
+    ]
 
 
 def test_numbers_before_a_result_are_shown_once() -> None:
