@@ -192,10 +192,7 @@ _NUMBERS = re.compile(rf"(?:{_NUMBER})(?: to (?:{_NUMBER}))?")
 
 
 def _is_of_numbers(column: pl.Series, texts: Sequence[str]) -> bool:
-    """Whether to align a column as numbers.
-
-    It is numeric, or every non-empty text is a number.
-    """
+    """Whether to align a column as numbers: it is numeric, or every non-empty text is a number."""
     is_text = column.dtype == pl.String
     are_numbers = all(_NUMBERS.fullmatch(text.strip()) for text in texts if text)
     return column.dtype.is_numeric() or (is_text and are_numbers)
