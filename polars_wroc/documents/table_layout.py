@@ -69,7 +69,7 @@ _LEAST_NAMED = 14
 # that identify the table of this package; in other tables, the same names are shown.
 _HIDDEN: tuple[tuple[set[str], re.Pattern[str]], ...] = (
     (
-        {"metric", "reference", "gap", "verdict"},
+        {"metric", "reference", "gap"},
         re.compile(
             r"reason|n_reference|detectable|critical|depth|n_examined|n_worse|rank|sentence"
             r"|direction|reference_rate.*"

@@ -323,6 +323,11 @@ def test_columns_of_other_tables_are_shown(name: str, value: object) -> None:
     assert len(lines_of(other)) == 3
 
 
+def test_a_comparison_without_its_verdicts_hides_the_same_columns(gaps: pl.DataFrame) -> None:
+    usual, short = (re.split(" {2,}", lines_of(one)[0]) for one in (gaps, gaps.drop("verdict")))
+    assert short == [heading for heading in usual if heading != "result"]
+
+
 def test_rows_without_an_attribute_have_a_heading_of_their_own() -> None:
     attributes = ["race", "race", None, None, "sex"]
     groups = pl.DataFrame({"attribute": attributes, "segment": [*"abcde"], "auc": [0.5] * 5})
