@@ -65,11 +65,26 @@ _MOST_LETTERS, _LONGEST_REASON = 200, len(AT_LEAST_FOUR_FIFTHS)
 _MOST_NAMED = 5
 # Fewest letters of a number with the name of a group: 55.8% (ab…yz).
 _LEAST_NAMED = 14
-# Columns that only a statistician asks for, or that another column says in short.
-_HIDDEN = re.compile(
-    r".*_se|z|detectable|reason|rank|sentence|direction|n_reference|critical|share_compared"
-    r"|n_blocks|effective_steps|ci_method|ci_note|one_sided|w[23]_(pos|neg)|depth|n_examined"
-    r"|n_worse|reference_rate.*"
+# Columns that only a statistician asks for, or that another column says in short, after columns
+# that identify the table of this package; in other tables, the same names are shown.
+_HIDDEN: tuple[tuple[set[str], re.Pattern[str]], ...] = (
+    (
+        {"metric", "reference", "gap"},
+        re.compile(
+            r"reason|n_reference|detectable|critical|depth|n_examined|n_worse|rank|sentence"
+            r"|direction|reference_rate.*"
+        ),
+    ),
+    (
+        {"from_score", "to_score", "p_value"},
+        re.compile("reason|n_reference|direction|effective_steps|share_compared|n_blocks"),
+    ),
+    ({"measure", "value"}, re.compile("reason")),
+    ({"threshold", "tp", "fp", "fn", "tn"}, re.compile("reason")),
+    ({"fpr", "tpr", "tpr_low", "tpr_high"}, re.compile("one_sided")),
+    ({"auc", "auc_low", "auc_high"}, re.compile("ci_method|ci_note")),
+    ({"xauc", "xauc_low", "xauc_high"}, re.compile("ci_method")),
+    ({"n_pos", "n_neg", "w_pos", "w_neg"}, re.compile(r"w[23]_(pos|neg)")),
 )
 # Counts that are not worth a column where they are 0 in all rows.
 _COUNTS_OF_FAULTS = ("n_missing", "n_impossible", "n_extreme", "inverted")
@@ -83,7 +98,7 @@ _NAMES = ("metric", "measure", "target")
 # The value of a group in rows of a fairness criterion, which is a difference or a ratio.
 _GROUP_VALUE = "group_value"
 _COMPARED = (_GROUP_VALUE, "reference_value")
-# Criteria of the worse of two rates, which are based on other rows each.
+# Criteria that take the worse of two rates; each is based on different rows.
 _TWO_RATES = {name for name, criterion in FAIRNESS.items() if len(criterion.compares) > 1}
 _RANGES = {"score_min": "score_max", "from_score": "to_score"}
 _HEADINGS = {
@@ -157,7 +172,7 @@ def lay_out_columns(
     """
     shown = frame if rows is None else frame.head(rows)
     names = [*keys, *(name for name in frame.columns if name not in keys)]
-    texts = {name: write_column(shown[name]) for name in names}
+    texts = {name: write_column(shown[name], is_key=name in keys) for name in names}
     columns = []
     for name in names:
         style = "" if _is_of_numbers(shown[name], texts[name]) else "left"
@@ -171,13 +186,13 @@ def lay_out_columns(
     return Table(columns or [Column("")], lines, title=title, note=note)
 
 
-# A number, with its sign or unit, or limits; what has none of it is a dash.
+# A number with optional sign and unit, or a dash.
 _NUMBER = r"[<+\-\N{MINUS SIGN}]?[\d,]*\.?\d+(?:e[+-\N{MINUS SIGN}]?\d+)?%?|[-\N{EN DASH}]"
 _NUMBERS = re.compile(rf"(?:{_NUMBER})(?: to (?:{_NUMBER}))?")
 
 
 def _is_of_numbers(column: pl.Series, texts: Sequence[str]) -> bool:
-    """Whether a column is aligned as numbers: it has some, or texts that are."""
+    """Whether to align a column as numbers: it is numeric, or every non-empty text is a number."""
     is_text = column.dtype == pl.String
     are_numbers = all(_NUMBERS.fullmatch(text.strip()) for text in texts if text)
     return column.dtype.is_numeric() or (is_text and are_numbers)
@@ -196,14 +211,21 @@ def _cell_of_text(name: str, text: str) -> Cell:
 _SIGNED = ("gap", "change", "mean_calibration_error")
 
 
-def write_column(column: pl.Series) -> list[str]:
+def write_column(column: pl.Series, *, is_key: bool = False) -> list[str]:
     """Write the values of a column in plain numbers; null is an empty text."""
     form = COUNT if is_whole(column) else PLAIN
     if column.name.startswith(_SIGNED) and column.dtype.is_float():
         form = DIFFERENCE
     if column.name.startswith("p_") and column.dtype.is_float():
         return [write_p_value(p) for p in column]
-    return ["" if value is None else write_value(value, form) for value in column]
+    write = _write_key_value if is_key else write_value
+    return ["" if value is None else write(value, form) for value in column]
+
+
+def _write_key_value(value: object, form: NumberForm = PLAIN) -> str:
+    """Write a value that names rows: whole numbers, such as years, have no commas."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return str(value) if is_number else write_value(value, form)
 
 
 def is_whole(column: pl.Series) -> bool:
@@ -308,9 +330,9 @@ class _Layout:
 
     @cached_property
     def keys(self) -> list[str]:
-        """The columns that name rows, those that tell them apart.
+        """Columns that identify rows.
 
-        They come before the first numbers, unless these are whole; dates are always keys.
+        They are the ones before the first float column or leading count, and all temporal columns.
         """
         names = list[str]()
         for name, dtype in self.frame.schema.items():
@@ -355,7 +377,9 @@ class _Layout:
             return [*first, *names]
         place = names.index("verdict")
         after = [name for name in ("verdict", "p_adjusted", "p_value") if name in names]
-        judged = [*names[:place], *(["ratio"] if "ratio" in names else []), *after]
+        ratio = [name for name in names if name == "ratio"]
+        before = [name for name in names[:place] if name not in (*ratio, *after)]
+        judged = [*before, *ratio, *after]
         return [*first, *judged, *(name for name in names if name not in judged)]
 
     @cached_property
@@ -404,8 +428,8 @@ class _Layout:
     def narrowing(self) -> list[Narrowing]:
         """What a terminal that is too narrow leaves out of comparisons, in this order.
 
-        Of a gap or an impact ratio, the limits and the result stay longest; of a fairness
-        criterion, the values of both groups.
+        For a gap or impact ratio, limits and result are dropped last; for a fairness criterion,
+        both groups' values.
         """
         names = self._names
         is_fairness = _GROUP_VALUE in names
@@ -470,8 +494,8 @@ class _Layout:
         if len(self.attributes) <= 1 or "segment" not in self.frame.columns:
             return False
         column = self.frame["attribute"]
-        changes = (column != column.shift()).fill_null(value=True).sum()
-        return int(changes) == column.n_unique()
+        changes = column.ne_missing(column.shift())[1:].sum()
+        return int(changes) + 1 == column.n_unique()
 
     @property
     def is_of_pairs(self) -> bool:
@@ -484,17 +508,28 @@ class _Layout:
         return {"segment", MODEL, "reference", "margin"} <= {*self.frame.columns}
 
     def _is_shown(self, name: str) -> bool:
-        if _HIDDEN.fullmatch(name):
+        if self._is_hidden(name) or self._is_empty(name):
             return False
         column = self.frame[name]
-        if self._is_empty(name):
-            return False
         if name in _COUNTS_OF_FAULTS and column.dtype in (pl.Int64, pl.Boolean):
             return bool(column.sum())
         if name == _GROUP_VALUE:
             return bool(self.frame["metric"].is_in([*FAIRNESS]).all())
         # A ratio says again what a gap says.
         return name != "ratio" or "gap" not in self.frame.columns or self._has_ratios
+
+    def _is_hidden(self, name: str) -> bool:
+        """Whether a table of this package has a column that few readers need."""
+        columns = {*self.frame.columns}
+        estimate = name.removesuffix("_se")
+        if estimate != name and {estimate, f"{estimate}_low", f"{estimate}_high"} <= columns:
+            return True
+        return any(known <= columns and names.fullmatch(name) for known, names in _HIDDEN)
+
+    @cached_property
+    def _has_hidden_reasons(self) -> bool:
+        """Whether there are reasons that no column shows."""
+        return "reason" in self.frame.columns and self._is_hidden("reason")
 
     def _is_empty(self, name: str) -> bool:
         """Whether nothing is known of a column; a table without rows has all of them."""
@@ -642,8 +677,9 @@ class _Layout:
         for number, record in enumerate(records):
             attribute = record.get("attribute")
             is_new = not number or attribute != before.get("attribute")
-            if self.is_grouped and is_new and attribute != OVERALL:
-                yield Row(str(attribute), kind="group")
+            # Rows of everyone need a heading only where they follow those of an attribute.
+            if self.is_grouped and is_new and (number or attribute != OVERALL):
+                yield Row(MISSING if attribute is None else attribute, kind="group")
             is_all = first == "segment" and attribute == OVERALL
             again = (
                 bool(number)
@@ -676,14 +712,12 @@ class _Layout:
             is_of_two = name == "metric" and value in _TWO_RATES
             rate = self._find_deciding_rate(record) if is_of_two else None
             return f"{metric_label(str(value))} ({rate})" if rate else metric_label(str(value))
-        # Whole numbers that name rows, such as years, have no commas.
-        is_number = isinstance(value, int) and not isinstance(value, bool)
-        return str(value) if is_number else write_value(value)
+        return _write_key_value(value)
 
     def _write_cell(self, name: str, record: _Record) -> Cell:
         value = record[name]
         if name == "verdict":
-            return _write_result(value, record.get("reason"))
+            return _write_result(value, record["reason"] if self._has_hidden_reasons else None)
         if name in self.keys:
             limits = self._write_limits_of_key(name, record)
             return Cell((MISSING if value is None else self._write_key(name, record)) + limits)
@@ -775,8 +809,8 @@ class _Layout:
         yield f"{', '.join(map(metric_label, names))}: undefined{why}."
 
     def explain(self, records: Sequence[_Record]) -> Iterator[str]:
-        """Say why rows have no result or no test, unless the result says so."""
-        if "reason" not in self.frame.columns or "p_value" not in self.frame.columns:
+        """Say why rows have no result or no test, unless the result or a column says so."""
+        if not self._has_hidden_reasons or "p_value" not in self.frame.columns:
             return
         named: dict[str, list[str]] = {}
         for record in records:

@@ -18,6 +18,7 @@ from chromium import Chromium
 from printed_tables import TABLES, table
 
 import polars_wroc as wroc
+from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.documents.text_writer import text_width
 
 
@@ -294,6 +295,59 @@ def test_the_first_rows_of_many() -> None:
 def test_counts_have_no_decimals_and_years_no_commas() -> None:
     years = pl.DataFrame({"year": [2019, 2020], "w_pos": [1234.0, 1.0], "auc": [0.5, None]})
     assert lines_of(years)[2:4] == ["2019      1,234  0.500", "2020          1      –"]
+    laid_out = lay_out_columns(years, ["year"])
+    assert [(row.name, row.cells[0].text) for row in laid_out.rows] == [
+        ("2019", "1,234"),
+        ("2020", "1"),
+    ]
+
+
+def test_numbers_before_a_result_are_shown_once() -> None:
+    names = ["g", "value", "ratio", "p_value", "p_adjusted", "verdict"]
+    row = pl.DataFrame([["a", 1.5, 0.9, 0.25, 0.5, "different"]], names, orient="row")
+    headings, values = lines_of(row.drop("p_adjusted"))[:2]
+    assert headings.split() == ["g", "value", "ratio", "result", "p"]
+    assert values.split() == ["a", "1.500", "0.90", "different", "0.250"]
+    assert re.split(" {2,}", lines_of(row)[0])[2:] == ["ratio", "result", "p, adjusted"]
+
+
+@pytest.mark.parametrize(
+    "name", ["z", "rank", "depth", "direction", "reason", "critical", "ci_method", "tree_se"]
+)
+@pytest.mark.parametrize("value", [2.5, "north"])
+def test_columns_of_other_tables_are_shown(name: str, value: object) -> None:
+    other = pl.DataFrame({"site": ["a"], "height": [1.5], name: [value], "verdict": ["good"]})
+    headings, values = lines_of(other)[:2]
+    assert name.replace("_", " ") in re.split(" {2,}", headings)
+    assert str(value) in values
+    assert len(lines_of(other)) == 3
+
+
+def test_a_comparison_without_its_verdicts_hides_the_same_columns(gaps: pl.DataFrame) -> None:
+    usual, short = (re.split(" {2,}", lines_of(one)[0]) for one in (gaps, gaps.drop("verdict")))
+    assert short == [heading for heading in usual if heading != "result"]
+
+
+def test_rows_without_an_attribute_have_a_heading_of_their_own() -> None:
+    attributes = ["race", "race", None, None, "sex"]
+    groups = pl.DataFrame({"attribute": attributes, "segment": [*"abcde"], "auc": [0.5] * 5})
+    names = [line.split()[0] for line in lines_of(groups)[1:-1]]
+    assert names == ["race", "a", "b", "(missing)", "c", "d", "sex", "e"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        (["overall", "race", "sex"], ["everyone", "race", "a", "sex", "b"]),
+        (["race", "sex", "overall"], ["race", "a", "sex", "b", "overall", "everyone"]),
+    ],
+)
+def test_everyone_is_below_no_attribute(attributes: list[str], expected: list[str]) -> None:
+    segments = {"overall": "overall", "race": "a", "sex": "b"}
+    groups = pl.DataFrame(
+        {"attribute": attributes, "segment": [segments[name] for name in attributes], "auc": 0.5}
+    )
+    assert [line.split()[0] for line in lines_of(groups)[1:-1]] == expected
 
 
 @pytest.mark.parametrize("name", ["direction", "n_region", "rank", "segment", "depth"])
