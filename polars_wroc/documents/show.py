@@ -46,8 +46,8 @@ def show(table: Any, *, rows: int | None = _ROWS) -> TableView:
 
     - Attributes are headings, and each estimate has its confidence limits in brackets.
     - Shares are written in percent, their differences in percentage points.
-    - Columns that are empty, the same in all rows (``model``, ``metric``) or technical (standard
-      errors, for example) are left out. All numbers are in the frame, which stays as it is.
+    - Columns that are empty, the same in all rows (``model``, ``metric``) or, in this package's
+      tables, technical (standard errors, for example) are left out. The frame keeps all numbers.
     - As many columns are shown as fit the terminal; a notebook shows all of them. A narrow terminal
       keeps the difference with its limits, and the result. Reasons without room are below the rows.
 
