@@ -314,8 +314,9 @@ def _decide_vocabulary() -> None:
         names = " ".join(f"net_benefit.{column}" for column in columns.split())
         _decide(f"{function} *", names, net, at_most=2, rows=30)
         _decide(f"{function} *", "*.p_adjusted", f"{net}: the family's tests", at_most=0.02)
-    within = '*within*weight="w*'
-    _decide(f"group_gaps {within}", "auc.gap_low", _HEAVINESS, at_most=0.8)
+    # Relative to gaps near 0, which crossed segments and strata have.
+    for calls in ('*within*weight="w*', "intersections*weighted*"):
+        _decide(f"group_gaps {calls}", "auc.gap_low", _HEAVINESS, at_most=0.8)
 
 
 for _name_decisions in (
