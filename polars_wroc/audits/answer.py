@@ -122,7 +122,7 @@ def count_verdicts(findings: pl.DataFrame) -> dict[str, int]:
 def find_leading_row(audit: AuditTables) -> Row | None:
     """Return the comparison that the answer begins with, if something differs."""
     shown = [row for row in _rank_groups(audit) if row["tone"] in SHOWN]
-    return _find_first(_choose_named(audit, shown)) if shown else None
+    return _find_first(_choose_named(shown, _find_sides(audit))) if shown else None
 
 
 def _rank_groups(audit: AuditTables, *, with_all: bool = False) -> Sequence[Row]:
@@ -165,9 +165,8 @@ def _keys(row: Row) -> tuple[str, ...]:
     return tuple(row[key] for key in ALL_KEYS)
 
 
-def _choose_named(audit: AuditTables, shown: Sequence[Row]) -> list[Row]:
+def _choose_named(shown: Sequence[Row], sides: Mapping[tuple[str, ...], _Side]) -> list[Row]:
     """Choose what the answer begins with: who is worse off, or else better off, or what differs."""
-    sides = _find_sides(audit)
     for tone in ("worse", "better"):
         rows = [row for row in shown if row["tone"] == tone and _is_on_side(row, sides)]
         if rows:
@@ -194,7 +193,8 @@ def _say_groups(
     audit: AuditTables, rows: Sequence[Row], shown: Sequence[Row], words: Words
 ) -> list[str]:
     """Say who is worse off, or what else differs."""
-    named = _choose_named(audit, shown)
+    sides = _find_sides(audit)
+    named = _choose_named(shown, sides)
     first = _find_first(named)
     sentences = [_say_first(first, words)]
     same = [row for row in shown if _keys(row) == _keys(first)]
@@ -202,12 +202,12 @@ def _say_groups(
         sentences += [fill(_BY_OTHER, row, words) for row in rows if _is_by_other(row, first)][:2]
     elif second := _say_second(same, first, words):
         sentences.append(second)
-    is_worse = first["tone"] == "worse" and _is_on_side(first, _find_sides(audit))
+    is_worse = first["tone"] == "worse" and _is_on_side(first, sides)
     if is_worse:
         sentences += _say_others(named, first, words)
     if not is_worse or words.favorable is None:
         sentences += _say_nobody_worse(words)
-    return [*sentences, *_say_both_ways(audit, shown, words)]
+    return [*sentences, *_say_both_ways(shown, sides, words)]
 
 
 def _say_first(row: Row, words: Words) -> str:
@@ -290,12 +290,14 @@ def _say_nobody_worse(words: Words) -> list[str]:
     return [_NOBODY]
 
 
-def _say_both_ways(audit: AuditTables, shown: Sequence[Row], words: Words) -> list[str]:
+def _say_both_ways(
+    shown: Sequence[Row], sides: Mapping[tuple[str, ...], _Side], words: Words
+) -> list[str]:
     """Report groups with favorable decisions less often overall but more often among the deserving.
 
     Or vice versa. Of two mirrored groups only one is reported.
     """
-    sentences, sides = list[str](), _find_sides(audit)
+    sentences = list[str]()
     deserving = words.among("positive" if words.favorable == "selected" else "negative")
     for row in shown:
         side = sides.get(_keys(row))
