@@ -17,7 +17,7 @@ from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import complain, refuse
 from polars_wroc.files.sources import is_address, name_sources
 from polars_wroc.groups.categories import is_period, period_of, ranges
-from polars_wroc.groups.many_groups import find_many_values, suggest_breaks
+from polars_wroc.groups.many_groups import advise_fewer_groups, find_many_values, write_breaks
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import Typed
 from polars_wroc.inputs.designs import Design, Survey
@@ -350,17 +350,17 @@ def describe_chosen_values(frame: pl.LazyFrame, options: argparse.Namespace) -> 
 def advise_ranges(frame: pl.LazyFrame, options: argparse.Namespace) -> list[str]:
     """Advise ranges for numbers, and periods for dates, of which each value is a group."""
     schema = frame.collect_schema()
-    flag, advice = options.flags["groups"], []
+    flag = options.flags["groups"]
     names = [name for name in dict.fromkeys(options.groups) if name in schema]
     distinct = (collect(frame.select(pl.col(name).unique())).to_series() for name in names)
-    for values in find_many_values(distinct):
-        name = values.name
-        how = f"cut it into periods by {flag} {name}:1mo"
-        if values.dtype.is_numeric():
-            breaks = ",".join(f"{each:.15g}" for each in suggest_breaks(values))
-            how = f"if it is a quantity, cut it into ranges by {flag} {name}:{breaks}"
-        advice.append(f"each of the {len(values):,} values of {name} is a group: {how}")
-    return advice
+    return [
+        advise_fewer_groups(
+            values,
+            ranges=f"{flag} {values.name}:{write_breaks(values, ',')}",
+            periods=f"{flag} {values.name}:1mo",
+        )
+        for values in find_many_values(distinct)
+    ]
 
 
 def pos_label_of(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:

@@ -28,14 +28,14 @@ def find_many_values(columns: Iterable[pl.Series]) -> Iterator[pl.Series]:
 
 def warn_of_many_groups(columns: Iterable[pl.Series]) -> None:
     """Warn once of the columns of which each of many values is a group."""
-    advice = []
-    for distinct in find_many_values(columns):
-        name = distinct.name
-        how = f"cut it into periods by pl.col({name!r}).dt.truncate('1mo')"
-        if distinct.dtype.is_numeric():
-            breaks = ", ".join(f"{each:.15g}" for each in suggest_breaks(distinct))
-            how = f"if it is a quantity, cut it into ranges by wroc.ranges({name!r}, [{breaks}])"
-        advice.append(f"each of the {len(distinct):,} values of {name} is a group: {how}")
+    advice = [
+        advise_fewer_groups(
+            distinct,
+            ranges=f"wroc.ranges({distinct.name!r}, [{write_breaks(distinct, ', ')}])",
+            periods=f"pl.col({distinct.name!r}).dt.truncate('1mo')",
+        )
+        for distinct in find_many_values(columns)
+    ]
     if advice:
         warnings.warn("; ".join(advice), ManyGroupsWarning, stacklevel=_find_caller())
 
@@ -50,7 +50,18 @@ def _find_caller() -> int:
     return level - 1
 
 
-def suggest_breaks(values: pl.Series) -> list[float]:
-    """Return up to three round numbers that cut the values into parts."""
+def advise_fewer_groups(distinct: pl.Series, *, ranges: str, periods: str) -> str:
+    """Advise ranges for numbers, or periods for dates, in the words in which they are asked for."""
+    how = f"cut it into periods by {periods}"
+    if distinct.dtype.is_numeric():
+        how = f"if it is a quantity, cut it into ranges by {ranges}"
+    return f"each of the {len(distinct):,} values of {distinct.name} is a group: {how}"
+
+
+def write_breaks(values: pl.Series, separator: str) -> str:
+    """Write up to three round numbers that cut the values into parts; nothing for dates."""
+    if not values.dtype.is_numeric():
+        return ""
     found = (values.quantile(share, "nearest") for share in (0.25, 0.5, 0.75))
-    return [*dict.fromkeys(float(f"{each:.2g}") for each in found if each is not None)]
+    breaks = dict.fromkeys(float(f"{each:.2g}") for each in found if each is not None)
+    return separator.join(f"{each:.15g}" for each in breaks)
