@@ -25,7 +25,6 @@ from polars_wroc.metrics.auc_limits import interval_columns
 from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
 from polars_wroc.metrics.mean_sums import (
     ROW_LOSSES,
-    MeanSums,
     read_precision,
     require_all_probabilities,
     sum_values,
@@ -42,10 +41,9 @@ from polars_wroc.rows import (
     table_of,
     tabulate_models,
 )
-from polars_wroc.stats.designs import SamplingUnits
 from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.means import Mean, relative_brier, relative_brier_slopes
+from polars_wroc.stats.means import relative_brier, relative_brier_slopes
 from polars_wroc.steps import SegmentRows, descend
 
 # Why a measure is null.
@@ -295,21 +293,20 @@ def _measure_losses(
     label = is_positive.astype(np.float64)
     units = None if rows.sample is None else rows.sample.units
     positives = sum_values(segments, label, rows.sample)
-    share = _estimate_mean(positives, units)
+    share = positives.mean(units)
     whole = positives.whole
     enough = level.enough(whole.rows * np.minimum(share.value, 1 - share.value))
     losses = {
         name: loss(segments.score, is_positive, precision) for name, loss in ROW_LOSSES.items()
     }
     sums = {name: sum_values(segments, loss, rows.sample) for name, loss in losses.items()}
-    means = {name: _estimate_mean(each, units) for name, each in sums.items()}
+    means = {name: each.mean(units) for name, each in sums.items()}
     brier = means["brier_score"]
     quantile = np.where(enough, level.quantile(brier.df), np.nan)
     measures = [
         _limit(name, mean.estimate(LOSS_SCALES[name]), quantile) for name, mean in means.items()
     ]
-    squares = segments.weight**2 if segments.counts is None else segments.counts.squares
-    product = segments.total(squares * losses["brier_score"] * label)
+    product = segments.total(segments.powers.squares * losses["brier_score"] * label)
     variance = None
     if units is not None:
         a, b = relative_brier_slopes(brier.value, share.value)
@@ -318,14 +315,6 @@ def _measure_losses(
     relative = relative_brier(brier, share, product, variance)
     low, high = relative.limits(quantile)
     return [*measures, _Measure("scaled_brier", 1 - relative.value, 1 - high, 1 - low)]
-
-
-def _estimate_mean(sums: MeanSums, units: SamplingUnits | None) -> Mean:
-    """Return the mean of values, by a design with its variance."""
-    if units is None:
-        return sums.mean()
-    influence = sums.influence(units)
-    return sums.mean(units.variance(influence), units.df(influence))
 
 
 def _measure_benefits(
