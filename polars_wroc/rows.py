@@ -690,11 +690,11 @@ def read_columns(
     frame: object,
     label: IntoColumn | None,
     score: IntoColumns,
-    *,
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     design: Design | None = None,
+    *,
     selected: IntoColumn | None = None,
     argument: str = "by",
 ) -> Columns:
@@ -941,7 +941,10 @@ def name_columns(
 
 
 class SegmentColumns(NamedTuple):
-    """Some rows of a table: the number of the segment of each, and their columns."""
+    """Some rows of a table: the number of the segment of each, and their columns.
+
+    Arrays of objects are texts, or None.
+    """
 
     segment: Ints
     columns: Mapping[str, NDArray[Any]]
@@ -949,6 +952,28 @@ class SegmentColumns(NamedTuple):
 
 # What makes columns of the rows of one score, and of their segments
 Tabulate = Callable[[Rows, SegmentRows], Iterable[SegmentColumns]]
+
+
+def table_of_segments(
+    frame: FrameT,
+    columns: Columns,
+    types: Mapping[str, Any],
+    tabulate: Callable[..., Iterable[SegmentColumns]],
+    level: ConfidenceLevel | None = None,
+) -> FrameT:
+    """Return the table of what ``tabulate`` makes of the segments of each score.
+
+    The ``types`` are those of its columns after the groups and the model. If there is a ``level``,
+    ``tabulate`` gets it as a keyword, with the number of rows seen at repeated looks.
+    """
+    checked = None if level is None else check_level(level, frame)
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        if checked is None:
+            return tabulate_models(rows, columns, tabulate)
+        return tabulate_models(rows, columns, partial(tabulate, level=rows.level(checked)))
+
+    return table_of(frame, columns, columns.schema(types), compute)
 
 
 def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.DataFrame:
@@ -970,9 +995,9 @@ def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.Data
             name: np.concatenate([part.columns[name] for part in parts])[order]
             for name in parts[0].columns
         }
-        table = pl.DataFrame(values).with_columns(
-            pl.lit(model).alias(MODEL), pl.lit(place).alias(_MODEL_PLACE)
-        )
+        texts = [name for name, each in values.items() if each.dtype == object]
+        table = pl.DataFrame(values, schema_overrides=dict.fromkeys(texts, pl.String))
+        table = table.with_columns(pl.lit(model).alias(MODEL), pl.lit(place).alias(_MODEL_PLACE))
         groups = segments.segments
         tables.append(groups[segment[order]].hstack(table) if groups.width else table)
     if len(tables) == 1:

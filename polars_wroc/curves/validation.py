@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.curves.calibration_summary import measure_calibration
-from polars_wroc.curves.decision_curve import BenefitPlan, check_net_thresholds, measure_benefits
+from polars_wroc.curves.decision_curve import check_net_thresholds, measure_benefits
 from polars_wroc.curves.smooth_calibration import SMOOTH, limit_smooth_errors, require_loess
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
@@ -32,15 +32,7 @@ from polars_wroc.metrics.mean_sums import (
 from polars_wroc.metrics.pairs import LOSS_SCALES
 from polars_wroc.metrics.sampled_aucs import sample_aucs, take_parts
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import (
-    Columns,
-    Rows,
-    SegmentColumns,
-    check_level,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
 from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.means import relative_brier, relative_brier_slopes
@@ -172,14 +164,11 @@ def validate(
     checks.flag("smooth", smooth)
     if smooth:
         require_loess("leave it out by smooth=False")
-    columns = read_columns(
-        frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
-    )
+    columns = read_columns(frame, label, score, weight, by, pos_label, design)
     columns.require_scores("a validation")
     asked = np.array(check_net_thresholds(thresholds))
-    plan = _Plan(asked, check_level(level, frame), read_precision(columns), smooth)
-    compute = partial(_measure_rows, columns=columns, plan=plan)
-    return table_of(frame, columns, columns.schema(_TYPES), compute)
+    plan = _Plan(asked, read_precision(columns), smooth)
+    return table_of_segments(frame, columns, _TYPES, partial(_measure_parts, plan=plan), level)
 
 
 @dataclass(frozen=True)
@@ -187,7 +176,6 @@ class _Plan:
     """What a validation consists of, with the machine precision of the scores of each model."""
 
     thresholds: Array
-    level: ConfidenceLevel
     precision: Mapping[str, float]
     smooth: bool
 
@@ -202,38 +190,33 @@ class _Measure(NamedTuple):
     threshold: float = np.nan
 
 
-def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
+def _measure_parts(
+    rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
+) -> Iterator[SegmentColumns]:
     require_all_probabilities(rows)
-    level = rows.level(plan.level)
-
-    def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
-        (model,) = own.scores
-        precision = plan.precision[model]
-        for first, part_rows, part in take_parts(own, segments):
-            found = _measure_segments(part_rows, descend(part), precision, level, plan)
-            yield found._replace(segment=found.segment + first)
-
-    table = tabulate_models(rows, columns, measure)
-    return table.with_columns(pl.when(pl.col("reason") != "").then("reason").alias("reason"))
+    for first, part_rows, part in take_parts(rows, segments):
+        found = _measure_segments(part_rows, descend(part), level, plan)
+        yield found._replace(segment=found.segment + first)
 
 
 def _measure_segments(
-    rows: Rows, segments: SegmentRows, precision: float, level: Level, plan: _Plan
+    rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
 ) -> SegmentColumns:
     """Return a row for each measure of each segment, in the order of the table."""
+    (model,) = rows.scores
     calibration = measure_calibration(rows, segments, level)
     measures = [
         _without_limits("n", calibration["n"]),
         _without_limits("events", calibration["n_pos"]),
         _take_measure("prevalence", "observed_rate", calibration),
         _take_measure("auc", "auc", _measure_auc(rows, segments, level)),
-        *_measure_losses(rows, segments, precision, level),
+        *_measure_losses(rows, segments, plan.precision[model], level),
         *(_take_measure(name, name, calibration) for name in _CALIBRATION),
     ]
     if plan.smooth:
-        found = limit_smooth_errors(rows, segments, plan.level)
+        found = limit_smooth_errors(rows, segments, level)
         measures += [_Measure(name, *each) for name, *each in zip(SMOOTH, *found, strict=True)]
-    measures += _measure_benefits(rows, segments, level, plan)
+    measures += _measure_benefits(rows, segments, level, plan.thresholds)
     number = segments.number
     columns = {
         "measure": np.repeat([each.name for each in measures], number),
@@ -248,15 +231,15 @@ def _measure_segments(
 
 
 def _find_reasons(measures: Sequence[_Measure], calibration: Mapping[str, Any]) -> NDArray[Any]:
-    """Return why the slope, or another measure, is unknown; no text where it is known."""
+    """Return why the slope, or another measure, is unknown; None where it is known."""
     extreme = np.asarray(calibration["n_extreme"], float) > 0
-    reasons: list[str] = []
+    reasons: list[str | None] = []
     for each in measures:
         for value, some in zip(each.value, extreme, strict=True):
             is_fitted = each.name in ("calibration_slope", "calibration_intercept")
             why = EXTREME_SCORES if is_fitted and some else UNDEFINED
-            reasons.append(why if np.isnan(value) else "")
-    return np.array(reasons, dtype=str)
+            reasons.append(why if np.isnan(value) else None)
+    return np.array(reasons, dtype=object)
 
 
 def _without_limits(name: str, value: Array) -> _Measure:
@@ -318,11 +301,10 @@ def _measure_losses(
 
 
 def _measure_benefits(
-    rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
+    rows: Rows, segments: SegmentRows, level: Level, thresholds: Array
 ) -> list[_Measure]:
     """Return the net benefit at each threshold."""
-    thresholds, benefits = plan.thresholds, BenefitPlan(plan.thresholds, None, plan.level)
-    parts = [*measure_benefits(rows, segments, benefits, level)]
+    parts = [*measure_benefits(rows, segments, thresholds, level)]
     order = np.argsort(np.concatenate([part.segment for part in parts]), kind="stable")
     values = np.stack(
         [
