@@ -940,11 +940,19 @@ def name_columns(
     return named.with_columns(pl.col(numbers).fill_nan(None)).cast(pl.Schema(schema))
 
 
-class SegmentColumns(NamedTuple):
-    """Some rows of a table: the number of the segment of each, and their columns.
+def make_table(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
+    """Return arrays as the columns of a table; arrays of objects are texts, or None."""
+    return pl.DataFrame(
+        {
+            # NumPy's None would stay an object.
+            name: pl.Series(values.tolist(), dtype=pl.String) if values.dtype == object else values
+            for name, values in columns.items()
+        }
+    )
 
-    Arrays of objects are texts, or None.
-    """
+
+class SegmentColumns(NamedTuple):
+    """Some rows of a table: the number of the segment of each, and their columns."""
 
     segment: Ints
     columns: Mapping[str, NDArray[Any]]
@@ -995,9 +1003,9 @@ def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.Data
             name: np.concatenate([part.columns[name] for part in parts])[order]
             for name in parts[0].columns
         }
-        texts = [name for name, each in values.items() if each.dtype == object]
-        table = pl.DataFrame(values, schema_overrides=dict.fromkeys(texts, pl.String))
-        table = table.with_columns(pl.lit(model).alias(MODEL), pl.lit(place).alias(_MODEL_PLACE))
+        table = make_table(values).with_columns(
+            pl.lit(model).alias(MODEL), pl.lit(place).alias(_MODEL_PLACE)
+        )
         groups = segments.segments
         tables.append(groups[segment[order]].hstack(table) if groups.width else table)
     if len(tables) == 1:

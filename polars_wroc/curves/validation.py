@@ -21,8 +21,12 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
-from polars_wroc.metrics.auc_limits import interval_columns
-from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
+from polars_wroc.metrics.auc_sums import (
+    auc_influences,
+    estimate_aucs,
+    interval_columns,
+    measure_aucs,
+)
 from polars_wroc.metrics.mean_sums import (
     ROW_LOSSES,
     read_precision,
@@ -258,7 +262,7 @@ def _limit(name: str, estimate: Estimate, quantile: Array) -> _Measure:
     return _Measure(name, estimate.value, *estimate.limits(quantile))
 
 
-def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str, pl.Series]:
+def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str, NDArray[Any]]:
     sums = measure_aucs(segments)
     if rows.sample is None:
         auc = estimate_aucs(sums)
