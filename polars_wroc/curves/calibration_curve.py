@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -200,15 +200,13 @@ def divide_segments(rows: SegmentRows, bins: BinOptions) -> SegmentRows:
     """
     segment, number = rows.segment, bins.number_rows(rows)
     starts = np.flatnonzero(find_changes(segment) | find_changes(number))
-    return SegmentRows(
-        pl.DataFrame({"segment": segment[starts], "bin": number[starts]}),
-        np.append(starts, len(segment)),
-        rows.order,
-        rows.score,
-        rows.weight,
-        np.zeros(len(starts), np.int64),
-        rows.counts,
-        in_order=True,
+    return replace(
+        rows,
+        segments=pl.DataFrame({"segment": segment[starts], "bin": number[starts]}),
+        starts=np.append(starts, len(segment)),
+        missing=np.zeros(len(starts), np.int64),
+        bins=None,
+        outside=None,
     )
 
 

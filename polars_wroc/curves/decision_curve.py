@@ -135,10 +135,9 @@ def decision_curve(
     └───────────┴─────────────┴─────────────────┴───────────────────────┘
     """
     asked = _PERCENTS if thresholds is None else check_net_thresholds(thresholds)
-    thresholds = np.array(asked)
     prevalence = checks.target_prevalence(prevalence)
     columns = read_columns(frame, label, score, weight, by, pos_label, design)
-    measure = partial(measure_benefits, thresholds=thresholds, prevalence=prevalence)
+    measure = partial(measure_benefits, thresholds=np.array(asked), prevalence=prevalence)
     types = dict.fromkeys(_COLUMNS, pl.Float64())
     return table_of_segments(frame, columns, types, measure, level)
 

@@ -42,8 +42,9 @@ from polars_wroc.metrics.partial_areas import (
 from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.metrics.sampled_aucs import SampledAucs, sample_aucs
 from polars_wroc.metrics.score_ranges import ScoreRange
-from polars_wroc.metrics.segments import Needs, Numbering, Segments, join_records, measure_segments
+from polars_wroc.metrics.segments import Needs, Numbering, Segments, measure_segments
 from polars_wroc.queries import FrameT, collect
+from polars_wroc.records import join_records
 from polars_wroc.rows import (
     Columns,
     Rows,
@@ -372,7 +373,7 @@ def _diagnostics(
     if sampled is not None:
         is_unknown = ~np.isnan(auc.value) & np.isnan(auc.variance)
         notes = np.where(is_unknown, np.array(sampled.reasons, dtype=object), notes)
-    columns["ci_note"] = np.where(notes == "", None, notes)
+    columns["ci_note"] = np.array([note or None for note in notes], dtype=object)
     return columns
 
 
