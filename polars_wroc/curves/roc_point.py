@@ -31,6 +31,7 @@ from polars_wroc.rows import (
     table_of_segments,
 )
 from polars_wroc.stats.contrasts import credible_correlation
+from polars_wroc.stats.estimates import limit_columns, name_limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Rate, estimate_between
 from polars_wroc.stats.roc_limits import RatesAlongCurves, RocPoints, limit_points
@@ -307,7 +308,7 @@ def roc_point(
     axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
     binning = Binning(bins, tolerance)
     columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
-    names = [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
+    names = [axes.given, *name_limits(axes.found)]
     if columns.binned:
         names += [f"{axes.found}_min", f"{axes.found}_max"]
     types = dict.fromkeys(names, pl.Float64()) | {ONE_SIDED: pl.Boolean()}
@@ -328,9 +329,7 @@ def _measure_segments(
     limits, one_sided = limit_points(points, along, level.quantile(points.given.df))
     columns = {
         axes.given: given,
-        axes.found: found,
-        f"{axes.found}_low": limits.low,
-        f"{axes.found}_high": limits.high,
+        **limit_columns(axes.found, found, limits),
         ONE_SIDED: np.where(np.isnan(limits.low), np.nan, one_sided),
     }
     if curves.points.several is not None:

@@ -18,18 +18,11 @@ from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.metrics.mean_sums import MeanSums, count_where, sum_in_units, sum_values
 from polars_wroc.records import map_arrays
 from polars_wroc.rows import Sampling, replicate_rows
+from polars_wroc.stats import logistic_fit
 from polars_wroc.stats.calibration import RateOfScores
 from polars_wroc.stats.designs import Influence, SamplingUnits, Term, replicate_influence
 from polars_wroc.stats.estimates import Estimate, FallbackEstimate, Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.logistic_fit import (
-    BIN_WIDTHS,
-    FitPoints,
-    FreeSlopes,
-    fit_fixed_slopes,
-    fit_free_slopes,
-    steepest,
-)
 from polars_wroc.stats.rates import LEAST_SQUARES, Count, Rate
 from polars_wroc.steps import SegmentRows, find_changes
 from polars_wroc.threads import map_in_threads
@@ -258,16 +251,16 @@ class CalibrationSlopes:
         intercepts = Wald(*np.full((2, number), np.nan)) if with_intercepts else None
         return cls(value, error, information, free_intercept, intercepts)
 
-    def fit(self, places: Ints, points: FitPoints) -> FreeSlopes:
+    def fit(self, places: Ints, points: logistic_fit.FitPoints) -> logistic_fit.FreeSlopes:
         """Fit some segments to their points, and take over the results."""
-        free = fit_free_slopes(points)
+        free = logistic_fit.fit_free_slopes(points)
         self.value[places] = free.slope
         squares = points.total(points.squares_pos + points.squares_neg)
         self.error[places] = _find_errors(free.variance, squares)
         self.information[places] = free.information
         self.free_intercept[places] = free.intercept
         if self.intercepts is not None:
-            fixed = fit_fixed_slopes(points)
+            fixed = logistic_fit.fit_fixed_slopes(points)
             self.intercepts.value[places] = fixed.intercept
             self.intercepts.error[places] = _find_errors(fixed.variance, squares)
         return free
@@ -305,11 +298,11 @@ def fit_slopes(
     places = np.flatnonzero(size > FEW_ROWS)
     if len(places):
         if bins is None:
-            wide = bin_logits(take_segments(rows, places), BIN_WIDTHS[0])
+            wide = bin_logits(take_segments(rows, places), logistic_fit.BIN_WIDTHS[0])
             bins = merge_bins(wide, places)
         places = _fit_bins(bins, slopes, places)
     if len(places):
-        narrow = bin_logits(take_segments(rows, places), BIN_WIDTHS[-1])
+        narrow = bin_logits(take_segments(rows, places), logistic_fit.BIN_WIDTHS[-1])
         places = _fit_bins(merge_bins(narrow, places), slopes, places)
     places = np.append(places, np.flatnonzero((size > 0) & (size <= FEW_ROWS)))
     if len(places):
@@ -417,10 +410,10 @@ def _weights_of_classes(weight: Array, squares: Array | None) -> Array:
     return np.concatenate([both, np.where(both > 0, squares, 0.0)])
 
 
-def _points_of_rows(rows: SegmentRows) -> FitPoints:
+def _points_of_rows(rows: SegmentRows) -> logistic_fit.FitPoints:
     squares = None if rows.counts is None else rows.counts.squares
     pos, neg, pos2, neg2 = _weights_of_classes(rows.weight, squares)
-    return FitPoints(_find_logits(rows.score), pos, neg, pos2, neg2, rows.starts[:-1])
+    return logistic_fit.FitPoints(_find_logits(rows.score), pos, neg, pos2, neg2, rows.starts[:-1])
 
 
 @dataclass(frozen=True)
@@ -513,11 +506,11 @@ def _fit_bins(bins: LogitBins, slopes: CalibrationSlopes, places: Ints) -> Ints:
     """Put the slopes of some segments at their places; return those that need narrower bins."""
     taken = np.isin(bins.segment, places)
     fits = slopes.fit(places, make_points(bins, taken))
-    is_shown = np.abs(fits.slope) <= steepest(bins.width)
+    is_shown = np.abs(fits.slope) <= logistic_fit.steepest(bins.width)
     return places[~is_shown & fits.has_classes]
 
 
-def make_points(bins: LogitBins, taken: Mask) -> FitPoints:
+def make_points(bins: LogitBins, taken: Mask) -> logistic_fit.FitPoints:
     """Return points that have the moments of the rows: the Chebyshev nodes of some of the bins.
 
     Their weights may be negative. A sum of a smooth function over them is off by a power of the
@@ -531,4 +524,4 @@ def make_points(bins: LogitBins, taken: Mask) -> FitPoints:
     value = (bins.number[taken, np.newaxis] + (1 + np.cos(angle)) / 2) * bins.width
     starts = np.flatnonzero(np.diff(bins.segment[taken], prepend=-1)) * DEGREES
     pos, neg, pos2, neg2 = (each.ravel() for each in weights)
-    return FitPoints(value.ravel(), pos, neg, pos2, neg2, starts)
+    return logistic_fit.FitPoints(value.ravel(), pos, neg, pos2, neg2, starts)
