@@ -10,9 +10,9 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.inputs.metric import Metric, SampleSize, check_metric
-from polars_wroc.metrics.hull_metrics import HMeasure, roc_hull_auc
+from polars_wroc.metrics.hull_metrics import HMeasure, reduce_hull
 from polars_wroc.metrics.partial_auc import CostPartialAUC, PartialAUC
-from polars_wroc.ranking.curve import Curve, if_both_classes, is_divisor, pieces, total
+from polars_wroc.ranking.curve import Curve, is_divisor, pieces, total
 from polars_wroc.structs import Fields, let
 
 Formula: TypeAlias = Callable[[Curve], pl.Expr]
@@ -21,44 +21,24 @@ Formula: TypeAlias = Callable[[Curve], pl.Expr]
 def roc_auc(curve: Curve) -> pl.Expr:
     """Weighted proportion of positive-negative pairs ranked correctly, ties counting half."""
     ranked = (curve.dn * curve.tpr_middle).sum()
-    return auc_of(ranked, curve.positives, curve.negatives)
-
-
-def auc_of(ranked: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
-    """Compute the AUC from the sum over negatives of the share of positives above them."""
     # The sum of the weights and the last cumulative sum may differ in the last bits.
-    return if_both_classes(positives, negatives, (ranked / negatives).clip(upper_bound=1.0))
+    return curve.if_both_classes((ranked / curve.negatives).clip(upper_bound=1.0))
 
 
 def gini(curve: Curve) -> pl.Expr:
     """Twice the AUC minus 1: Somers' D of the score given the label."""
-    return gini_of(roc_auc(curve))
-
-
-def gini_of(auc: pl.Expr) -> pl.Expr:
-    """Turn an AUC into a Gini coefficient."""
-    return 2 * auc - 1
+    return 2 * roc_auc(curve) - 1
 
 
 def ks(curve: Curve) -> pl.Expr:
     """Largest difference between the score distributions of the two classes."""
-    return ks_of((curve.tpr - curve.fpr).abs().max(), curve.positives, curve.negatives)
-
-
-def ks_of(distance: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
-    """Return the largest distance of the rates where there are both classes."""
-    return if_both_classes(positives, negatives, distance)
+    return curve.if_both_classes((curve.tpr - curve.fpr).abs().max())
 
 
 def average_precision(curve: Curve) -> pl.Expr:
     """Precision averaged over the weight of the positives."""
     precision = pl.when(curve.dp > 0).then(curve.tp / (curve.tp + curve.fp))
-    return average_precision_of((curve.dp * precision).sum(), curve.positives, curve.negatives)
-
-
-def average_precision_of(precision: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
-    """Compute the average precision from the sum over positives of the precision there."""
-    return if_both_classes(positives, negatives, precision / positives)
+    return curve.if_both_classes((curve.dp * precision).sum() / curve.positives)
 
 
 def pr_auc(curve: Curve) -> pl.Expr:
@@ -89,6 +69,11 @@ def equal_error_rate(curve: Curve) -> pl.Expr:
         return pl.when(crosses).then(x0 + run * before / (before - after))
 
     return curve.if_both_classes(let(parts, crossing).min())
+
+
+def roc_hull_auc(curve: Curve) -> pl.Expr:
+    """Area under the upper convex hull of the ROC curve."""
+    return reduce_hull(curve, roc_auc)
 
 
 def _squared_errors(score: pl.Expr, precision: pl.Expr) -> tuple[pl.Expr, pl.Expr]:  # noqa: ARG001
