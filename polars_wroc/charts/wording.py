@@ -26,7 +26,7 @@ def write_points(gap: float) -> str:
 
 
 # What a gap did between two audits, by what became of it.
-_GAP_VERBS = {
+GAP_VERBS = {
     NEW: "opened",
     CLOSED: "closed",
     REVERSED: "turned",
@@ -38,7 +38,7 @@ _GAP_VERBS = {
 def write_gap_change(finding: str, before: float, after: float) -> str:
     """Write what became of a gap between two audits: ``closed from +14 to +3 points``."""
     texts = [_write_signed_points(gap) for gap in (before, after)]
-    return f"{_GAP_VERBS[finding]} from {texts[0]} to {texts[1]} points"
+    return f"{GAP_VERBS[finding]} from {texts[0]} to {texts[1]} points"
 
 
 def _write_signed_points(gap: float) -> str:
