@@ -23,25 +23,10 @@ from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.words import Words, capitalised, quote
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.numbers import write_number, write_points, write_signed_size
-from polars_wroc.groups.comparisons import (
-    AT_LEAST_FOUR_FIFTHS,
-    BELOW_FOUR_FIFTHS,
-    CALIBRATION,
-    CLEARED,
-    FAIRNESS,
-    FINDINGS,
-    GAP_METRICS,
-    IMPACT_RATIO,
-    METRICS,
-    NAMED_FOR,
-    NO_REFERENCE,
-    SMALL_SHARE,
-    SMD,
-    THE_REFERENCE,
-    UNKNOWN_REASON,
-)
+from polars_wroc.groups import comparisons
+from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
+from polars_wroc.inputs import reasons
 from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.inputs.reasons import EVERYBODY, FEW, NOBODY, ONE_CLASS, UNDEFINED
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import ROC_AUC
 
@@ -107,16 +92,16 @@ _BOTH_OF_ALL = {
 def write_sentence(row: ComparedRow, words: Words) -> str | None:
     """Write a row of the table as a sentence or two; None if nothing is compared."""
     metric = row["metric"]
-    if metric in FAIRNESS:
+    if metric in comparisons.FAIRNESS:
         text = _say_fairness(row, words)
-    elif metric == SMD.name:
-        if row["value"] is None or row["reason"] == THE_REFERENCE:
+    elif metric == comparisons.SMD.name:
+        if row["value"] is None or row["reason"] == comparisons.THE_REFERENCE:
             return None
         text = _say_mean_scores(row, words)
     elif (
-        metric in CALIBRATION
+        metric in comparisons.CALIBRATION
         or metric == IMPACT_RATIO
-        or (metric in GAP_METRICS and row["attribute"] != OVERALL)
+        or (metric in comparisons.GAP_METRICS and row["attribute"] != OVERALL)
     ):
         text = _say_compared(row, words)
     else:
@@ -161,18 +146,18 @@ def _say_compared(row: ComparedRow, words: Words) -> str:
     metric, is_all = row["metric"], row["attribute"] == OVERALL
     if row["verdict"] is None:
         return _explain_missing(row, words)
-    if row["verdict"] in FINDINGS:
+    if row["verdict"] in comparisons.FINDINGS:
         sentences = _SENTENCES_OF_ALL if is_all else _SENTENCES
         return fill_sentence(sentences.get(metric, _DIFFERS), row, words)
     patterns = _BOTH_OF_ALL if is_all else _BOTH_BY_METRIC
     both = fill_sentence(patterns.get(metric, _BOTH), row, words)
-    if row["verdict"] in CLEARED:
+    if row["verdict"] in comparisons.CLEARED:
         return f"{both}{_say_cleared(row, words)}."
     return f"{both}: inconclusive{_say_why(row, words)}.{_say_needed(row, words)}"
 
 
 def _say_cleared(row: ComparedRow, words: Words) -> str:
-    if row["verdict"] == AT_LEAST_FOUR_FIFTHS:
+    if row["verdict"] == comparisons.AT_LEAST_FOUR_FIFTHS:
         return f", {Phrase(row, words).four_fifths}"
     within = write_margin(words.margin)
     if row["metric"] == SLOPE:
@@ -202,9 +187,9 @@ def _say_why(row: ComparedRow, words: Words) -> str:
 def _say_few(row: ComparedRow, words: Words) -> str:
     """Say which side has too few rows for a test, or else the reason of the table."""
     reason: str = row["reason"]
-    if not reason.startswith(FEW):
+    if not reason.startswith(reasons.FEW):
         return reason
-    least = int(reason.removeprefix(FEW).split()[0].replace(",", ""))
+    least = int(reason.removeprefix(reasons.FEW).split()[0].replace(",", ""))
     kinds = METRICS[row["metric"]].sample_sizes
     rows = words.name_rows(kinds[0]) if len(kinds) == 1 else f"{words.rows} of a class"
     is_other = row["n"] is not None and row["n"] >= least
@@ -230,28 +215,32 @@ def _explain_missing(row: ComparedRow, words: Words) -> str:
     phrase, reason = Phrase(row, words), row["reason"] or ""
     if row["attribute"] == OVERALL:
         return f"{METRICS[row['metric']].heading} of {phrase.who}: undefined."
-    if reason == THE_REFERENCE and row["metric"] == IMPACT_RATIO:
+    if reason == comparisons.THE_REFERENCE and row["metric"] == IMPACT_RATIO:
         return f"Impact ratios refer to {phrase.who}: most often {words.good}."
     explanations = {
-        THE_REFERENCE: "the others are compared with this group",
-        NO_REFERENCE: "not compared, as no reference is shown",
-        ONE_CLASS: f"not compared, as all outcomes in the group or of {phrase.others} are the same",
-        NOBODY: f"not compared, as nobody is {words.selected}",
-        EVERYBODY: f"not compared, as everybody is {words.selected}",
-        UNKNOWN_REASON: "not compared, as the value is not known",
+        comparisons.NO_REFERENCE: "no reference is shown",
+        comparisons.UNKNOWN_REASON: "the value is not known",
+        reasons.ONE_CLASS: f"all outcomes in the group or of {phrase.others} are the same",
+        reasons.NOBODY: f"nobody is {words.selected}",
+        reasons.EVERYBODY: f"everybody is {words.selected}",
     }
-    why = explanations.get(reason, UNDEFINED)
-    if reason.startswith(SMALL_SHARE):
-        why = f"not compared, as the group has less than {reason.removeprefix(SMALL_SHARE)}"
+    why: str = reasons.UNDEFINED
+    if reason == comparisons.THE_REFERENCE:
+        why = "the others are compared with this group"
+    elif reason.startswith(comparisons.SMALL_SHARE):
+        share = reason.removeprefix(comparisons.SMALL_SHARE)
+        why = f"not compared, as the group has less than {share}"
+    elif reason in explanations:
+        why = f"not compared, as {explanations[reason]}"
     return capitalised(f"{phrase.who}, {phrase.heading}: {why}.")
 
 
 def _say_fairness(row: ComparedRow, words: Words) -> str:
     """Write a fairness metric, with the rates of both groups."""
-    label, kind = METRICS[row["metric"]].label, NAMED_FOR[row["metric"]]
+    label, kind = METRICS[row["metric"]].label, comparisons.NAMED_FOR[row["metric"]]
     number, own, other = row[kind], row["value"], row["reference_value"]
     if number is None or own is None or other is None:
-        return f"{label}: {row['reason'] or UNDEFINED}."
+        return f"{label}: {row['reason'] or reasons.UNDEFINED}."
     low, high = row[f"{kind}_low"], row[f"{kind}_high"]
     limits = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
     group, reference = words.group(row["attribute"], row["segment"]), words.name_reference(row)
@@ -377,9 +366,9 @@ class Phrase:
     @property
     def four_fifths(self) -> str:
         """Whether the ratio is below four fifths, and how sure that is: by its own interval."""
-        if self.row["verdict"] == BELOW_FOUR_FIFTHS:
+        if self.row["verdict"] == comparisons.BELOW_FOUR_FIFTHS:
             return "below four fifths (0.8) even at its upper limit"
-        if self.row["verdict"] == AT_LEAST_FOUR_FIFTHS:
+        if self.row["verdict"] == comparisons.AT_LEAST_FOUR_FIFTHS:
             return "at least four fifths (0.8) even at its lower limit"
         if self.row["ratio"] < FOUR_FIFTHS:
             return "below four fifths (0.8), though its interval reaches above it"
