@@ -270,7 +270,7 @@ def say_all_rows(toned: TonedAudit) -> list[str]:
     return [text for text in sentences if text]
 
 
-def _list_backwards(toned: TonedAudit) -> list[ComparedRow]:
+def _list_backwards(toned: TonedAudit) -> Sequence[ComparedRow]:
     """Return the AUCs of all rows that are significantly below that of chance."""
     is_backwards = pl.col("value_high") < _CHANCE
     return toned.table.filter(is_backwards, attribute=OVERALL, metric=AUC).to_dicts()

@@ -11,6 +11,7 @@ from polars_wroc.audits.amounts import write_percent
 from polars_wroc.audits.hints import say_unknown
 from polars_wroc.audits.say import AUC, SELECTION_RATE
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, rows_with
+from polars_wroc.audits.toned_audit import find_keys
 from polars_wroc.audits.words import (
     Words,
     capitalised,
@@ -180,7 +181,7 @@ def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:
         "one class": "No AUC, as all outcomes are the same",
         "no rows": f"Not measured, as every row lacks a {lacking}",
     }
-    obstacles = [(name_briefly(*row[:2]), obstacle) for *row, obstacle in _find_obstacles(audit)]
+    obstacles = [*_find_obstacles(audit)]
     for obstacle, reason in reasons.items():
         # Several scores may have the same obstacle.
         names = dict.fromkeys(name for name, found in obstacles if found == obstacle)
@@ -191,24 +192,24 @@ def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:
         yield f"Nothing could be tested by {listed(untested)}."
 
 
-def _find_obstacles(audit: AuditTables) -> Iterator[tuple[str, str | None, _Obstacle]]:
-    """Return the groups that were not tested, with the reason."""
+def _find_obstacles(audit: AuditTables) -> Iterator[tuple[str, _Obstacle]]:
+    """Name the groups that were not tested, with the reason."""
     settings = audit.settings
     no_variance = audit.table.filter(metric=AUC, reason=NO_VARIANCE).select(ALL_KEYS)
     without_variance = {*no_variance.rows()} if settings.by_design else set()
     for row in audit.segments.filter(pl.col("attribute") != OVERALL).iter_rows(named=True):
-        attribute, segment = row["attribute"], row["segment"]
-        if CROSSED in attribute and settings.intersections != "only":
+        if CROSSED in row["attribute"] and settings.intersections != "only":
             continue
-        sizes = [row[name] for name in ("n_pos", "n_neg") if row[name] is not None] or [row["n"]]
+        name = name_briefly(row["attribute"], row["segment"])
+        sizes = [row[size] for size in ("n_pos", "n_neg") if row[size] is not None] or [row["n"]]
         if max(sizes) == 0:
-            yield attribute, segment, "no rows"
+            yield name, "no rows"
         elif min(sizes) == 0:
-            yield attribute, segment, "one class"
+            yield name, "one class"
         elif min(sizes) < settings.min_rows:
-            yield attribute, segment, "few"
-        elif (attribute, segment, row[MODEL]) in without_variance:
-            yield attribute, segment, "no variance"
+            yield name, "few"
+        elif find_keys(row) in without_variance:
+            yield name, "no variance"
 
 
 def _find_untested_attributes(table: pl.DataFrame) -> list[str]:
