@@ -308,7 +308,8 @@ _UNSEEN_ATTRIBUTES = re.compile(
     r'="[^"]*"| opacity="1"'
 )
 _UNSEEN_ELEMENTS = re.compile(
-    r'<(path|rect)[^>]*(display="none"|opacity="0")[^>]*/>'
+    # A hollow point has a `fill-opacity` of 0, and an outline.
+    r'<(path|rect)[^>]* (display="none"|opacity="0")[^>]*/>'
     r'|<path d="M0,0h[\d.]+v[\d.]+h-[\d.]+Z"/>|<path d=""/>'
 )
 _EMPTY_GROUP = re.compile(r'<g(?: transform="translate\(0,0\)")?></g>')

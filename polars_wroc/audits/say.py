@@ -105,7 +105,12 @@ def write_sentence(row: ComparedRow, words: Words) -> str | None:
         text = _say_compared(row, words)
     else:
         return None
-    return f"Score {quote(row[MODEL])}: {text}" if words.several else text
+    return name_score(row, words) + text
+
+
+def name_score(row: ComparedRow, words: Words) -> str:
+    """Begin a sentence with the score that it is about, if there are several."""
+    return f"Score {quote(row[MODEL])}: " if words.several else ""
 
 
 def write_first_sentence(row: ComparedRow, words: Words) -> str:

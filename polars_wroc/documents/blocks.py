@@ -136,10 +136,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Narrowing:
-    """A step that makes a table narrower: what the column of this number gives up."""
+    """A step that makes a table narrower: what the column of this number gives up.
+
+    ``or_else`` the next step is taken instead of this one, not after it.
+    """
 
     column: int
     gives_up: GivesUp
+    or_else: bool = False
 
 
 @dataclass(frozen=True)

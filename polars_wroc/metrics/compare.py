@@ -160,9 +160,7 @@ def compare(
     survey = read_design(design)
     if survey.given and not paired:
         checks.reject("paired", "be True with a `design`", "False")
-    columns = read_columns(
-        polars_frame(frame), label, score, weight=weight, by=by, pos_label=pos_label, design=design
-    )
+    columns = read_columns(polars_frame(frame), label, score, weight, by, pos_label, design)
     number = len(columns.models)
     if number < 2:  # noqa: PLR2004  (two make a pair)
         checks.reject("score", "hold two or more columns to compare", list(columns.models))
