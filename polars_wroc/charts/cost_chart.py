@@ -104,7 +104,10 @@ def cost_chart(
     curve = rows.filter("is_least").group_by("panel", maintain_order=True).first()
     _draw(plot, rows, curve)
     than = "a random selection" if baseline == "random" else "the cheaper of selecting all and none"
-    key = f"Long dashes: as expensive as {than}. Shaded: cheaper. Diamond: cheapest"
+    key = (
+        f"Long dashes: as expensive as {than}. Useful area: shaded, in percent of a perfect "
+        "score's. Diamond: cheapest"
+    )
     ratio = "" if len(costs) > 1 else _write_ratio(*costs.values())
     return plot.finish(_title(curve, than), join_sentences(ratio, key))
 
@@ -203,12 +206,13 @@ def _write_cheapest() -> pl.Expr:
     everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("all"))
     nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("none"))
     selected = pl.coalesce(everyone, nobody, at_threshold)
-    return pl.when(pl.col("rank").is_not_null()).then(pl.format("cheapest: select {}", selected))
+    label = pl.format("\N{BLACK DIAMOND} select {}", selected)
+    return pl.when(pl.col("rank").is_not_null()).then(label)
 
 
 def _write_area() -> pl.Expr:
     """Write the share of the useful area."""
-    share = pl.format("useful area: {} of a perfect score's", write_numbers("rank", ".0%"))
+    share = pl.format("useful area: {}", write_numbers("rank", ".0%"))
     return share.fill_null(ONE_CLASS)
 
 

@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeAlias
 import altair as alt
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from polars import selectors as cs
 
 from polars_wroc.charts.groups import Groups, shorten
@@ -56,16 +55,17 @@ _BETWEEN, _MARGIN = 26, 6
 # Pixels that a title may be wider than a panel without neighbours.
 _BESIDE = 80
 # Spaces between a name and its number, and letters of the shortest name.
-_NAME_GAP, _SHORTEST = "  ", 12
+_NAME_GAP, _SHORTEST = "  ", 8
 # The part of an axis that half a point takes.
 _POINT_ROOM = 0.04
 # Pixels between a line's last point, which may be ringed, and its label.
 _BESIDE_END = 12.0
 # Titles are not broken into lines that are shorter.
 _NARROWEST = 340
-# The piece of a line in front of a label, in pixels, and points of a piece of a curve that a list
-# of labels may hide.
-_SAMPLE, _TRACED = 22, 8
+# Pixels of the piece of a line in front of a label.
+_SAMPLE = 22
+# Parts of what joins two points, which a list of labels may hide.
+_PIECES = 8
 
 Corner: TypeAlias = Literal["top left", "top right", "bottom left", "bottom right"]
 
@@ -324,72 +324,99 @@ class Plot:
 
         Without panels the name of the group is in front of it. Each panel takes the first of the
         ``corners`` where the list hides least of the curves that are ``drawn``, which are ranges
-        if they have ``low`` and ``high``.
+        if they have ``low`` and ``high``. A list without room is right of the chart; in panels,
+        whose neighbours are there, a size without room is refused.
         """
-        named = self.groups.color is not None
         place = {name: number for number, name in enumerate(self.groups.labels)}
         is_listed = pl.col("color").is_in(self.groups.shown) & pl.col("text").is_not_null()
         listed = labels.filter(is_listed)
         listed = listed.sort(pl.col("color").replace_strict(place), maintain_order=True)
-        if named and not self.has_panels:
-            room = int((self.width - 2 * _MARGIN - _SAMPLE) / LETTER) - len(_NAME_GAP)
-            longest = max(map(len, listed["text"]), default=0)
-            shown = list(self.groups.shown)
-            short = dict(zip(shown, shorten(shown, max(room - longest, _SHORTEST)), strict=True))
-            names = pl.col("color").replace_strict(short, return_dtype=pl.String)
-            listed = listed.with_columns(text=pl.concat_str(names, pl.lit(_NAME_GAP), "text"))
+        if self.groups.color is not None and not self.has_panels:
+            listed = self._add_names(listed)
+        lists = listed.partition_by("panel", maintain_order=True)
+        sizes = [self._measure_list(lines) for lines in lists]
+        width, height = (max(pixels) for pixels in zip((0.0, 0.0), *sizes, strict=True))
+        is_beside = not self.has_panels and (width > self.width or height > self.height)
+        if self.has_panels:
+            self.options.check_room(width=width, height=height)
         curves = {} if drawn is None else drawn.partition_by("panel", as_dict=True)
-        lists = [
-            self._place_list(lines, corners, curves.get((panel,)))
-            for (panel,), lines in listed.group_by("panel", maintain_order=True)
-        ]
-        self.write_texts(pl.concat(lists or [listed]))
-        if named:
+        placed = [listed.clear()]
+        for lines, size in zip(lists, sizes, strict=True):
+            panel = (lines["panel"][0],)
+            corner = corners[0]
+            if panel in curves and not is_beside:
+                hidden = self._count_hidden(curves[panel], corners, *size)
+                corner = min(corners, key=hidden.__getitem__)
+            placed.append(self._place_list(lines, corner, is_beside=is_beside))
+        self.write_texts(pl.concat(placed, how="diagonal_relaxed"))
+        if self.groups.color is not None:
             self._draw_samples()
 
-    def _place_list(
-        self, lines: pl.DataFrame, corners: Sequence[Corner], drawn: pl.DataFrame | None
-    ) -> pl.DataFrame:
-        """Add the pixels of a list of labels, in the corner where it hides least."""
-        letters = max(map(len, lines["text"]))
-        size = _MARGIN + _SAMPLE + LETTER * letters, _MARGIN + LINE_HEIGHT * lines.height
-        corner = corners[0]
-        if drawn is not None:
-            across, down = self._trace(drawn)
-            hidden: dict[Corner, int] = {}
-            for place in corners:
-                is_near = across < size[0] if "left" in place else across > self.width - size[0]
-                is_near &= down < size[1] if "top" in place else down > self.height - size[1]
-                hidden[place] = int(is_near.sum())
-            corner = min(corners, key=lambda place: hidden[place])
-        edge = _MARGIN + _SAMPLE * (self.groups.color is not None)
-        line = pl.int_range(pl.len())
-        top = LINE_HEIGHT * (line + 0.5) + _MARGIN
-        bottom = self.height - LINE_HEIGHT * (pl.len() - line - 0.5) - _MARGIN
+    def _add_names(self, labels: pl.DataFrame) -> pl.DataFrame:
+        """Write the names of groups in front of labels, cut where that makes them fit."""
+        width, _ = self._measure_list(labels)
+        room = int((self.width - width) / LETTER) - len(_NAME_GAP)
+        names = list(self.groups.shown)
+        short = shorten(names, room) if room >= _SHORTEST else names
+        name = pl.col("color").replace_strict(names, short, return_dtype=pl.String)
+        return labels.with_columns(text=pl.concat_str(name, pl.lit(_NAME_GAP), "text"))
+
+    @property
+    def _sample(self) -> int:
+        """Pixels of the piece of a line in front of a label, if groups have lines."""
+        return _SAMPLE if self.groups.color is not None else 0
+
+    def _measure_list(self, lines: pl.DataFrame) -> tuple[float, float]:
+        """Return the pixels that a list of labels takes."""
+        letters = max(map(len, lines["text"]), default=0)
+        return _MARGIN + self._sample + LETTER * letters, _MARGIN + LINE_HEIGHT * lines.height
+
+    def _place_list(self, lines: pl.DataFrame, corner: Corner, *, is_beside: bool) -> pl.DataFrame:
+        """Add the pixels of a list of labels, in a corner or right of the chart."""
+        line = pl.int_range(pl.len()) + 0.5
+        top = LINE_HEIGHT * line + _MARGIN
+        bottom = self.height - LINE_HEIGHT * (pl.len() - line) - _MARGIN
+        left = _MARGIN + self._sample
+        if is_beside:
+            return lines.with_columns(text_x=pl.lit(self.width + float(left)), text_y=top)
         is_right = "right" in corner
         return lines.with_columns(
-            text_x=pl.lit(float(self.width - edge if is_right else edge)),
+            text_x=pl.lit(float(self.width - left if is_right else left)),
             text_y=top if "top" in corner else bottom,
             is_right=pl.lit(value=True if is_right else None, dtype=pl.Boolean),
         )
 
-    def _trace(self, drawn: pl.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return pixels along curves and ranges, from the left and from the top."""
-        rows = drawn.drop_nulls(["x", "y"])
-        columns = [name for name in ("y", "low", "high") if name in rows.columns]
-        heights = {name: self.height - self.y.at(self.height, pl.col(name)) for name in columns}
-        pixels = rows.select("color", x=self.x.at(self.width, pl.col("x")), **heights)
-        traced = [np.empty((2, 0))]
-        for _, curve in pixels.group_by("color", maintain_order=True):
-            x, y, *limits = curve.drop("color").cast(pl.Float64).to_numpy().T
-            row = np.arange(x.size)
-            between = np.linspace(0, x.size - 1, 1 + _TRACED * (x.size - 1))
-            traced.append(np.array([np.interp(between, row, x), np.interp(between, row, y)]))
-            for part in np.linspace(0, 1, _TRACED) if limits else ():
-                low, high = limits
-                traced.append(np.array([x, low + part * (high - low)]))
-        across, down = np.concatenate(traced, axis=1)
-        return across, down
+    def _count_hidden(
+        self, drawn: pl.DataFrame, corners: Sequence[Corner], width: float, height: float
+    ) -> dict[Corner, int]:
+        """Count the pieces of curves and ranges that a list of labels hides in each corner."""
+        x = self.x.at(self.width, pl.col("x"))
+        columns = [name for name in ("y", "low", "high") if name in drawn.columns]
+        down = {name: self.height - self.y.at(self.height, pl.col(name)) for name in columns}
+        rows = drawn.drop_nulls(["x", "y"]).select("color", x=x, **down)
+        part = pl.col("part")
+        following = pl.col("x", "y").shift(-1).over("color").name.prefix("next_")
+        pieces = rows.with_columns(following).join(
+            pl.DataFrame({"part": np.linspace(0, 1, _PIECES)}), how="cross"
+        )
+        traced = pieces.select(
+            x=pl.col("x") + part * (pl.col("next_x") - pl.col("x")),
+            y=pl.col("y") + part * (pl.col("next_y") - pl.col("y")),
+        )
+        if "low" in rows.columns:
+            ranges = pieces.select("x", y=pl.col("low") + part * (pl.col("high") - pl.col("low")))
+            traced = pl.concat([traced, ranges])
+        sides = {
+            "left": pl.col("x") < width,
+            "right": pl.col("x") > self.width - width,
+            "top": pl.col("y") < height,
+            "bottom": pl.col("y") > self.height - height,
+        }
+        hidden = {}
+        for corner in corners:
+            edge, side = corner.split()
+            hidden[corner] = traced.filter(sides[edge], sides[side]).height
+        return hidden
 
     def _draw_samples(self) -> None:
         """Draw a piece of the line of each label, so that its dash is seen."""
