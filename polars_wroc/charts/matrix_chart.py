@@ -29,7 +29,7 @@ from polars_wroc.charts.look import (
     SOFT,
     TEXT_SIZE,
     WORSE,
-    is_default_theme,
+    in_default_theme,
     make_axis,
     without_checks,
 )
@@ -121,7 +121,7 @@ def matrix_chart(
     tile = _TILE if max(map(len, names)) <= _MANY else _SMALL_TILE
     down, across = map(len, names)
     size = tile[0] * across, tile[1] * down
-    plot = Plot(groups, chosen, size=size, panel_size=size, columns=1)
+    plot = Plot(rows, groups, chosen, size=size, panel_size=size, columns=1)
     chosen.check_room(width=_LEAST_TILE[0] * across, height=_LEAST_TILE[1] * down)
     _draw(plot, rows, matrix, names)
     chart = plot.finish(matrix.title, matrix.key, margin=120)
@@ -277,9 +277,8 @@ def _draw(plot: Plot, rows: pl.DataFrame, matrix: _Matrix, names: list[list[str]
 
 def _make_channels(matrix: _Matrix, across: list[str], width: float) -> tuple[alt.X, alt.Y]:
     """Return the channels of both sides; long names of columns are turned."""
-    look: dict[str, Any] = {"grid": False, "labelLimit": 220}
-    if is_default_theme():
-        look |= {"labelFontSize": TEXT_SIZE, "labelColor": INK}
+    look = {"grid": False, "labelLimit": 220}
+    look |= in_default_theme(labelFontSize=TEXT_SIZE, labelColor=INK)
     angle = 0 if max(map(len, across)) * LETTER < width else -40
     top = make_axis(orient="top", labelAngle=angle, titleAnchor="start", titleAlign="left", **look)
     at_corner = {"titleAngle": 0, "titleAlign": "right", "titleAnchor": "end", "titleX": -10}
