@@ -187,8 +187,8 @@ def _read_bytes(file: str, size: int = -1) -> bytes:
     if is_gzip:
         with gzip.open(path) as unzipped:
             return unzipped.read(size)
-    with path.open("rb") as content:
-        return content.read(size)
+    with path.open("rb") as raw:
+        return raw.read(size)
 
 
 def _read_beginning(file: str, size: int) -> bytes:
