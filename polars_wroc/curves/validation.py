@@ -18,6 +18,7 @@ from polars_wroc.curves.decision_curve import check_net_thresholds, measure_bene
 from polars_wroc.curves.smooth_calibration import SMOOTH, limit_smooth_errors, require_loess
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.reasons import UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -38,7 +39,7 @@ from polars_wroc.stats.means import relative_brier, relative_brier_slopes
 from polars_wroc.steps import SegmentRows, descend
 
 # Why a measure is null.
-EXTREME_SCORES, UNDEFINED = "scores of 0 or 1", "undefined"
+EXTREME_SCORES = "scores of 0 or 1"
 _TYPES: Mapping[str, Any] = {
     "measure": pl.String,
     **dict.fromkeys(("threshold", *name_limits("value")), pl.Float64),
