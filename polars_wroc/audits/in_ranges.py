@@ -167,7 +167,7 @@ class AddedScore:
 
         ``unlabeled`` are the sums over rows without a label: see `_decide_unlabeled`.
         """
-        numbering = Numbering.of_parts([part.keys for part in parts])
+        numbering = Numbering.from_parts([part.keys for part in parts])
         sums = join_records([part.sums for part in parts]).add(numbering)
         if cells is not None:
             sums = replace(sums, cells=cells)
@@ -180,7 +180,7 @@ class AddedScore:
         """Return the segments of a division."""
         place = self.groupings.index(grouping)
         ranked = [part.parts[place] for part in self.parts]
-        of_ranges = Numbering.of_parts([each.keys for each in ranked])
+        of_ranges = Numbering.from_parts([each.keys for each in ranked])
         aucs = join_records([each.aucs for each in ranked])
         aucs = aucs.combine(of_ranges.add, of_ranges.largest)
         ends = np.cumsum([each.aucs.n.shape[-1] for each in ranked])
@@ -350,7 +350,7 @@ def _sum_cells(
         own = [part for each, part in zip(ranges, found, strict=True) if each.model == model]
         joined = join_records([part.cells for part in own])
         assert joined is not None
-        cells[model] = joined.combine(Numbering.of_parts([part.keys for part in own]).add)
+        cells[model] = joined.combine(Numbering.from_parts([part.keys for part in own]).add)
     return cells
 
 

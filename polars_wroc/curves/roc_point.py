@@ -131,7 +131,7 @@ def estimate_points(
     How heavy rows are, and variances by a design, are those at the ``nearest`` vertices.
     """
     cells = curves.points.cells.at(nearest)
-    of_vertices = {name: rate_in(cells, name) for name in (axes.given, axes.found)}
+    vertex_rates = {name: rate_in(cells, name) for name in (axes.given, axes.found)}
     correlation: Array | float = 0.0
     df: Array | float = np.inf
     if rows.sample is not None:
@@ -140,15 +140,15 @@ def estimate_points(
             np.isin(nearest, curves.points.starts),
         )
         sampled = _sample_rates(rows, segments, threshold, ~is_origin, starts)
-        of_vertices = {
+        vertex_rates = {
             name: replace(rate, variance=sampled.variance[name])
-            for name, rate in of_vertices.items()
+            for name, rate in vertex_rates.items()
         }
         variances = [sampled.variance[name] for name in (axes.given, axes.found)]
         correlation, df = credible_correlation(sampled.covariance, *variances), sampled.df
     estimates = [
         estimate_between(value, rate.inverse_size, _find_heaviness(rate), df)
-        for value, rate in zip(rates, of_vertices.values(), strict=True)
+        for value, rate in zip(rates, vertex_rates.values(), strict=True)
     ]
     given, found = estimates
     return RocPoints(given, found, starts, correlation)

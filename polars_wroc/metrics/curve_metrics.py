@@ -339,7 +339,7 @@ def curve_metrics(
         return as_struct({name: formula(curve) for name, formula in asked.items()})
 
     shown = shown_as(as_column("score", score))
-    build = partial(fold, formula=struct_of_metrics, of_score=need_scores(asked), shown=shown)
+    build = partial(fold, formula=struct_of_metrics, uses_scores=need_scores(asked), shown=shown)
     return from_expressions(label, score, weight, pos_label, build).alias("curve_metrics")
 
 
@@ -353,5 +353,5 @@ def curve_metric(
     """Write a metric of the registry as an expression."""
     metric = CURVE_METRICS[name]
     shown = shown_as(as_column("score", score))
-    build = partial(fold, formula=metric, of_score=metric.of_score, shown=shown)
+    build = partial(fold, formula=metric, uses_scores=metric.uses_scores, shown=shown)
     return from_expressions(label, score, weight, pos_label, build).alias(name)

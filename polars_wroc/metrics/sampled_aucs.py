@@ -103,6 +103,6 @@ def take_units(rows: Rows, segments: SegmentRows) -> Rows:
     if sample.replicates is not None:
         return rows
     units, unit = np.unique(sample.unit[segments.order], return_inverse=True)
-    of_rows = np.zeros_like(sample.unit)
-    of_rows[segments.order] = unit
-    return replace(rows, sample=replace(sample, unit=of_rows, stratum=sample.stratum[units]))
+    row_units = np.zeros_like(sample.unit)
+    row_units[segments.order] = unit
+    return replace(rows, sample=replace(sample, unit=row_units, stratum=sample.stratum[units]))

@@ -165,7 +165,7 @@ class Numbering(NamedTuple):
         return cls(*number_groups(finest.select(keys)))
 
     @classmethod
-    def of_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
+    def from_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
         """Return the segments that occur in parts of the rows, for example in ranges of scores.
 
         The segments of one part after the other are the finest ones.

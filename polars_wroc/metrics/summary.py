@@ -65,7 +65,7 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
 _CHANCE = 0.5
 
 # Memory of a row, and of a row of a range.
-_BYTES, BYTES_IN_RANGE = 75, 200
+_BYTES, BYTES_IN_SCORE_RANGE = 75, 200
 
 
 @hint_keywords
@@ -413,13 +413,13 @@ def _within_memory(
     if not division.exceeded(sum(heights) * len(columns.models), _BYTES):
         return collect(result)
     counted = count_parts(parts, division)
-    ranges = counted.cut(BYTES_IN_RANGE)
+    ranges = counted.cut(BYTES_IN_SCORE_RANGE)
     measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
     level = _set_level(plan.level, counted.most_complete_rows)
     tables = {}
     for model in columns.models:
-        of_model = zip(ranges, measured, strict=True)
-        segments = add_segments([sums for each, sums in of_model if each.model == model])
+        measured_ranges = zip(ranges, measured, strict=True)
+        segments = add_segments([sums for each, sums in measured_ranges if each.model == model])
         assert segments.aucs is not None
         with np.errstate(all="ignore"):
             summarised = _summary_columns(segments.aucs, segments.missing, None, level, plan)
@@ -435,7 +435,7 @@ def measure_range(each: ScoreRange, rows: Rows, keys: Sequence[str]) -> Segments
 
 def add_segments(parts: Sequence[Segments]) -> Segments:
     """Return segments with the AUC sums of several parts, which may each have some segments."""
-    numbering = Numbering.of_parts([part.keys for part in parts])
+    numbering = Numbering.from_parts([part.keys for part in parts])
     aucs = join_records([part.aucs for part in parts])
     assert aucs is not None
     aucs = aucs.combine(numbering.add, numbering.largest)
