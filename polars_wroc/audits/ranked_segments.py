@@ -30,12 +30,8 @@ from polars_wroc.metrics.calibration import (
     merge_bins,
     sum_calibration,
 )
-from polars_wroc.metrics.segments import (
-    Decisions,
-    Numbering,
-    Segments,
-    count_classes,
-)
+from polars_wroc.metrics.mean_sums import count_classes
+from polars_wroc.metrics.segments import Decisions, Numbering, Segments
 from polars_wroc.queries import ROUNDING
 from polars_wroc.records import join_records
 from polars_wroc.rows import Rows
