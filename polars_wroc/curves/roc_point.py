@@ -305,7 +305,7 @@ def roc_point(
         raise ValueError(msg)
     ((name, value),) = given.items()
     rates = np.array(checks.numbers(name, value, low=0, high=1))
-    axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
+    axes: Axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
     binning = Binning(bins, tolerance)
     columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
     names = [axes.given, *name_limits(axes.found)]

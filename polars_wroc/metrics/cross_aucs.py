@@ -152,11 +152,8 @@ def _split_classes(rows: SegmentRows) -> tuple[_ClassRows, _ClassRows]:
 def _total_powers(rows: SegmentRows) -> Array:
     """Return numbers of rows and sums of powers of weights: of both classes of each group."""
     sides = np.stack([rows.weight > 0, rows.weight < 0]).astype(np.float64)
-    weight = np.abs(rows.weight)
-    powers = np.ones_like(weight), weight**2, weight**3
-    if rows.counts is not None:
-        powers = rows.counts
-    n, squares, cubes = powers
+    n, weight, squares = rows.powers
+    cubes = weight**3 if rows.counts is None else rows.counts.cubes
     totals = [rows.total(sides * values) for values in (n, weight, squares, cubes)]
     return np.stack(totals, axis=1)
 

@@ -56,7 +56,9 @@ class GivenTables:
         )
 
     @property
-    def _columns(self) -> tuple[Any, ...]:
+    def _columns(
+        self,
+    ) -> tuple[IntoColumn | None, IntoColumns, IntoWeight | None, IntoColumns | None, object]:
         return self.label, self.score, self.weight, self.by, self.pos_label
 
     def read_parts(self) -> list[Part]:

@@ -362,7 +362,7 @@ def _diagnostics(
         columns["k_pos"] = columns["k_neg"] = np.full(high.shape, np.nan)
     if sampled is not None:
         is_unknown = ~np.isnan(auc.value) & np.isnan(auc.variance)
-        notes = np.where(is_unknown, np.array(sampled.reasons, dtype=object), notes)
+        notes = np.where(is_unknown, sampled.reasons, notes)
     columns["ci_note"] = np.array([note or None for note in notes], dtype=object)
     return columns
 
