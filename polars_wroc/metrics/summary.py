@@ -33,6 +33,7 @@ from polars_wroc.records import join_records
 from polars_wroc.rows import (
     Columns,
     Rows,
+    add_keys,
     alternate_models,
     check_level,
     make_table,
@@ -297,12 +298,7 @@ def _summarise_segments(
         curves = partial_areas.draw_curves(segments)
         for name, area in plan.areas.items():
             columns |= _measure_area(name, area, curves, rows, segments, level, plan)
-    return _table(segments.segments, columns)
-
-
-def _table(keys: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
-    table = make_table(columns)
-    return keys.hstack(table) if keys.width else table
+    return add_keys(make_table(columns), segments.segments, np.arange(segments.number))
 
 
 def _summary_columns(
@@ -423,7 +419,8 @@ def _within_memory(
         assert segments.aucs is not None
         with np.errstate(all="ignore"):
             summarised = _summary_columns(segments.aucs, segments.missing, None, level, plan)
-        tables[model] = _table(segments.keys, summarised)
+        table = make_table(summarised)
+        tables[model] = add_keys(table, segments.keys, np.arange(table.height))
     table = alternate_models(tables, several=columns.several)
     return name_columns(table, schema, columns.names)
 
