@@ -299,6 +299,9 @@ def _decide_audits() -> None:
     parity = "demographic parity compares the groups and the side of the impact ratio"
     other_side = ('*favorable="rejected"*', "*unknown=*")
     _decide(_calls_of("audit", other_side), "demographic_parity_*", parity, at_most=2, rows=4)
+    few = "c, w has less than 2 % of the weight, and so no demographic parity, as no impact ratio"
+    crossed = ("audit intersections, frequency: *", "audit intersections only, frequency: *")
+    _decide(crossed, "demographic_parity_*", few, at_most=1, rows=3)
     unpublished = "with the missing groups, which are few, as an extreme there was no row"
     _decide("audit min_cell: *", "demographic_parity_*.number-of-rows", unpublished, rows=1)
     named = "a group is named worse off by its outcomes, not by how the score ranks it"
