@@ -22,6 +22,7 @@ from polars_wroc.audits.words import (
     threshold_text,
 )
 from polars_wroc.documents.numbers import DASH, write_points
+from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
@@ -101,7 +102,10 @@ def explain_gaps(toned: TonedAudit) -> list[str]:
     rows = find_named_rows(toned)
     if not rows or rows[0]["metric"] != SELECTION_RATE:
         return []
-    explained = [row for row in rows if row["metric"] == SELECTION_RATE][:_EXPLAINED]
+    rates = [row for row in rows if row["metric"] == SELECTION_RATE]
+    # What holds for a group holds for its parts too.
+    whole = [row for row in rates if CROSSED not in row["attribute"]]
+    explained = (whole or rates)[:_EXPLAINED]
     outcomes = [
         text
         for row in explained

@@ -305,16 +305,22 @@ class _Glance:
         ]
         if any(cell.dots is not None and cell.dots.fifths is not None for cell in cells):
             signs.append(Sign(f"four fifths of the highest share {words.good}", part="fifths"))
-        meanings: dict[Tone, str] = {
-            "worse": f"worse than {others}, by n points",
-            "better": "better",
-            "either": "different, neither better nor worse",
-            "alike": self._explain_alike(),
+        # The first sign with a size says what that is.
+        meanings: dict[Tone, tuple[str, str]] = {
+            "worse": (f"worse than {others}", ""),
+            "better": ("better", ""),
+            "either": ("different", ", neither better nor worse"),
+            "alike": (self._explain_alike(), ""),
         }
-        for tone, meaning in meanings.items():
+        by_points = " by n points"
+        for tone, (meaning, more) in meanings.items():
             changes = [cell.change for cell in cells if cell.tone == tone]
-            if changes:
-                signs.append(Sign(meaning, Cell("", _join_signs(changes), tone)))
+            if not changes:
+                continue
+            example, size = _join_signs(changes), ""
+            if "n" in example:
+                size, by_points = by_points, ""
+            signs.append(Sign(f"{meaning}{size}{more}", Cell("", example, tone)))
         return [*signs, Sign("plain: no difference that matters is shown")]
 
     def _explain_alike(self) -> str:

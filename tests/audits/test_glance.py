@@ -179,8 +179,23 @@ def test_the_legend_has_the_sign_of_scores_that_are_off() -> None:
     table = glance(wroc.audit(frame, "y", "s", attributes="g"))
     shown = {cell.change for row in table.rows for cell in row.cells if cell.tone == "either"}
     assert shown == {"\N{BLACK DIAMOND}"}
-    (sign,) = [sign for sign in table.legend if sign.meaning.startswith("different")]
-    assert sign.cell == Cell("", "\N{BLACK DIAMOND}", "either")
+    signs = {sign.meaning: sign.cell for sign in table.legend}
+    # It has no size.
+    expected = Cell("", "\N{BLACK DIAMOND}", "either")
+    assert signs["different, neither better nor worse"] == expected
+
+
+def test_the_first_sign_with_a_size_says_what_it_is() -> None:
+    frame = pl.DataFrame({"g": ["a"] * 3_000 + ["b"] * 3_000, "k": [*range(3_000)] * 2})
+    is_hired = pl.col("k") < pl.when(g="a").then(1_200).otherwise(1_800)
+    frame = frame.with_columns(hired=is_hired)
+    options: dict[str, Any] = {"attributes": "g", "selected": "hired"}
+    table = glance(wroc.audit(frame, favorable="selected", **options))
+    meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
+    assert meanings == ["worse than everyone else by n points", "better"]
+    table = glance(wroc.audit(frame, favorable="neither", **options))
+    meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
+    assert meanings == ["different by n points, neither better nor worse"]
 
 
 def answer_of(audit: wroc.Audit) -> Text:

@@ -285,3 +285,14 @@ def test_a_group_that_is_better_and_worse_is_called_different() -> None:
     assert line.text.startswith("selected +")
     assert "selected among the positives \N{MINUS SIGN}" in line.text
     assert line.tone == "either"
+
+
+def test_gaps_of_crossed_groups_are_not_explained_again() -> None:
+    frame = people({"A": -2, "B": -1}, 6_000)
+    frame = frame.with_columns(h=pl.Series(np.random.default_rng(3).choice(["x", "y"], 12_000)))
+    options: dict[str, Any] = {"threshold": 0.3, "favorable": "selected", "intersections": True}
+    audit = wroc.audit(frame, "y", "p", attributes=["g", "h"], **options)
+    assert "the group A, x (g and h)" in audit.verdict
+    said = section(audit, "Why these gaps?")
+    assert "of the group A (g) are positive" in said
+    assert "g and h" not in said
