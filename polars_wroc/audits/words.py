@@ -168,11 +168,9 @@ class Words:
         """Whether one of the decisions is good for people."""
         return self.favorable in ("selected", "rejected")
 
-    def is_plural(self, attribute: str) -> bool:
-        """Whether the name of a group of an attribute takes a plural verb."""
-        if attribute == OVERALL:
-            return self.people is not None
-        return self.people is not None or attribute in self.groups
+    def is_plural(self, attribute: str, segment: str | None) -> bool:
+        """Whether the name of a group takes a plural verb, as rows without a value do."""
+        return self.people is not None or attribute in self.groups or segment is None
 
     def group(self, attribute: str, segment: str | None) -> str:
         """Name a group in a sentence: ``black applicants (race)``, ``the group black (race)``."""

@@ -139,6 +139,14 @@ def test_only_comparisons_of_groups_are_counted() -> None:
     )
 
 
+def test_rows_without_a_value_are_plural() -> None:
+    rows = decisions({"none": (400, 1000), "D": (700, 1000)})
+    rows = rows.with_columns(g=pl.when(pl.col("g") != "none").then("g"))
+    audit = wroc.audit(rows, attributes="g", selected="hired", favorable="selected")
+    start = "Rows with no recorded g are selected less often: 40%, against 70% of everyone else"
+    assert audit.verdict.startswith(start)
+
+
 @pytest.mark.parametrize("value", ["x", None])
 def test_an_attribute_with_one_value_leaves_nothing_to_compare(value: str | None) -> None:
     frame = people({"A": 0}).with_columns(g=pl.lit(value, pl.String))
