@@ -185,9 +185,11 @@ class _Glance:
             cells = self._write_cells(attribute, name)
             rows += self._write_rows(name_of(name), counts[name], cells)
         if others := [name for name in groups if name not in shown]:
-            name = f"{len(others):,} others, none shown to differ"
+            different = sum(self._differs(attribute, name) for name in others)
+            found = f"{different:,} of them different" if different else "none shown to differ"
+            more = f"{len(others):,} {'others' if shown else 'groups'}, {found}"
             n = sum(counts[name] for name in others)
-            rows += self._write_rows(name, n, self._sum_up(attribute, others), "more")
+            rows += self._write_rows(more, n, self._sum_up(attribute, others), "more")
         return rows
 
     def _sort(self, attribute: str, names: Sequence[str | None]) -> list[str | None]:
@@ -265,12 +267,12 @@ class _Glance:
         """Return where four fifths of the highest rate of the good decision are."""
         if self.headline != SELECTION_RATE:
             return None
-        rates: list[float] = [
-            rows[SELECTION_RATE]["value"]
-            for (name, _, score), rows in self.numbers.items()
-            if (name, score) == (attribute, model)
-            and rows.get(IMPACT_RATIO, {}).get("ratio") is not None
-        ]
+        rates = list[float]()
+        for (name, _, score), rows in self.numbers.items():
+            has_ratio = IMPACT_RATIO in rows and rows[IMPACT_RATIO]["ratio"] is not None
+            rate = rows[SELECTION_RATE]["value"] if SELECTION_RATE in rows else None
+            if (name, score) == (attribute, model) and has_ratio and rate is not None:
+                rates.append(rate)
         if not rates:
             return None
         if self.words.favorable == "rejected":

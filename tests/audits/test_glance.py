@@ -143,6 +143,24 @@ def test_many_groups_that_do_not_differ_are_one_row() -> None:
     assert table.rows[-1].cells[2].text == f"{low}\N{EN DASH}{high}%"
 
 
+@pytest.mark.parametrize(
+    ("rates", "name"),
+    [
+        ([0.5] * 20, "20 groups, none shown to differ"),
+        ([0.1] * 10 + [0.9] * 10, "5 others, 5 of them different"),
+    ],
+)
+def test_groups_in_one_row_are_said_to_differ_if_they_do(rates: list[float], name: str) -> None:
+    rows = [
+        {"g": f"g{group}", "hired": place < 100 * rate}
+        for group, rate in enumerate(rates)
+        for place in range(100)
+    ]
+    options: dict[str, Any] = {"attributes": "g", "selected": "hired", "favorable": "selected"}
+    audit = wroc.audit(pl.DataFrame(rows), **options)
+    assert glance(audit).rows[-1].name == name
+
+
 def test_ranges_keep_their_order_and_missing_values_come_last() -> None:
     bands = pl.Enum(["young", "middle", "old"])
     frame = pl.DataFrame(
