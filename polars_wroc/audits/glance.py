@@ -18,7 +18,7 @@ from polars_wroc.audits.words import Words, capitalised, name_attribute
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.blocks import Cell, Column, Dots, Row, RowKind, Sign, Table, Tone
 from polars_wroc.documents.numbers import DASH, write_number, write_size
-from polars_wroc.groups.comparisons import IMPACT_RATIO
+from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 
@@ -27,14 +27,6 @@ _Metrics: TypeAlias = Mapping[str, ComparedRow]
 
 # Columns beside the dot plot, those that have a number.
 GLANCE_METRICS = (IMPACT_RATIO, "tpr", "fpr", "ppv", AUC, CALIBRATION_ERROR)
-_TECHNICAL = {
-    SELECTION_RATE: "selection rate",
-    "tpr": "true positive rate",
-    "fpr": "false positive rate",
-    "ppv": "precision",
-    AUC: "AUC",
-    CALIBRATION_ERROR: "score minus outcome",
-}
 # Groups of an attribute that are all shown; of more only those that differ, and one row for others.
 _MOST = 15
 # Room at both ends of a dot plot, in percent; the least that it spans, and labels of its axis.
@@ -162,9 +154,11 @@ class _Glance:
             # being selected is bad.
             which = f" ({words.good})" if words.good != words.selected else ""
             return Column(f"Impact ratio{which}", f"to the highest share {words.good}")
-        note, heading, over = _TECHNICAL[metric], capitalised(words.heading(metric)), ""
+        note, heading, over = METRICS[metric].label, capitalised(words.heading(metric)), ""
         if metric == AUC:
             heading = "Ranking"
+        elif metric == CALIBRATION_ERROR:
+            note = "score minus outcome"
         elif metric in ("tpr", "fpr"):
             heading = words.among("positive" if metric == "tpr" else "negative")
             over = capitalised(f"{words.selected} among")

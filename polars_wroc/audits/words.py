@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from polars_wroc.audits.tables import AuditSettings
+from polars_wroc.audits.tables import AuditSettings, repeats_attribute
 from polars_wroc.documents.numbers import DASH
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
@@ -190,7 +190,9 @@ class Words:
         unnamed = attributes
         if is_split:
             pairs = zip(attributes, names, strict=True)
-            unnamed = [attribute for attribute, one in pairs if not _repeats(attribute, one)]
+            unnamed = [
+                attribute for attribute, one in pairs if not repeats_attribute(attribute, one)
+            ]
         people = f"{self.people} of " if self.people is not None else ""
         return f"{people}the group {name}{_add_attributes(unnamed)}"
 
@@ -206,7 +208,7 @@ class Words:
                 behind.append(name)
             else:
                 before.insert(0, name)
-            if not _repeats(attribute, name):
+            if not repeats_attribute(attribute, name):
                 unnamed.append(attribute)
         return f"{' '.join([*before, str(self.people), *behind])}{_add_attributes(unnamed)}"
 
@@ -267,12 +269,6 @@ def spell_range(segment: str) -> str:
 def _add_attributes(attributes: Sequence[str]) -> str:
     """Write the attributes of a group in brackets after its name; nothing if it tells them."""
     return f" ({listed(attributes)})" if attributes else ""
-
-
-def _repeats(attribute: str, name: str) -> bool:
-    """Whether a name begins with that of its attribute: ``Region 12`` of the attribute region."""
-    rest = name.casefold().removeprefix(attribute.casefold())
-    return len(rest) < len(name) and not rest[:1].isalnum()
 
 
 def name_attribute(attribute: str) -> str:
