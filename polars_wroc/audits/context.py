@@ -19,7 +19,7 @@ from polars_wroc.audits.words import (
     listed,
     many,
     quote,
-    threshold_text,
+    write_threshold,
 )
 from polars_wroc.documents.numbers import DASH, write_points
 from polars_wroc.groups.categories import CROSSED
@@ -72,7 +72,7 @@ def write_decisions(toned: TonedAudit) -> str:
         recorded = f"as recorded in {quote(settings.selected)}"
         return f"{rates[0]} are {words.selected}, {recorded}, {good}."
     cuts = toned.audit.segments.filter(attribute=OVERALL)["threshold"].to_list()
-    texts = [threshold_text(cut) for cut in cuts]
+    texts = [write_threshold(cut) for cut in cuts]
     if texts == [ABOVE]:
         return f"Nobody is {words.selected}, as the threshold is above every score."
     if texts == [DASH]:

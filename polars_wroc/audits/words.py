@@ -20,7 +20,7 @@ _NAMES = 5
 ABOVE = "above every score"
 
 
-def threshold_text(value: float | None) -> str:
+def write_threshold(value: float | None) -> str:
     """Write a threshold with four digits, or all digits before the decimal point."""
     if value is None:
         return DASH
@@ -47,11 +47,6 @@ def verb(count: int, one: str, several: str) -> str:
     return one if count == 1 else several
 
 
-def points(difference: float) -> str:
-    """Write a difference of proportions in points, with its sign."""
-    return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", MINUS)
-
-
 def capitalised(text: str) -> str:
     """Begin a sentence with the text."""
     return f"{text[:1].upper()}{text[1:]}"
@@ -74,8 +69,6 @@ def quote(name: str) -> str:
     return f"{left}{escape_controls(name)}{right}"
 
 
-# What all rows are compared with, in tables for readers.
-REFERENCES = {"rest": "the rest", "overall": "all rows"}
 # Names of labels that say what people are, as far as an ending tells.
 _PARTICIPLE = re.compile(r"(?:^|_|\b)([a-z]+(?:[^\W_e]ed|paid|sold|won|lost|taken|given))$")
 _YES = ("1", "true", "yes", "y", "t")

@@ -43,7 +43,6 @@ from polars_wroc.audits.page import write_document
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.sections import write_summary
 from polars_wroc.audits.tables import audited_files
-from polars_wroc.audits.words import REFERENCES
 from polars_wroc.cli import arguments, process, release, results, sources, tables
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.options import CURVES
@@ -388,7 +387,7 @@ def run_new_york(options: argparse.Namespace) -> None:
         process.complain(arguments.in_options(hint, options))
 
 
-_IN_WORDS = {**REFERENCES, "best": "the best group"}
+_IN_WORDS = {"rest": "the rest", "overall": "all rows", "best": "the best group"}
 
 
 def run_compare(options: argparse.Namespace) -> None:
