@@ -19,12 +19,12 @@ from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot
 from polars_wroc.charts.wording import join_sentences, write_points
+from polars_wroc.curves.smooth_calibration import SMOOTH_RATES
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.queries import over
 
 _COLUMNS = ("bin", "mean_score", "observed_rate", "n", "weight")
 _LIMITS = ("observed_rate_low", "observed_rate_high")
-_SMOOTH = ("smooth", "smooth_low", "smooth_high")
 # Mean differences that are not called too high or too low.
 _SMALL = 0.005
 _UNKNOWN = "unknown"
@@ -85,7 +85,7 @@ def calibration_chart(
         x="mean_score",
         y="observed_rate",
         **{name.removeprefix("observed_rate_"): pl.col(name) for name in limits},
-        **{name: pl.col(name) for name in _SMOOTH if name in table.columns},
+        **{name: pl.col(name) for name in SMOOTH_RATES if name in table.columns},
         share=weight / over(weight.sum(), keys),
         is_joined=(pl.col("n") >= _ENOUGH_ROWS)
         | (weight >= _ENOUGH_WEIGHT * over(weight.sum(), keys)),
@@ -97,9 +97,10 @@ def calibration_chart(
     assigned = assign_groups(rows, keys, chosen, choose_panels)
     plot = Plot(*assigned, chosen, x, y, panel_size=(190, 190), has_lines=False)
     plot.draw_diagonal()
-    if "smooth" in rows.columns:
+    if SMOOTH_RATES[0] in rows.columns:
         base = ["x", "color", "panel"]
-        smooth = plot.rows.select(*base, y="smooth", low="smooth_low", high="smooth_high")
+        roles = dict(zip(("y", "low", "high"), SMOOTH_RATES, strict=True))
+        smooth = plot.rows.select(*base, **roles)
         plot.draw_curves(smooth.drop_nulls("y"), band=True)
     else:
         plot.draw_curves(plot.rows.filter("is_joined"), band=False)

@@ -203,7 +203,7 @@ def _write_cheapest() -> pl.Expr:
     everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("all"))
     nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("none"))
     selected = pl.coalesce(everyone, nobody, at_threshold)
-    label = pl.format("\N{BLACK DIAMOND} select {}", selected)
+    label = pl.format("select {}", selected)
     return pl.when(pl.col("rank").is_not_null()).then(label)
 
 

@@ -155,7 +155,8 @@ class Estimates:
             row = known.row(place, named=True)
             keys = (ROW, *(key for key in self.keys if key == MODEL))
             name = ", ".join(str(row[key]) for key in keys if row[key])
-            ends.append(f"{self.form.write(row['x'])} ({name})")
+            unit = " points" if self.form is POINTS else ""
+            ends.append(f"{self.form.write(row['x'])}{unit} ({name})")
         return f"{what}: {ends[0]}" if known.height == 1 else f"{what} from {ends[0]} to {ends[1]}"
 
 

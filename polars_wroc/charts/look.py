@@ -86,7 +86,7 @@ ABOVE_AXIS = {
 def make_legend(*, lines: bool) -> alt.Legend:
     """Return the legend of all panels, above them, with lines or points."""
     # Dashes around points would hide their shapes.
-    symbols: dict[str, Any] = {"symbolDash": [1, 0]}
+    symbols: dict[str, Any] = {"symbolStrokeWidth": 0}
     if lines:
         symbols = {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
     return alt.Legend(

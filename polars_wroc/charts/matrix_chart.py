@@ -220,7 +220,8 @@ def _read_pairs(frame: pl.DataFrame) -> _Matrix:
         f"Positives: {plain_name(down).removeprefix(_PREFIXES[0])}",
         f"Negatives: {plain_name(across).removeprefix(_PREFIXES[1])}",
         _title_pairs(named),
-        "Orange: below the mean AUC within groups, blue: above it",
+        "AUC of the positives of a row against the negatives of a column. Orange: below the mean "
+        "AUC within groups, blue: above it",
     )
 
 

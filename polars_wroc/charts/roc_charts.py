@@ -124,7 +124,9 @@ def roc_chart(
         numbers += " and its confidence interval"
     elif plot.groups.color is None and not plot.has_panels:
         numbers = ""
-    return plot.finish(_title(plot, what), join_sentences(numbers, "Dashed: a random score"))
+    given = "Diamonds: the given points" if marks.height else ""
+    key = join_sentences(numbers, "Dashed: a random score", given)
+    return plot.finish(_title(plot, what), key)
 
 
 def _roc_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
