@@ -294,8 +294,8 @@ def pr_chart(
     plot.thin_curves()
     chance = _draw_prevalence(plot)
     plot.draw_curves(steps=True)
-    average = write_numbers("rank", ".2f").fill_null(ONE_CLASS)
-    plot.list_labels(["bottom left", "top right", "bottom right"], average)
+    text = write_numbers("rank", ".2f").fill_null(ONE_CLASS)
+    plot.list_labels(["bottom left", "top right", "bottom right"], text)
     plot.add_tooltips("curve", {"threshold": "threshold", "x": "recall", "y": "precision"})
     half = plot.curves["half"]
     title = (
