@@ -14,10 +14,10 @@ from polars_wroc.groups.comparisons import (
     IMPACT_RATIO,
     NO_REFERENCE,
     SMD,
-    UNDEFINED,
     UNKNOWN_REASON,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
+from polars_wroc.inputs.reasons import UNDEFINED
 
 Tables = TypeVar("Tables", bound=AuditTables)
 # By attribute and name.
@@ -95,6 +95,8 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
         curves=audit.curves.filter(~_is_hidden(_SEGMENT, hidden)),
         missing=audit.missing.with_columns(n_missing=n_missing),
         run=run,
+        # Bins of scores have few rows.
+        distributions=audit.distributions.clear(),
     )
 
 
