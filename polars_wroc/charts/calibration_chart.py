@@ -13,6 +13,7 @@ from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
     choose_panels,
+    find_limits,
     read_table,
 )
 from polars_wroc.charts.look import without_checks
@@ -24,7 +25,6 @@ from polars_wroc.documents.numbers import write_number, write_points
 from polars_wroc.queries import over
 
 _COLUMNS = ("bin", "mean_score", "observed_rate", "n", "weight")
-_LIMITS = ("observed_rate_low", "observed_rate_high")
 # Mean differences that are not called too high or too low.
 _SMALL = 0.005
 _UNKNOWN = "unknown"
@@ -78,13 +78,11 @@ def calibration_chart(
     table, keys = read_table("curves", curves, _COLUMNS, "`calibration_curve`")
     check_size("curves", table)
     weight, off = pl.col("weight"), pl.col("mean_score") - pl.col("observed_rate")
-    limits = [name for name in _LIMITS if name in table.columns]
     rows = table.select(
         *keys,
         "n",
         x="mean_score",
-        y="observed_rate",
-        **{name.removeprefix("observed_rate_"): pl.col(name) for name in limits},
+        **find_limits(table, "observed_rate"),
         **{name: pl.col(name) for name in SMOOTH_RATES if name in table.columns},
         share=weight / over(weight.sum(), keys),
         is_joined=(pl.col("n") >= _ENOUGH_ROWS)

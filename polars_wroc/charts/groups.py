@@ -14,6 +14,7 @@ from polars_wroc.checks import did_you_mean, reject
 from polars_wroc.inputs.columns import MISSING, MODEL
 from polars_wroc.names import UNSEEN, escape_controls, unique_name
 from polars_wroc.queries import collect
+from polars_wroc.stats.estimates import name_limits
 
 # Altair refuses more rows, and a notebook would contain them all.
 MAX_ROWS = 5_000
@@ -58,6 +59,16 @@ def require_columns(argument: str, rows: pl.DataFrame, expected: Sequence[str], 
     if missing:
         without = f"{', '.join(missing[:_NAMED])}{' and others' if missing[_NAMED:] else ''}"
         reject(argument, f"be a table of {maker}", f"one without the columns {without}")
+
+
+def find_limits(table: pl.DataFrame, name: str, role: str = "y") -> dict[str, pl.Expr]:
+    """Return the roles of a column and of its limits, if the table has any."""
+    roles = zip((role, "low", "high"), name_limits(name), strict=True)
+    return {
+        role: pl.col(column)
+        for role, column in roles
+        if column == name or (column in table.columns and table[column].count())
+    }
 
 
 def check_size(argument: str, rows: pl.DataFrame) -> None:

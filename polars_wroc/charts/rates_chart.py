@@ -10,7 +10,13 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, cross_columns, read_table, require_columns
+from polars_wroc.charts.groups import (
+    assign_groups,
+    cross_columns,
+    find_limits,
+    read_table,
+    require_columns,
+)
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, Rate, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, span
@@ -143,16 +149,14 @@ def _rate_rows(
     # A threshold between two scores selects what the next higher score does.
     above = x.filter(x >= (threshold or 0))
     used = y.mean() if threshold is None else y.filter(x >= threshold).sort_by(above).first()
-    limits = [end for end in ("low", "high") if f"{name}_{end}" in frame.columns]
     heading = "Selected" if name == "selection_rate" else RATES[name].heading
     rows = frame.with_row_index().select(
         *keys,
         pl.lit(heading).alias(rate),
         pl.lit(name).alias("name"),
-        *(pl.col(f"{name}_{end}").alias(end) for end in limits),
         place=over(pl.col("index").min(), keys),
         x=x,
-        y=y,
+        **find_limits(frame, name),
         rank=over(used, keys),
     )
     # Steps are drawn in the order of thresholds.

@@ -10,7 +10,7 @@ import polars as pl
 from scipy.special import ndtri
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, read_table
+from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import INK, without_checks
 from polars_wroc.charts.options import ChartOptions, plain_name, read_options
 from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of
@@ -131,10 +131,9 @@ def roc_chart(
 
 def _roc_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Give the columns of ROC curves their roles."""
-    limits = {end: f"tpr_{end}" for end in ("low", "high") if f"tpr_{end}" in table.columns}
     with_areas = with_auc(table.lazy(), keys).collect()
-    mark = pl.lit(None, pl.Boolean)
-    return with_areas.select(*keys, "threshold", x="fpr", y="tpr", rank="auc", mark=mark, **limits)
+    mark, limits = pl.lit(None, pl.Boolean), find_limits(table, "tpr")
+    return with_areas.select(*keys, "threshold", x="fpr", rank="auc", mark=mark, **limits)
 
 
 def _det_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
