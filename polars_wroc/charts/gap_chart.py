@@ -31,6 +31,8 @@ from polars_wroc.documents.numbers import DIFFERENCE, POINTS, SHARE, NumberForm
 
 # Pixels of a row, of a model in a row, and of the chart; columns of numbers begin so far right.
 _STEP, _MODEL_STEP, _WIDTH = 24, 17, 420
+# Pixels between labels of the axis, which may have a sign and three digits.
+_SPACING = 60
 # Fewest pixels of a point and its number.
 _LEAST_STEP = 15
 _NUMBER_AT, _LIMITS_AT = 52, 60
@@ -169,7 +171,7 @@ def _make_axis(rows: pl.DataFrame, read: Estimates) -> Axis:
         # Gaps have a sign, but 0 has none.
         number = f"format({read.form.units} * datum.value, '+,~f')"
         labels = f"abs(datum.value) < 1e-9 ? '0' : {number}"
-    return Axis(read.axis, (low - room, high + room), form, labels)
+    return Axis(read.axis, (low - room, high + room), form, labels, spacing=_SPACING)
 
 
 def _write_rows(rows: pl.DataFrame, read: Estimates, ends: tuple[float, float]) -> pl.DataFrame:

@@ -88,6 +88,8 @@ class Axis:
     # A Vega expression of the labels, and the numbers that have one.
     labels: str | None = None
     values: Sequence[float] | None = None
+    # Pixels between labels, about.
+    spacing: int = 45
     # The channel of what is no number.
     channel: alt.X | None = None
 
@@ -229,16 +231,17 @@ class Plot:
         room = self.width + (_BETWEEN if has_neighbours else _BESIDE)
         lines = wrap_text(self.x.title, room / LETTER)
         title = lines if len(lines) > 1 else self.x.title or None
-        axis = self._axis(self.x, self.width // 55, title=title)
+        axis = self._axis(self.x, self.width, title=title)
         return alt.X(f"{column}:Q", scale=self.x.scale, axis=axis)
 
     def up(self, column: str = "y") -> alt.Y:
         """Return the upright channel of a column."""
         title = None if self.has_panels else self.y.title or None
-        axis = self._axis(self.y, self.height // 45, title=title, **ABOVE_AXIS)
+        axis = self._axis(self.y, self.height, title=title, **ABOVE_AXIS)
         return alt.Y(f"{column}:Q", scale=self.y.scale, axis=axis)
 
-    def _axis(self, axis: Axis, ticks: int, **given: Any) -> alt.Axis:
+    def _axis(self, axis: Axis, pixels: int, **given: Any) -> alt.Axis:
+        ticks = pixels // axis.spacing
         labels = {} if axis.labels is None else {"labelExpr": axis.labels}
         values = {} if axis.values is None else {"values": list(axis.values)}
         return make_axis(format=axis.form, tickCount=max(2, ticks), **labels, **values, **given)
