@@ -15,7 +15,7 @@ from polars_wroc.charts.groups import (
     cross_all,
     read_table,
 )
-from polars_wroc.charts.look import FAINT, INK, PALETTE, PAPER, SOFT, without_checks
+from polars_wroc.charts.look import GREY, INK, PALETTE, PAPER, SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, number_tips, span
 from polars_wroc.charts.wording import join_sentences, write_numbers
@@ -134,7 +134,7 @@ def _bar_rows(table: pl.DataFrame, keys: list[str], threshold: float | None) -> 
 def _draw_bars(plot: Plot) -> None:
     drawn = plot.rows.select("bar", "n", "x", "x2", "share", "top", "bottom", "panel")
     base = plot.add_rows("bar", drawn)
-    classes: dict[str, Any] = {_POSITIVE: PALETTE[0], _NEGATIVE: FAINT, _ROWS: SOFT}
+    classes: dict[str, Any] = {_POSITIVE: PALETTE[0], _NEGATIVE: GREY, _ROWS: SOFT}
     scale = alt.Scale(domain=[*classes], range=[*classes.values()])
     tips = [*plot.group_tips(), "bar:N", *number_tips({"x": "from", "x2": "to", "n": "rows"})]
     plot.layers.append(
