@@ -12,7 +12,6 @@ import polars as pl
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
-    choose_panels,
     find_limits,
     read_table,
 )
@@ -92,7 +91,7 @@ def calibration_chart(
     ends = _ends(rows)
     axes = Axis("Score"), Axis("↑ Share that is positive")
     x, y = (replace(axis, ends=ends).with_room() for axis in axes)
-    assigned = assign_groups(rows, keys, chosen, choose_panels)
+    assigned = assign_groups(rows, keys, chosen, panels_first=True)
     plot = Plot(*assigned, chosen, x, y, panel_size=(190, 190), has_lines=False)
     plot.draw_diagonal()
     if SMOOTH_RATES[0] in rows.columns:

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.charts.estimates import ROW, Estimates, read_estimates
-from polars_wroc.charts.groups import assign_groups, check_size, choose_panels, sort_names
+from polars_wroc.charts.groups import assign_groups, check_size, sort_names
 from polars_wroc.charts.look import (
     BETTER,
     INK,
@@ -115,7 +115,7 @@ def gap_chart(
     read = read_estimates(table, metric, show)
     check_size("table", read.rows)
     ranked = read.rows.with_columns(rank="x")
-    rows, groups = assign_groups(ranked, read.keys, chosen, choose_panels)
+    rows, groups = assign_groups(ranked, read.keys, chosen, panels_first=True)
     axis, size = _make_axis(rows, read), (_WIDTH, 0)
     plot = Plot(rows, groups, chosen, axis, size=size, panel_size=size, columns=1)
     plot.legend, plot.has_lines = True, False

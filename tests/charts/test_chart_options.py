@@ -177,7 +177,7 @@ def test_categories_keep_their_order() -> None:
         ({"title": 3}, TypeError, "`title` must be text"),
         ({"color": "h"}, ValueError, "`color` must be a group column of the table, out of g; "),
         ({"highlight": "a"}, TypeError, "`highlight` must be a list of values"),
-        ({"highlight": ["z"]}, ValueError, "`highlight` must list values of `color`"),
+        ({"highlight": ["z"]}, ValueError, "`highlight` must name values of `color`"),
         ({"highlight": list("abcdef")}, ValueError, "`highlight` must list 1 to 5 values"),
         ({"colors": "red"}, TypeError, "`colors` must be a list of colors"),
         ({"scale": 2}, TypeError, "this chart has no option `scale`; it has title, subtitle, wid"),
