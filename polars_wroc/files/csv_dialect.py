@@ -48,6 +48,7 @@ UTF_8 = "utf-8"
 _WINDOWS = "windows-1252"
 _ENCODING_NAMES = {_WINDOWS: "Windows-1252", "utf-16": "UTF-16"}
 _SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+_SPACE = " "
 # Rows, and bytes at most, from which a dialect is recognised.
 _ROWS, _BYTES = 500, 2**18
 # A number with a decimal comma, perhaps with points between the thousands, and one with a point.
@@ -107,7 +108,8 @@ class CsvDialect:
         """Describe what is not plain about a dialect; empty if nothing is."""
         parts = list[str]()
         if self.separator != expected_separator or self.spaced:
-            name = _SEPARATOR_NAMES.get(self.separator, repr(self.separator))
+            names = {**_SEPARATOR_NAMES, _SPACE: "space"}
+            name = names.get(self.separator, repr(self.separator))
             parts.append(f"{name}{'-and-space' if self.spaced else ''}-separated")
         if self.decimal_comma:
             parts.append("decimal comma")
@@ -143,7 +145,7 @@ def recognise_dialect(
     if given.separator is None:
         separator = named[1] if named else _recognise_separator(dialect, text)
         dialect = replace(dialect, separator=separator)
-    if given.quote is None and _has_single_quotes(read_start(dialect, text)[1:]):
+    if given.quote is None and _has_single_quotes(read_start(dialect, text)):
         dialect = replace(dialect, quote="'")
     header, *rows = read_start(dialect, text) or [[]]
     decimal_comma = given.decimal_comma
@@ -230,25 +232,31 @@ def read_start(dialect: CsvDialect, text: str) -> list[list[str]]:
 def _recognise_separator(dialect: CsvDialect, text: str) -> str:
     """Find the separator that gives most rows as many fields as the header, and the most fields.
 
-    One that is not in the header is none.
+    One that is not in the header is none. Spaces are separators only if all rows have as many.
     """
-    best, most = dialect.separator, (0.0, 1)
-    for separator in _SEPARATOR_NAMES:
+
+    def measure(separator: str) -> tuple[float, int]:
         widths = [len(row) for row in read_start(replace(dialect, separator=separator), text)]
-        if widths and widths[0] > 1:
-            fit = sum(width == widths[0] for width in widths) / len(widths), widths[0]
-            if fit > most:
-                best, most = separator, fit
-    return best
+        if not widths or widths[0] == 1:
+            return 0, 0
+        return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+
+    best = max(_SEPARATOR_NAMES, key=measure)
+    if measure(best) > (0, 0):
+        return best
+    return _SPACE if measure(_SPACE)[0] == 1 else dialect.separator
 
 
 def _has_single_quotes(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether all values of a column are in single quotes."""
-    columns = [[text for text in column if text] for column in zip(*rows, strict=False)]
-    return any(
-        column and all(len(text) > 1 and text[0] == text[-1] == "'" for text in column)
-        for column in columns
-    )
+    """Whether all names, or all values of a column, are in single quotes."""
+    header, *others = rows or [[]]
+    columns = zip(*others, strict=False)
+    return any(_are_in_single_quotes(texts) for texts in (header, *columns))
+
+
+def _are_in_single_quotes(texts: Sequence[str]) -> bool:
+    filled = [text for text in texts if text]
+    return bool(filled) and all(len(text) > 1 and text[0] == text[-1] == "'" for text in filled)
 
 
 def _has_decimal_comma(texts: Sequence[str]) -> bool:

@@ -29,7 +29,9 @@ from polars_wroc.files.csv_dialect import (
     recognise_encoding,
 )
 from polars_wroc.files.sources import (
+    GZIP,
     STANDARD_INPUT,
+    ZSTD,
     as_pattern,
     describe_difference,
     is_address,
@@ -46,7 +48,6 @@ _MOST_BYTES, _LEAST_BYTES = 2**22, 2**16
 # Rows from which the types of columns are inferred, and lines from which Polars tells a dialect.
 _ROWS = 1000
 _INFERRED_FILES = 10
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _NUMBER = re.compile(r"[+-]?\d*[.,]?\d+")
 # The column of what stands behind the last column of the header.
 _BEYOND = "__beyond_the_header"
@@ -63,6 +64,20 @@ class _Opened:
     inputs: list[str] | list[bytes]
     # The first rows of the first file, with the header.
     start: Sequence[Sequence[str]]
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all rows can be looked at before they are read."""
+        if STANDARD_INPUT in self.files:
+            return True
+        if any(is_address(file) for file in self.files):
+            return False
+        return sum(Path(local_name(file)).stat().st_size for file in self.files) <= _MOST_BYTES
+
+    def list_first_texts(self, columns: Sequence[str]) -> dict[str, Sequence[str]]:
+        """Return the texts of columns in the first rows."""
+        texts = zip_longest(*self.start[1:], fillvalue="")
+        return dict(zip(columns, texts, strict=False))
 
     def scan(self, number: int | None = None, **options: Any) -> pl.LazyFrame:
         """Scan all files, or one of them, with Polars."""
@@ -123,7 +138,7 @@ def open_csv(
         is_inferred=True,
         is_csv=True,
         decimal_comma=opened.dialect.decimal_comma,
-        first_texts=dict(zip(columns, zip_longest(*opened.start[1:], fillvalue=""), strict=False)),
+        first_texts={} if opened.is_small else opened.list_first_texts(columns),
         find_place=opened.find_place,
     )
 
@@ -150,6 +165,9 @@ def _open(
     inputs: list[str] | list[bytes]
     if all(encoding == UTF_8 for encoding in encodings) and STANDARD_INPUT not in files:
         inputs = [as_pattern(file, pl.scan_csv) for file in files]
+    elif unreadable := [file for file in files if not _is_readable(file)]:
+        msg = f"{name_sources(unreadable[:1])} must be in UTF-8: decompress or download it first"
+        raise ValueError(msg)
     else:
         inputs = [
             decode(_read_bytes(file), encoding, name_sources([file])).encode()
@@ -166,25 +184,24 @@ def _recognise_encoding(file: str, size: int) -> str:
 
 
 def _is_readable(file: str) -> bool:
-    """Whether Python can read a file, which is local and not compressed with zstd."""
-    return not is_address(file) and not _start_of(file).startswith(_ZSTD)
-
-
-def _start_of(file: str) -> bytes:
+    """Whether Python can read a file; it can read none that is compressed with zstd."""
     if file == STANDARD_INPUT:
-        return read_standard_input()[:4]
+        return True
+    return not is_address(file) and not _read_mark(file).startswith(ZSTD)
+
+
+def _read_mark(file: str) -> bytes:
+    """Read the bytes by which compressed files are known."""
     with Path(local_name(file)).open("rb") as content:
         return content.read(4)
 
 
 def _read_bytes(file: str, size: int = -1) -> bytes:
     """Read the beginning of a file, or all of it, uncompressed."""
-    is_gzip = _start_of(file).startswith(_GZIP)
     if file == STANDARD_INPUT:
-        content = read_standard_input()
-        return gzip.decompress(content) if is_gzip else content
+        return read_standard_input()
     path = Path(local_name(file))
-    if is_gzip:
+    if _read_mark(file).startswith(GZIP):
         with gzip.open(path) as unzipped:
             return unzipped.read(size)
     with path.open("rb") as raw:
@@ -224,15 +241,17 @@ def _infer_schema(opened: _Opened, columns: Sequence[str]) -> dict[str, pl.DataT
         csv.writer(content).writerows(opened.start)
         types = pl.scan_csv(content.getvalue().encode(), null_values=MISSING)
         return dict(zip(columns, types.collect_schema().dtypes(), strict=True))
-    numbers = range(min(len(opened.files), _INFERRED_FILES))
+    most = len(opened.files) if opened.is_small else _INFERRED_FILES
+    numbers = range(min(len(opened.files), most))
     # Without rows all columns are text.
     filled = [number for number in numbers if opened.has_rows(number)]
     if not filled and len(numbers) == len(opened.files):
         verb = "has" if len(opened.files) == 1 else "have"
         msg = f"{name_sources(opened.files)} {verb} no rows"
         raise ValueError(msg)
+    length = None if opened.is_small else _ROWS
     schemas = [
-        opened.scan(number, infer_schema_length=_ROWS).collect_schema()
+        opened.scan(number, infer_schema_length=length).collect_schema()
         for number in filled or numbers
     ]
     empty = [pl.DataFrame(schema=schema) for schema in schemas]
@@ -287,7 +306,8 @@ def describe_long_row(files: Sequence[str], given: FileFormat) -> str:
 def _describe_long_row(opened: _Opened) -> str:
     place = opened.find_line(lambda header, fields: any(fields[len(header) :]))
     place = place or f"a line of {name_sources(opened.files)}"
-    return f"{place} has more fields than the header: put texts with a separator into quotes"
+    advice = "put texts that hold a separator into quotes, and name all columns"
+    return f"{place} has more fields than the header: {advice}"
 
 
 def find_invalid_line(files: Sequence[str]) -> str | None:
