@@ -58,11 +58,11 @@ def read_columns(
     """
 
     def find_kind(name: str, dtype: pl.DataType) -> _Kind | None:
-        if name in dates:
-            return "date" if dtype == pl.String or dtype.is_integer() else None
         if name in numbers:
             is_open = dtype in (pl.String, pl.Null) or (table.is_inferred and dtype.is_integer())
             return "number" if is_open else None
+        if name in dates:
+            return "date" if dtype == pl.String or dtype.is_integer() else None
         if name in text and table.is_csv and dtype.is_numeric():
             return None if _is_flag(table, name) else "code"
         return None

@@ -38,7 +38,7 @@ class FileFormat:
 
 
 # Nothing is given, everything is recognised.
-RECOGNISED = FileFormat()
+ANY_FORMAT = FileFormat()
 
 # What R, NumPy, spreadsheets and databases write for a missing value. "None" is not among it, since
 # it is an answer in many questionnaires. Each text makes reading slower.
@@ -71,14 +71,14 @@ class CsvDialect:
     line_end: str = "\n"
     lines_above_header: int = 0
     # Whether a space follows each separator.
-    spaced: bool = False
+    is_spaced: bool = False
     null: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, Any]:
         """The arguments of Polars' reader, which takes UTF-8."""
         missing = [*MISSING, *self.null]
-        if self.spaced:
+        if self.is_spaced:
             missing += [f" {text}" for text in missing]
         return {
             "separator": self.separator,
@@ -98,7 +98,7 @@ class CsvDialect:
             delimiter=self.separator,
             quotechar=self.quote,
             quoting=csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE,
-            skipinitialspace=self.spaced,
+            skipinitialspace=self.is_spaced,
         )
         for fields in rows:
             if fields:
@@ -107,10 +107,10 @@ class CsvDialect:
     def describe(self, expected_separator: str) -> str:
         """Describe what is not plain about a dialect; empty if nothing is."""
         parts = list[str]()
-        if self.separator != expected_separator or self.spaced:
+        if self.separator != expected_separator or self.is_spaced:
             names = {**_SEPARATOR_NAMES, _SPACE: "space"}
             name = names.get(self.separator, repr(self.separator))
-            parts.append(f"{name}{'-and-space' if self.spaced else ''}-separated")
+            parts.append(f"{name}{'-and-space' if self.is_spaced else ''}-separated")
         if self.decimal_comma:
             parts.append("decimal comma")
         if self.quote == "'":
@@ -156,7 +156,7 @@ def recognise_dialect(
         ]
         # Between commas, "1,3" may as well be two answers to one question.
         decimal_comma = dialect.separator != "," and _has_decimal_comma(texts)
-    return replace(dialect, decimal_comma=decimal_comma, spaced=_is_spaced(rows))
+    return replace(dialect, decimal_comma=decimal_comma, is_spaced=_is_spaced(rows))
 
 
 def recognise_encoding(start: bytes, name: str) -> str:

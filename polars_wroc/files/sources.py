@@ -127,8 +127,9 @@ def each_file(sources: Sequence[str]) -> list[str]:
         identity = _identity(file)
         if identity in seen:
             first = seen[identity]
-            same = f"{first} is given twice" if first == source else f"{first} and {source}"
-            msg = same if first == source else f"{same} are, or have, the same file"
+            msg = f"{first} is given twice"
+            if first != source:
+                msg = f"{first} and {source} name the same file"
             raise ValueError(one_line(msg))
         seen[identity] = source
     return [file for file, _ in found]

@@ -22,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
 from polars_wroc.files import scan
-from polars_wroc.files.csv_dialect import RECOGNISED, FileFormat
+from polars_wroc.files.csv_dialect import ANY_FORMAT, FileFormat
 from polars_wroc.files.scan import describe_reading_error, scan_files
 
 USED: dict[str, Any] = {"text": ["y", "g"], "numbers": ["s", "w"], "dates": ["day"]}
@@ -43,13 +43,13 @@ def save(content: str | bytes, name: str = "a.csv", encoding: str = "utf-8") -> 
     return name
 
 
-def read(name: str | Sequence[str], file_format: FileFormat = RECOGNISED) -> pl.DataFrame:
+def read(name: str | Sequence[str], file_format: FileFormat = ANY_FORMAT) -> pl.DataFrame:
     """Read files, with the usual names of labels, groups, scores and weights."""
     files = [name] if isinstance(name, str) else name
     return scan_files(files, file_format, **USED).collect()
 
 
-def refuse(name: str | Sequence[str], file_format: FileFormat = RECOGNISED) -> str:
+def refuse(name: str | Sequence[str], file_format: FileFormat = ANY_FORMAT) -> str:
     """Return the sentence with which files are refused, when they are scanned or read."""
     files = [name] if isinstance(name, str) else name
     with pytest.raises((ValueError, pl.exceptions.PolarsError)) as raised:
@@ -266,6 +266,13 @@ def test_a_score_that_is_no_number_is_named_with_its_line_and_what_to_do(name: s
     shown = value.strip('"')
     assert said.startswith(f"column 's' must be a number; line 4 of a.csv has {shown!r}: ")
     assert advice in said
+
+
+def test_codes_and_numbers_after_spaces_are_looked_at_as_others_are() -> None:
+    save("y, s, g\n1, 0.5, 007\n0, 1, 010\n")
+    assert read("a.csv").rows() == [(1, 0.5, "007"), (0, 1.0, "010")]
+    save("y, s, g\n1, 0.5, a\n0, 3%, b\n")
+    assert refuse("a.csv").startswith("column 's' must be a number; line 3 of a.csv has '3%'")
 
 
 def test_points_between_thousands_are_not_taken_for_decimal_points() -> None:
