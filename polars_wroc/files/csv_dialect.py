@@ -50,7 +50,7 @@ _ENCODING_NAMES = {_WINDOWS: "Windows-1252", "utf-16": "UTF-16"}
 _SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 _SPACE = " "
 # Rows, and bytes at most, from which a dialect is recognised.
-_ROWS, _BYTES = 500, 2**18
+_ROWS, _BYTES = 500, 2**16
 # A number with a decimal comma, perhaps with points between the thousands, and one with a point.
 _COMMA_NUMBER = re.compile(r"[+-]?(?:\d*|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
@@ -164,10 +164,11 @@ def recognise_encoding(start: bytes, name: str) -> str:
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     # ASCII in UTF-16 is every second byte.
-    for encoding, zeros in (("utf-16-le", start[1::2]), ("utf-16-be", start[::2])):
+    first = start[:_BYTES]
+    for encoding, zeros in (("utf-16-le", first[1::2]), ("utf-16-be", first[::2])):
         if zeros and zeros.count(0) > len(zeros) / 2:
             return encoding
-    if 0 in start:
+    if 0 in first:
         msg = f"{name} holds no text; it may have the suffix of another format"
         raise ValueError(msg)
     try:
