@@ -76,8 +76,8 @@ def scan_files(
     ValueError
         One sentence that names the file, for everything that is wrong with it.
     """
-    kind = format_of(files)
     each = each_file(files)
+    kind = format_of(files)
     if kind != "csv" and file_format != ANY_FORMAT:
         options = "--separator, --decimal-comma, --encoding, --quote and --null"
         msg = f"{options} apply to CSV files only; {name_sources(files[:1])} is none"

@@ -653,3 +653,22 @@ def test_real_files_whose_header_names_too_few_columns_are_refused(name: str) ->
         ).collect()
     said = str(raised.value)
     assert said.startswith(f"line 2 of {SKLEARN / name} has more fields than the header")
+
+
+def test_files_of_two_formats_are_named() -> None:
+    ROWS.write_parquet("a.parquet")
+    said = refuse(["a.parquet", save(ROWS.write_csv())])
+    assert said == "files must be of one format; a.parquet, a.csv are of two"
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["a.csv", "a.csv"], "a.csv is given twice"),
+        (["a.csv", "./a.csv"], "a.csv and ./a.csv name the same file"),
+        (["a.csv", "*.csv"], "a.csv and *.csv name the same file"),
+    ],
+)
+def test_a_file_that_is_named_twice_is_refused(names: list[str], said: str) -> None:
+    save(ROWS.write_csv())
+    assert refuse(names) == said
