@@ -148,7 +148,7 @@ class KeyedCells(NamedTuple):
 
 def add_cells(parts: Sequence[KeyedCells]) -> Cells:
     """Return the cells of all segments in some parts, sorted by their keys."""
-    numbering = Numbering.of_parts([each.keys for each in parts])
+    numbering = Numbering.from_parts([each.keys for each in parts])
     return join_records([each.cells for each in parts]).combine(numbering.add)
 
 
@@ -164,7 +164,7 @@ def add_ranges(
     ``cells`` are those at a threshold that a rule chose, in the finest segments; ``unlabeled`` are
     those of rows without a label, which are in no range.
     """
-    finest = Numbering.of_parts([part.keys for part in parts])
+    finest = Numbering.from_parts([part.keys for part in parts])
     sums = join_records([part.sums for part in parts]).add(finest)
     if cells is not None:
         sums = replace(sums, cells=cells)
@@ -191,7 +191,7 @@ def add_ranges(
 
 def _join_ranked(parts: Sequence[RankedPart]) -> RankedPart:
     """Return what all ranges together add to the segments of a division."""
-    numbering = Numbering.of_parts([each.keys for each in parts])
+    numbering = Numbering.from_parts([each.keys for each in parts])
     aucs = join_records([each.aucs for each in parts]).combine(numbering.add, numbering.largest)
     ends = np.cumsum([each.aucs.n.shape[-1] for each in parts])[:-1]
     numbers = np.split(numbering.number, ends)

@@ -36,13 +36,8 @@ from polars_wroc.metrics.calibration import (
     merge_bins,
     sum_calibration,
 )
-from polars_wroc.metrics.segments import (
-    Decisions,
-    Numbering,
-    Segments,
-    count_classes,
-    sum_decisions,
-)
+from polars_wroc.metrics.mean_sums import count_classes
+from polars_wroc.metrics.segments import Decisions, Numbering, Segments, sum_decisions
 from polars_wroc.queries import ROUNDING
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.records import join_records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from polars_wroc.metrics.auc_sums import AucSums, auc_influences, estimate_aucs,
 from polars_wroc.metrics.mean_sums import (
     ROW_LOSSES,
     MeanSums,
+    count_classes,
     require_probabilities,
     sum_scores,
     sum_values,
@@ -83,18 +84,6 @@ class Segments:
     all_rows: Array | None = None
     all_cells: Cells | None = None
 
-    _SUMS: ClassVar = (
-        "rows",
-        "missing",
-        "aucs",
-        "cells",
-        "influence",
-        "losses",
-        "scores",
-        "all_rows",
-        "all_cells",
-    )
-
     @property
     def number(self) -> int:
         """The number of segments."""
@@ -116,11 +105,9 @@ class Segments:
 
     def at(self, places: slice) -> Segments:
         """Return some of the segments."""
-        sums = {
-            name: map_arrays(getattr(self, name), lambda values: values[..., places])
-            for name in self._SUMS
-        }
-        return replace(self, keys=self.keys[places], **sums)
+        sums = replace(self, keys=self.keys[places], units=None)
+        taken: Segments = map_arrays(sums, lambda values: values[..., places])
+        return replace(taken, units=self.units)
 
     def cells_of(self, metric: Metric) -> Cells:
         """Return the cells that a metric of decisions rests on."""
@@ -178,7 +165,7 @@ class Numbering(NamedTuple):
         return cls(finest, np.arange(finest.height))
 
     @classmethod
-    def of_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
+    def from_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
         """Return the segments that occur in parts of the rows, for example in ranges of scores.
 
         The segments of one part after the other are the finest ones.
@@ -251,12 +238,6 @@ def measure_segments(
         count_classes(every).sum(axis=0) if rows.lack_labels else None,
         sum_decisions(unlabeled, every, needs.decisions) if rows.lack_labels else None,
     )
-
-
-def count_classes(segments: SegmentRows) -> Array:
-    """Return the numbers of positives and of negatives in each segment."""
-    sides = np.stack([segments.weight > 0, segments.weight < 0]).astype(np.float64)
-    return segments.total(sides if segments.counts is None else sides * segments.counts.n)
 
 
 def sum_decisions(rows: Rows, segments: SegmentRows, decisions: Decisions | None) -> Cells | None:
