@@ -26,10 +26,11 @@ from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, SamplingUnits
+from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.mean_differences import StandardizedSums
 from polars_wroc.steps import OutsideWeights, SegmentRows
 from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
-from polars_wroc.thresholds.registry import ThresholdMetric
+from polars_wroc.thresholds.registry import RateMetric, ThresholdMetric
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,13 @@ class Segments:
         cells = self.cells_of(metric)
         return cells.count(("tp", "fp") if kind == "selected" else ("fn", "tn")).rows
 
+    def estimate(self, metric: Metric) -> Estimate:
+        """Return a rate of decisions or the AUC of the segments, by a design with its variance."""
+        if isinstance(metric, RateMetric):
+            cells = self.cells_of(metric)
+            return cells.rate(metric.counted, metric.others, self.units).estimate()
+        return self.auc.estimate("score")
+
     @property
     def auc(self) -> Auc:
         """The AUCs of the segments, with what their limits and tests rest on."""
@@ -150,6 +158,11 @@ class Numbering(NamedTuple):
         if not keys:
             return cls(pl.DataFrame(), np.zeros(finest.height, np.int64))
         return cls(*number_groups(finest.select(keys)))
+
+    @classmethod
+    def of_finest(cls, finest: pl.DataFrame) -> Numbering:
+        """Return the finest segments themselves."""
+        return cls(finest, np.arange(finest.height))
 
     @classmethod
     def from_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
@@ -216,18 +229,19 @@ def measure_segments(
         count_classes(segments) if sums is None else sums.n,
         segments.missing.astype(np.float64),
         sums,
-        _sum_cells(rows, segments, needs.decisions),
+        sum_decisions(rows, segments, needs.decisions),
         needs.decisions,
         None if sample is None else sample.units,
         influence,
         _sum_losses(rows, segments, model, needs),
         sum_scores(every, sample, count_weights=needs.count_weights) if needs.scores else None,
         count_classes(every).sum(axis=0) if rows.lack_labels else None,
-        _sum_cells(unlabeled, every, needs.decisions) if rows.lack_labels else None,
+        sum_decisions(unlabeled, every, needs.decisions) if rows.lack_labels else None,
     )
 
 
-def _sum_cells(rows: Rows, segments: SegmentRows, decisions: Decisions | None) -> Cells | None:
+def sum_decisions(rows: Rows, segments: SegmentRows, decisions: Decisions | None) -> Cells | None:
+    """Return the cells of each segment, by a design also those of sampling units."""
     if decisions is None:
         return None
     if decisions.recorded:
