@@ -113,9 +113,12 @@ class SegmentRows:
     def powers(self) -> RowPowers:
         """How many rows each row stands for, and the sums of the powers of their weights."""
         weight = np.abs(self.weight)
-        if self.counts is not None:
-            return RowPowers(self.counts.n, weight, self.counts.squares)
-        return RowPowers(np.ones(len(weight)), weight, weight**2)
+        return RowPowers(self.n, weight, weight**2 if self.counts is None else self.counts.squares)
+
+    @property
+    def n(self) -> Array:
+        """How many rows each row stands for."""
+        return np.ones(len(self.weight)) if self.counts is None else self.counts.n
 
     def spread(self, values: Array) -> Array:
         """Repeat values of segments for each of their rows."""

@@ -114,7 +114,7 @@ class _Points:
     @classmethod
     def of(cls, rows: Rows, segment: SegmentRows) -> _Points:
         """Return the rows of a segment, in one order, so that a seed gives the same draws."""
-        score, signed, n = segment.score, segment.weight, segment.powers.n
+        score, signed, n = segment.score, segment.weight, segment.n
         order, unit, units = np.lexsort((signed, score)), None, None
         if rows.sample is not None:
             unit, units = _number_units(rows.sample, segment.order)

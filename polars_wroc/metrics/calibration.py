@@ -72,13 +72,13 @@ class CalibrationSums:
 def sum_calibration(rows: SegmentRows, sample: Sampling | None = None) -> CalibrationSums:
     """Return the sums over the rows of each segment."""
     score, is_positive = rows.score, rows.weight > 0
-    _, weight, squares = rows.powers
+    powers = rows.powers
     return CalibrationSums(
-        count_where(rows, is_positive),
-        count_where(rows, ~is_positive),
-        rows.total(weight * score),
+        count_where(rows, powers, is_positive),
+        count_where(rows, powers, ~is_positive),
+        rows.total(powers.weight * score),
         sum_values(rows, score - is_positive, sample),
-        rows.total(squares * score * (1 - score)),
+        rows.total(powers.squares * score * (1 - score)),
         None if sample is None else sum_in_units(rows, sample, is_positive),
     )
 
@@ -88,7 +88,7 @@ def count_rows(segments: SegmentRows) -> dict[str, Array]:
 
     Rows with a score of 0 or 1 are extreme, and impossible if they came out against it.
     """
-    n, is_positive = segments.powers.n, segments.weight > 0
+    n, is_positive = segments.n, segments.weight > 0
     is_zero, is_one = segments.score <= 0, segments.score >= 1
     impossible = (is_zero & is_positive) | (is_one & ~is_positive)
     return {

@@ -18,7 +18,7 @@ from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums, standardize
 from polars_wroc.stats.means import Mean
 from polars_wroc.stats.rates import Count
-from polars_wroc.steps import SegmentRows
+from polars_wroc.steps import RowPowers, SegmentRows
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ def sum_values(rows: SegmentRows, values: Array, sample: Sampling | None = None)
 
 def count_classes(rows: SegmentRows) -> Array:
     """Return the numbers of positives and of negatives in each segment."""
-    n = rows.powers.n
-    return rows.total(np.stack([n * (rows.weight > 0), n * (rows.weight < 0)]))
+    sides = np.stack([rows.weight > 0, rows.weight < 0]).astype(np.float64)
+    return rows.total(sides if rows.counts is None else sides * rows.counts.n)
 
 
-def count_where(rows: SegmentRows, holds: Mask) -> Count:
+def count_where(rows: SegmentRows, powers: RowPowers, holds: Mask) -> Count:
     """Return the weight and the number of the rows of each segment where something holds."""
-    n, weight, squares = (np.where(holds, each, 0.0) for each in rows.powers)
+    n, weight, squares = (np.where(holds, each, 0.0) for each in powers)
     return Count(rows.total(weight), rows.total(squares), rows.total(n))
 
 

@@ -137,7 +137,7 @@ def place_scores(rows: Rows, keys: Sequence[str], models: Sequence[str]) -> Scor
     order = np.argsort(group, kind="stable")
     starts = np.append(0, np.bincount(group, minlength=2 * first.number).cumsum())
     powers = _raise_weights(first, order)
-    n = first.powers.n[order]
+    n = first.n[order]
     unit, influences = None, None
     if rows.sample is not None and rows.sample.replicates is not None:
         influences = {model: auc_influences(rows, each) for model, each in segments.items()}

@@ -226,16 +226,16 @@ def _sum_changes(
 ) -> ValueChanges:
     """Return how values change, given the values of all rows of the call by both scores."""
     old, new = (each[rows.order] for each in values)
-    d, weight = new - old, rows.powers.weight
+    d, powers = new - old, rows.powers
     mean = sum_values(rows, d, sample).mean(None if sample is None else sample.units)
     largest = np.zeros(rows.number)
     np.maximum.at(largest, rows.segment, np.abs(d))
     return ValueChanges(
-        rows.total(weight * old) / mean.whole.weight,
-        rows.total(weight * new) / mean.whole.weight,
+        rows.total(powers.weight * old) / mean.whole.weight,
+        rows.total(powers.weight * new) / mean.whole.weight,
         mean,
-        count_where(rows, d > 0),
-        count_where(rows, d < 0),
-        rows.total(weight * np.abs(d)),
+        count_where(rows, powers, d > 0),
+        count_where(rows, powers, d < 0),
+        rows.total(powers.weight * np.abs(d)),
         largest,
     )
