@@ -523,6 +523,8 @@ def test_a_folder_of_any_one_format_is_read(suffix: str) -> None:
         WRITERS[suffix](ROWS, f"d/{name}.{suffix}")
     save("a note", "d/README.txt")
     save("", "d/_SUCCESS")
+    for name in (".ipynb_checkpoints/a.csv", "_delta_log/a.parquet", "_temporary/a.ndjson"):
+        save("of another program", f"d/{name}")
     assert read("d").equals(pl.concat([ROWS, ROWS]))
 
 
