@@ -951,6 +951,11 @@ def make_table(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
     )
 
 
+def add_keys(table: pl.DataFrame, keys: pl.DataFrame, segment: Ints) -> pl.DataFrame:
+    """Return a table with the keys of the segment of each row before its columns, if any."""
+    return keys[segment].hstack(table) if keys.width else table
+
+
 class SegmentColumns(NamedTuple):
     """Some rows of a table: the number of the segment of each, and their columns."""
 
@@ -1006,8 +1011,7 @@ def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.Data
         table = make_table(values).with_columns(
             pl.lit(model).alias(MODEL), pl.lit(place).alias(_MODEL_PLACE)
         )
-        groups = segments.segments
-        tables.append(groups[segment[order]].hstack(table) if groups.width else table)
+        tables.append(add_keys(table, segments.segments, segment[order]))
     if len(tables) == 1:
         return tables[0]
     return pl.concat(tables).sort(*columns.keys, _MODEL_PLACE, maintain_order=True)

@@ -399,9 +399,13 @@ def segment_in_words(attribute: str, segment: str | None) -> str:
     name, attribute = escape_controls(name_of(segment)), escape_controls(attribute)
     if attribute == OVERALL:
         return ALL_ROWS
+    return name if repeats_attribute(attribute, name) else f"{attribute} = {name}"
+
+
+def repeats_attribute(attribute: str, name: str) -> bool:
+    """Whether a name begins with that of its attribute: ``Region 12`` of the attribute region."""
     rest = name.casefold().removeprefix(attribute.casefold())
-    doubled = len(rest) < len(name) and not rest[:1].isalnum()
-    return name if doubled else f"{attribute} = {name}"
+    return len(rest) < len(name) and not rest[:1].isalnum()
 
 
 @dataclass(frozen=True)

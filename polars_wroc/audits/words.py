@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from polars_wroc.audits.tables import AuditSettings
+from polars_wroc.audits.tables import AuditSettings, repeats_attribute
 from polars_wroc.documents.numbers import DASH
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
@@ -20,7 +20,7 @@ _NAMES = 5
 ABOVE = "above every score"
 
 
-def threshold_text(value: float | None) -> str:
+def write_threshold(value: float | None) -> str:
     """Write a threshold with four digits, or all digits before the decimal point."""
     if value is None:
         return DASH
@@ -47,11 +47,6 @@ def verb(count: int, one: str, several: str) -> str:
     return one if count == 1 else several
 
 
-def points(difference: float) -> str:
-    """Write a difference of proportions in points, with its sign."""
-    return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", MINUS)
-
-
 def capitalised(text: str) -> str:
     """Begin a sentence with the text."""
     return f"{text[:1].upper()}{text[1:]}"
@@ -74,8 +69,6 @@ def quote(name: str) -> str:
     return f"{left}{escape_controls(name)}{right}"
 
 
-# What all rows are compared with, in tables for readers.
-REFERENCES = {"rest": "the rest", "overall": "all rows"}
 # Names of labels that say what people are, as far as an ending tells.
 _PARTICIPLE = re.compile(r"(?:^|_|\b)([a-z]+(?:[^\W_e]ed|paid|sold|won|lost|taken|given))$")
 _YES = ("1", "true", "yes", "y", "t")
@@ -168,11 +161,9 @@ class Words:
         """Whether one of the decisions is good for people."""
         return self.favorable in ("selected", "rejected")
 
-    def is_plural(self, attribute: str) -> bool:
-        """Whether the name of a group of an attribute takes a plural verb."""
-        if attribute == OVERALL:
-            return self.people is not None
-        return self.people is not None or attribute in self.groups
+    def is_plural(self, attribute: str, segment: str | None) -> bool:
+        """Whether the name of a group takes a plural verb, as rows without a value do."""
+        return self.people is not None or attribute in self.groups or segment is None
 
     def group(self, attribute: str, segment: str | None) -> str:
         """Name a group in a sentence: ``black applicants (race)``, ``the group black (race)``."""
@@ -192,7 +183,9 @@ class Words:
         unnamed = attributes
         if is_split:
             pairs = zip(attributes, names, strict=True)
-            unnamed = [attribute for attribute, one in pairs if not _repeats(attribute, one)]
+            unnamed = [
+                attribute for attribute, one in pairs if not repeats_attribute(attribute, one)
+            ]
         people = f"{self.people} of " if self.people is not None else ""
         return f"{people}the group {name}{_add_attributes(unnamed)}"
 
@@ -208,7 +201,7 @@ class Words:
                 behind.append(name)
             else:
                 before.insert(0, name)
-            if not _repeats(attribute, name):
+            if not repeats_attribute(attribute, name):
                 unnamed.append(attribute)
         return f"{' '.join([*before, str(self.people), *behind])}{_add_attributes(unnamed)}"
 
@@ -269,12 +262,6 @@ def spell_range(segment: str) -> str:
 def _add_attributes(attributes: Sequence[str]) -> str:
     """Write the attributes of a group in brackets after its name; nothing if it tells them."""
     return f" ({listed(attributes)})" if attributes else ""
-
-
-def _repeats(attribute: str, name: str) -> bool:
-    """Whether a name begins with that of its attribute: ``Region 12`` of the attribute region."""
-    rest = name.casefold().removeprefix(attribute.casefold())
-    return len(rest) < len(name) and not rest[:1].isalnum()
 
 
 def name_attribute(attribute: str) -> str:

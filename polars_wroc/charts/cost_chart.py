@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, choose_one_panel, cross_all, read_table
+from polars_wroc.charts.groups import assign_groups, cross_panels, read_table
 from polars_wroc.charts.look import BETTER, INK, PAPER, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Plot
@@ -97,8 +97,8 @@ def cost_chart(
             for name, part in zip(costs, parts, strict=True)
         ]
         keys = [*keys, cost]
-    rows, keys = cross_all(pl.concat(parts), keys)
-    assigned = assign_groups(rows, keys, chosen, choose_one_panel)
+    rows, keys, chosen = cross_panels(pl.concat(parts), keys, chosen)
+    assigned = assign_groups(rows, keys, chosen)
     plot = Plot(*assigned, chosen, FPR.with_room(), TPR.with_room(), panel_size=(230, 210))
     # The cheapest point is drawn as it is.
     plot.thin_curves(always=pl.col("is_least"))
@@ -204,7 +204,7 @@ def _write_cheapest() -> pl.Expr:
     everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("all"))
     nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("none"))
     selected = pl.coalesce(everyone, nobody, at_threshold)
-    label = pl.format("\N{BLACK DIAMOND} select {}", selected)
+    label = pl.format("select {}", selected)
     return pl.when(pl.col("rank").is_not_null()).then(label)
 
 

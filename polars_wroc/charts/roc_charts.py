@@ -10,7 +10,7 @@ import polars as pl
 from scipy.special import ndtri
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, read_table
+from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import INK, without_checks
 from polars_wroc.charts.options import ChartOptions, plain_name, read_options
 from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of
@@ -124,15 +124,16 @@ def roc_chart(
         numbers += " and its confidence interval"
     elif plot.groups.color is None and not plot.has_panels:
         numbers = ""
-    return plot.finish(_title(plot, what), join_sentences(numbers, "Dashed: a random score"))
+    given = "Diamonds: the given points" if marks.height else ""
+    key = join_sentences(numbers, "Dashed: a random score", given)
+    return plot.finish(_title(plot, what), key)
 
 
 def _roc_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Give the columns of ROC curves their roles."""
-    limits = {end: f"tpr_{end}" for end in ("low", "high") if f"tpr_{end}" in table.columns}
     with_areas = with_auc(table.lazy(), keys).collect()
-    mark = pl.lit(None, pl.Boolean)
-    return with_areas.select(*keys, "threshold", x="fpr", y="tpr", rank="auc", mark=mark, **limits)
+    mark, limits = pl.lit(None, pl.Boolean), find_limits(table, "tpr")
+    return with_areas.select(*keys, "threshold", x="fpr", rank="auc", mark=mark, **limits)
 
 
 def _det_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -292,8 +293,8 @@ def pr_chart(
     plot.thin_curves()
     chance = _draw_prevalence(plot)
     plot.draw_curves(steps=True)
-    average = write_numbers("rank", ".2f").fill_null(ONE_CLASS)
-    plot.list_labels(["bottom left", "top right", "bottom right"], average)
+    text = write_numbers("rank", ".2f").fill_null(ONE_CLASS)
+    plot.list_labels(["bottom left", "top right", "bottom right"], text)
     plot.add_tooltips("curve", {"threshold": "threshold", "x": "recall", "y": "precision"})
     half = plot.curves["half"]
     title = (

@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.charts.estimates import find_metric
-from polars_wroc.charts.groups import assign_groups, check_size, read_table
+from polars_wroc.charts.groups import assign_groups, check_size, find_limits, read_table
 from polars_wroc.charts.look import INK, make_axis, without_checks
 from polars_wroc.charts.options import MOST_COLORS, ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, span, tip_title
@@ -83,15 +83,13 @@ def time_chart(
         chosen = replace(chosen, facet=keys[0])
     if not rows["value"].count():
         checks.reject("table", f"have values of {found.column} to be drawn", "none")
-    limits = ("low", "high") if rows["value_low"].count() else ()
     drawn = rows.select(
         *keys,
         "verdict",
         "n",
         "critical",
-        *(pl.col(f"value_{end}").alias(end) for end in limits),
         x="period",
-        y="value",
+        **find_limits(rows, "value"),
         rank=over(pl.col("value").mean(), keys),
     )
     in_percent = is_share(found.column)

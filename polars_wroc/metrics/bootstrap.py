@@ -229,11 +229,6 @@ class _Drawing:
         for seed in self.seeds:
             yield resampling.rescale_units(units, order, resampling.hash_evenly(draws, seed))
 
-    @property
-    def number(self) -> int:
-        """The number of replicates that are drawn."""
-        return len(self.seeds)
-
 
 def _order_units(sample: Sampling, identity: pl.Series) -> Ints:
     """Return the units of one stratum after another, whatever order their rows come in.
@@ -324,7 +319,7 @@ def _resample_rows(rows: Rows, plan: _Plan) -> pl.DataFrame:
     if need_scores(plan.formulas):
         require_all_probabilities(rows)
     sample = rows.sample
-    number = plan.drawing.number
+    number = len(plan.drawing.seeds)
     if sample is not None and sample.factors is not None:
         number = len(sample.factors)
     identity = None if sample is None else sample.cluster

@@ -33,6 +33,7 @@ from polars_wroc.records import join_records
 from polars_wroc.rows import (
     Columns,
     Rows,
+    add_keys,
     alternate_models,
     check_level,
     make_table,
@@ -65,7 +66,7 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
 _CHANCE = 0.5
 
 # Memory of a row, and of a row of a range.
-_BYTES, BYTES_IN_RANGE = 75, 200
+_BYTES, BYTES_IN_SCORE_RANGE = 75, 200
 
 
 @hint_keywords
@@ -297,12 +298,7 @@ def _summarise_segments(
         curves = partial_areas.draw_curves(segments)
         for name, area in plan.areas.items():
             columns |= _measure_area(name, area, curves, rows, segments, level, plan)
-    return _table(segments.segments, columns)
-
-
-def _table(keys: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
-    table = make_table(columns)
-    return keys.hstack(table) if keys.width else table
+    return add_keys(make_table(columns), segments.segments, np.arange(segments.number))
 
 
 def _summary_columns(
@@ -362,7 +358,7 @@ def _diagnostics(
         columns["k_pos"] = columns["k_neg"] = np.full(high.shape, np.nan)
     if sampled is not None:
         is_unknown = ~np.isnan(auc.value) & np.isnan(auc.variance)
-        notes = np.where(is_unknown, np.array(sampled.reasons, dtype=object), notes)
+        notes = np.where(is_unknown, sampled.reasons, notes)
     columns["ci_note"] = np.array([note or None for note in notes], dtype=object)
     return columns
 
@@ -413,17 +409,18 @@ def _within_memory(
     if not division.exceeded(sum(heights) * len(columns.models), _BYTES):
         return collect(result)
     counted = count_parts(parts, division)
-    ranges = counted.cut(BYTES_IN_RANGE)
+    ranges = counted.cut(BYTES_IN_SCORE_RANGE)
     measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
     level = _set_level(plan.level, counted.most_complete_rows)
     tables = {}
     for model in columns.models:
-        of_model = zip(ranges, measured, strict=True)
-        segments = add_segments([sums for each, sums in of_model if each.model == model])
+        measured_ranges = zip(ranges, measured, strict=True)
+        segments = add_segments([sums for each, sums in measured_ranges if each.model == model])
         assert segments.aucs is not None
         with np.errstate(all="ignore"):
             summarised = _summary_columns(segments.aucs, segments.missing, None, level, plan)
-        tables[model] = _table(segments.keys, summarised)
+        table = make_table(summarised)
+        tables[model] = add_keys(table, segments.keys, np.arange(table.height))
     table = alternate_models(tables, several=columns.several)
     return name_columns(table, schema, columns.names)
 
@@ -435,7 +432,7 @@ def measure_range(each: ScoreRange, rows: Rows, keys: Sequence[str]) -> Segments
 
 def add_segments(parts: Sequence[Segments]) -> Segments:
     """Return segments with the AUC sums of several parts, which may each have some segments."""
-    numbering = Numbering.of_parts([part.keys for part in parts])
+    numbering = Numbering.from_parts([part.keys for part in parts])
     aucs = join_records([part.aucs for part in parts])
     assert aucs is not None
     aucs = aucs.combine(numbering.add, numbering.largest)
