@@ -289,14 +289,18 @@ def test_a_value_far_down_that_is_no_number_is_named_with_its_line() -> None:
 
 @pytest.mark.parametrize("format_", ["parquet", "ndjson", "xlsx"])
 def test_numbers_in_text_are_numbers_in_every_format(format_: str) -> None:
-    frame = pl.DataFrame({"y": [0, 1, 1], "s": ["0.5", " 2 ", None], "g": ["a", "b", "c"]})
+    texts = ["0.5", " 2 ", None, "NA"]
+    frame = pl.DataFrame({"y": [0, 1, 1, 0], "s": texts, "g": ["a", "b", "NA", "d"]})
     writers: dict[str, Callable[[str], object]] = {
         "parquet": frame.write_parquet,
         "ndjson": frame.write_ndjson,
         "xlsx": frame.write_excel,
     }
     writers[format_](f"a.{format_}")
-    assert read(f"a.{format_}")["s"].to_list() == [0.5, 2.0, None]
+    found = read(f"a.{format_}")
+    assert found["s"].to_list() == [0.5, 2.0, None, None]
+    # Other formats have missing values of their own, so a text is a text there.
+    assert found["g"].to_list() == ["a", "b", "NA", "d"]
 
 
 def test_ndjson_with_fractions_far_down() -> None:
@@ -437,6 +441,13 @@ COMPRESSED: dict[str, Callable[[], object]] = {
 def test_formats_by_the_end_of_their_names(name: str) -> None:
     COMPRESSED[name]()
     assert read(name).equals(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"y,s\n1,2\n", "cannot read a.xlsx: "), (b"", "cannot read a.xlsx: ")]
+)
+def test_workbooks_that_are_none_are_named(content: bytes, said: str) -> None:
+    assert refuse(save(content, "a.xlsx")).startswith(said)
 
 
 def test_workbooks_without_an_engine_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
