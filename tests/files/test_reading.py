@@ -563,6 +563,24 @@ def test_a_file_with_other_columns_is_named(
     assert refuse("d") == f"d/c.{suffix} has other columns than d/a.{suffix}: {said}"
 
 
+def test_a_file_with_another_type_is_named() -> None:
+    ROWS.write_parquet("a.parquet")
+    ROWS.cast({"y": pl.String}).write_parquet("b.parquet")
+    said = refuse(["a.parquet", "b.parquet"])
+    assert said == "b.parquet has other columns than a.parquet: 'y' is String in place of Int64"
+
+
+def test_numbers_that_are_whole_in_one_file_only_are_numbers_in_all() -> None:
+    save("y,s,g\n1,2,10\n")
+    save("y,s,g\n0,0.5,010\n", "b.csv")
+    assert read(["a.csv", "b.csv"]).rows() == [(1, 2.0, "10"), (0, 0.5, "010")]
+    Path("h/k=1").mkdir(parents=True)
+    Path("h/k=2").mkdir()
+    Path("a.csv").rename("h/k=1/a.csv")
+    Path("b.csv").rename("h/k=2/b.csv")
+    assert read("h").rows() == [(1, 2.0, "10", 1), (0, 0.5, "010", 2)]
+
+
 def test_columns_in_another_order_are_read_by_their_names() -> None:
     save("y,s,g\n1,0.5,a\n")
     save("g,s,y\nb,1,0\n", "b.csv")
