@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from polars_wroc.audits.words import DASH
-from polars_wroc.documents.numbers import write_number
+from collections.abc import Mapping
+from typing import Any
 
-# Smaller differences, in points, are written with a decimal.
-_SMALL = 2
+from polars_wroc.documents.numbers import DASH, SMALL_POINTS, write_number
+
 _MOST_DIGITS = 3
 # Shares that round to none or all without being it.
 _HALF_PERCENT = 0.005
@@ -32,7 +32,7 @@ def find_digits(value: float, other: float, margin: float | None = None) -> int:
     size = abs(value - other)
     for digits in range(_MOST_DIGITS):
         rounded = subtract_rounded(value, other, digits)
-        adds_up = digits > 0 or (rounded == round(100 * size) and not 0 < 100 * size < _SMALL)
+        adds_up = digits > 0 or (rounded == round(100 * size) and not 0 < 100 * size < SMALL_POINTS)
         is_on_side = margin is None or (rounded >= round(100 * margin, 6)) == (size >= margin)
         if adds_up and is_on_side:
             return digits
@@ -42,19 +42,6 @@ def find_digits(value: float, other: float, margin: float | None = None) -> int:
 def subtract_rounded(value: float, other: float, digits: int) -> float:
     """Return the difference, in points, of two shares that are written with so many decimals."""
     return abs(round(round(100 * value, digits) - round(100 * other, digits), digits))
-
-
-def write_size(gap: float, digits: int = 0) -> str:
-    """Write the size of a difference in points of 100: ``24``; below 2 with a decimal: ``1.4``."""
-    size = abs(100 * gap)
-    text = f"{size:.{max(digits, int(0 < size < _SMALL))}f}"
-    return text.rstrip("0").removesuffix(".") if "." in text and float(text) else text
-
-
-def write_points(gap: float, digits: int = 0) -> str:
-    """Write the size of a difference with its unit: ``24 points``, ``1.4 points``, ``1 point``."""
-    text = write_size(gap, digits)
-    return f"{text} point{'' if text == '1' else 's'}"
 
 
 def write_margin(margin: float) -> str:
@@ -89,3 +76,10 @@ def write_interval(
 def write_in_brackets(text: str) -> str:
     """Write a text in brackets after a space; nothing if it is empty."""
     return f" ({text})" if text else ""
+
+
+def write_limits(row: Mapping[str, Any], number: str, digits: int = 0, unit: float = 100) -> str:
+    """Write the limits of a number of a row in brackets after a space; nothing without limits."""
+    return write_in_brackets(
+        write_interval(row[f"{number}_low"], row[f"{number}_high"], digits, unit)
+    )

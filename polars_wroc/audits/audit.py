@@ -180,7 +180,7 @@ def audit(
         Adjustment of p-values for all tests of the audit: ``"holm"`` or ``"none"``.
     threshold
         Rows with at least this score are selected: a number, ``"median"``, or a rule of
-        `polars_wroc.rules`, which chooses one threshold per score from all rows with a label. The
+        `polars_wroc.rules`. Both choose one threshold per score from all rows with a label. The
         prevalence of ``least_cost`` affects this choice only. Without a label, the only rule is
         `rules.max_selection_rate`.
     selected

@@ -17,7 +17,7 @@ from polars_wroc.audits.change_sentences import (
     write_changes,
 )
 from polars_wroc.audits.provenance import write_foot
-from polars_wroc.audits.say import Row as ChangedRow
+from polars_wroc.audits.say import ComparedRow
 from polars_wroc.audits.tables import Run
 from polars_wroc.audits.words import capitalised, many
 from polars_wroc.charts.options import Show
@@ -158,7 +158,7 @@ def _lay_out_table(rows: pl.DataFrame, kind: Kind, changes: Changes) -> Table:
     return Table(columns, lines, kind.title, style="changes")
 
 
-def _write_numbers(row: ChangedRow, *, is_significant: bool) -> list[Cell]:
+def _write_numbers(row: ComparedRow, *, is_significant: bool) -> list[Cell]:
     """Write the values before and after, and their change with its limits and p-value."""
     form, form_of_change = value_form(row["metric"]), gap_form(row["metric"])
     low, high = row["gap_low"], row["gap_high"]

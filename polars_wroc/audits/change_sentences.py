@@ -13,7 +13,7 @@ from polars_wroc.audits.audit_changes import (
     ONLY_BEFORE,
     Changes,
 )
-from polars_wroc.audits.say import AUC, Phrase, Row, fill, name_score
+from polars_wroc.audits.say import AUC, ComparedRow, fill, fill_sentence, name_score
 from polars_wroc.audits.words import (
     Words,
     capitalised,
@@ -41,9 +41,7 @@ _MOST_TOLD = 3
 _GAP = "_gap"
 _GAP_OF_AUC = f"{AUC}{_GAP}"
 # A significant change; values are those after.
-_CHANGED_GAP = "{Who}, {heading}: the gap to {others} {turned}."
-_CHANGED_RATIO = "{Who}, impact ratio: {ratio}, against {ratio_before} before{four_fifths}."
-_CHANGED_VALUE = "{Who}, {heading}: {own}, against {other} before; {size} {side}{limits}."
+_CHANGED_VALUE = "{who}, {heading}: {own}, against {other} before; {size} {side}{limits}."
 _FOUR_FIFTHS = {
     NEW: ", now shown to be below four fifths (0.8)",
     CLOSED: ", no longer shown to be below four fifths (0.8)",
@@ -131,20 +129,16 @@ def _tell_changes(changes: Changes) -> list[str]:
     ]
 
 
-def _write_change(row: Row, words: Words) -> str:
+def _write_change(row: ComparedRow, words: Words) -> str:
     metric, before, after = row["metric"], row["reference_value"], row["value"]
     score = name_score(row, words)
     if metric == IMPACT_RATIO:
-        return score + fill(
-            _CHANGED_RATIO,
-            row,
-            words,
-            ratio=Phrase({**row, "ratio": after}, words).ratio,
-            ratio_before=Phrase({**row, "ratio": before}, words).ratio,
-            four_fifths=_FOUR_FIFTHS.get(row["finding"], ""),
-        )
+        now = fill_sentence("{who}, impact ratio: {ratio}", {**row, "ratio": after}, words)
+        then = fill("{ratio}", {**row, "ratio": before}, words)
+        four_fifths = _FOUR_FIFTHS.get(row["finding"], "")
+        return f"{score}{now}, against {then} before{four_fifths}."
     if metric not in GAP_CHANGES:
-        return score + fill(_CHANGED_VALUE, row, words)
+        return score + fill_sentence(_CHANGED_VALUE, row, words)
     # Gaps are those to the reference of both audits.
     reference = words.named.get(row["attribute"], words.kind)
     compared = {**row, "metric": metric.removesuffix(_GAP), "reference": reference}
@@ -152,7 +146,8 @@ def _write_change(row: Row, words: Words) -> str:
     if metric == _GAP_OF_AUC:
         ends = [value_form(metric).write(gap) for gap in (before, after)]
         turned = f"{GAP_VERBS[row['finding']]} from {ends[0]} to {ends[1]}"
-    return score + fill(_CHANGED_GAP, compared, words, turned=turned)
+    gap = fill_sentence("{who}, {heading}: the gap to {others}", compared, words)
+    return f"{score}{gap} {turned}."
 
 
 def _name_detections(changes: Changes) -> list[str]:
@@ -172,7 +167,7 @@ def _name_detections(changes: Changes) -> list[str]:
     return sentences
 
 
-def _name_row(row: Row, words: Words) -> str:
+def _name_row(row: ComparedRow, words: Words) -> str:
     parts = [name_segment(row["attribute"], row["segment"], words)]
     if row["metric"] != IMPACT_RATIO:
         parts.append(name_metric(row["metric"], words))

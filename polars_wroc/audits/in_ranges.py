@@ -40,11 +40,11 @@ from polars_wroc.metrics.segments import (
     Decisions,
     Needs,
     Numbering,
-    join_records,
     measure_segments,
 )
 from polars_wroc.queries import aggregate, collect_all
 from polars_wroc.ranking.curve import CELLS
+from polars_wroc.records import join_records
 from polars_wroc.rows import Rows
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
 from polars_wroc.steps import OutsideWeights, SegmentRows, pool_steps, round_to_type

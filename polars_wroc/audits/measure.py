@@ -44,7 +44,6 @@ from polars_wroc.groups.comparisons import (
     PLACE,
     REPEATS,
     TARGET,
-    UNDEFINED,
     UNLABELED,
 )
 from polars_wroc.groups.group_gaps import SEGMENT_PLACES, label_segments, make_partition
@@ -62,7 +61,7 @@ from polars_wroc.groups.known_categories import (
 from polars_wroc.groups.segment_spreads import has_all_keys, spread_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, ROC_COLUMNS
 from polars_wroc.inputs.metric import Metric
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, UNDEFINED
 from polars_wroc.inputs.rows import MissingRows
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC

@@ -41,11 +41,11 @@ from polars_wroc.metrics.segments import (
     Numbering,
     Segments,
     count_classes,
-    join_records,
     sum_decisions,
 )
 from polars_wroc.queries import ROUNDING
 from polars_wroc.ranking.curve import CELLS
+from polars_wroc.records import join_records, map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
@@ -290,12 +290,8 @@ class FinestSums:
 
     def add(self, numbering: Numbering) -> FinestSums:
         """Return the sums of segments of which each has some of the finest."""
-        return FinestSums(
-            numbering.add(self.rows),
-            numbering.add(self.missing),
-            None if self.cells is None else self.cells.combine(numbering.add),
-            None if self.calibration is None else self.calibration.combine(numbering.add),
-        )
+        added: FinestSums = map_arrays(self, numbering.add)
+        return added
 
 
 def sum_finest(

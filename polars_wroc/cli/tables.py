@@ -27,10 +27,14 @@ from polars_wroc.documents.text_writer import write_text
 from polars_wroc.documents.workbook import write_workbook
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE, REPEATS, is_finding
+from polars_wroc.groups.comparisons import (
+    GAP_METRICS,
+    REPEATS,
+    is_finding,
+)
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
+from polars_wroc.inputs.reasons import EVERYBODY, NO_VARIANCE, NOBODY
 from polars_wroc.looks import ConfidenceLevel, as_number
 from polars_wroc.metrics.compare import PAIR
 from polars_wroc.ranking.curve import CELLS

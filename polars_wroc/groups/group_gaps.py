@@ -113,7 +113,7 @@ def group_gaps(
     label, score, weight, pos_label, design
         As for `summary`. Without a ``score``, only the ``selected`` decisions are compared, without
         AUCs. Without a ``label``, the metrics are ``"selection_rate"`` and
-        ``"standardized_mean_difference"``.
+        ``"standardized_mean_difference"``; rows with a null label count in these two alone.
     attributes
         One or several columns or expressions, for example race and sex. The segments of an
         attribute are its values; cut numbers into `ranges` first (a UserWarning advises some).
@@ -122,13 +122,13 @@ def group_gaps(
     reference
         What each segment is compared with. ``"rest"``: all other segments (for AUCs, their mean,
         weighted by pairs). ``"overall"``: all segments, itself included. ``"best"``: the segment
-        with the highest AUC; tests and limits allow for this choice. Or a segment, or a mapping,
-        for example ``{"race": "white"}``; attributes it does not name use ``"rest"``.
+        with the highest AUC, the heaviest of several; tests and limits allow for this choice. Or a
+        segment, or a mapping like ``{"race": "white"}``; attributes not named use ``"rest"``.
     threshold, selected
         The decisions that rates need. ``threshold``: rows with at least this score are selected; a
-        number, ``"median"`` or a rule of `polars_wroc.rules` (for rows with a label). ``selected``:
-        a column or expression with recorded decisions, Boolean or of 0 and 1, where null counts as
-        missing.
+        number, or, chosen from rows with a label, ``"median"`` or a rule of `polars_wroc.rules`.
+        ``selected``: a column or expression with recorded decisions, Boolean or of 0 and 1, where
+        null counts as missing.
     metrics
         Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
         ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.

@@ -16,7 +16,7 @@ import polars as pl
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences
 from polars_wroc.metrics.sampled_aucs import take_units
-from polars_wroc.metrics.segments import map_arrays
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.contrasts import credible_correlation
 from polars_wroc.stats.designs import Influence, SamplingUnits
@@ -143,8 +143,7 @@ def _split_classes(rows: SegmentRows) -> tuple[_ClassRows, _ClassRows]:
     for are_positive in (True, False):
         is_side = rows.weight > 0 if are_positive else rows.weight < 0
         side = rows.at(is_side)
-        weight = np.abs(side.weight)
-        squares = weight**2 if side.counts is None else side.counts.squares
+        _, weight, squares = side.powers
         each = _ClassRows(are_positive, step[is_side], number, weight, squares, side.starts)
         classes.append(each)
     return classes[0], classes[1]
