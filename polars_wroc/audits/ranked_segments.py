@@ -359,7 +359,7 @@ def number_categories(
     finest: pl.DataFrame, grouping: Grouping, plan: AuditPlan
 ) -> Numbering | None:
     """Return the categories of a division whose impact ratios are asked for."""
-    if not grouping.keys or plan.favorable in (None, "neither"):
+    if not grouping.keys or plan.settings.favorable in (None, "neither"):
         return None
     return Numbering(*number_groups(pool_unknown(finest, grouping, plan.unknown)))
 
@@ -445,7 +445,7 @@ def _rank_score(rows: Rows, model: str, finest: FinestSegments, plan: AuditPlan)
     """Return the rows of a score, with the sums over their finest segments."""
     descending = rank_rows(rows, model, finest)
     decisions = _find_decisions(descending, plan)
-    calibrated = plan.labeled and rows.bins is None and descending.are_probabilities
+    calibrated = plan.settings.labeled and rows.bins is None and descending.are_probabilities
     # The bins of many small segments would be as many as their rows.
     has_bins = calibrated and len(descending.score) > _BINNED_ROWS * finest.keys.height
     sums = bins = segments = None
@@ -482,10 +482,10 @@ def _measure_division(
     call, sample = ranked.descending.rows, ranked.descending.rows.sample
     units = None if sample is None else sample.units
     numbering = Numbering.of(ranked.finest, grouping.keys)
-    rows = ranked.divide(numbering) if plan.labeled or ranked.sums is None else None
+    rows = ranked.divide(numbering) if plan.settings.labeled or ranked.sums is None else None
     sums = ranked.add_sums(numbering, rows)
     aucs = curves = influence = slopes = None
-    if plan.labeled and rows is not None:
+    if plan.settings.labeled and rows is not None:
         aucs, curves = sum_ranks(rows)
         influence = None if sample is None else auc_influences(call, rows)
         slopes = ranked.fit_slopes(numbering, rows) if ranked.calibrated else None
@@ -504,7 +504,7 @@ def _measure_division(
 def _find_decisions(descending: DescendingRows, plan: AuditPlan) -> Decisions | None:
     """Return the decisions by a score; a rule chooses one threshold for all rows."""
     choice = plan.choice
-    if plan.recorded:
+    if plan.settings.recorded:
         return Decisions(recorded=True)
     if choice is None:
         return None
