@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -41,13 +40,6 @@ def write_range(values: pl.Series, form: str = ".0%") -> str:
         return "none"
     low, high = write_number(min(numbers), form), write_number(max(numbers), form)
     return low if low == high else f"{low} to {high}"
-
-
-def write_list(parts: Sequence[str], most: int = 3) -> str:
-    """Write parts of a sentence: ``a, b and c``; of more than ``most`` say how many there are."""
-    if len(parts) > most:
-        parts = [*parts[: most - 1], f"{len(parts) - most + 1} others"]
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
 def join_sentences(*sentences: str) -> str:
