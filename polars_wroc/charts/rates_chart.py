@@ -20,8 +20,9 @@ from polars_wroc.charts.groups import (
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, Rate, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, span
-from polars_wroc.charts.wording import write_list, write_numbers
+from polars_wroc.charts.wording import write_numbers
 from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.inputs.metric import check_metric
 from polars_wroc.names import unique_name
@@ -182,5 +183,5 @@ def _title(rows: pl.DataFrame, keys: list[str], name: Rate, threshold: float) ->
     if len(said) > _NAMED:
         said = [f"{said[0]} to {said[-1]}"]
     if is_selection:
-        return f"{start}, {write_list(said)}{'' if keys else ' of rows'} are selected"
-    return f"{start}, the {RATES[name].label} is {write_list(said)}"
+        return f"{start}, {write_list(said, 3)}{'' if keys else ' of rows'} are selected"
+    return f"{start}, the {RATES[name].label} is {write_list(said, 3)}"
