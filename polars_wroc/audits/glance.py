@@ -331,8 +331,11 @@ class _Glance:
 
     def _explain_plain(self) -> str:
         """Say what cells without a sign have."""
-        found = (row for rows in self.numbers.values() for row in rows.values())
-        is_small = any(row["verdict"] == DIFFERENT and not row["tone"] for row in found)
+        is_small = any(
+            metric in self.metrics and row["verdict"] == DIFFERENT and not row["tone"]
+            for rows in self.numbers.values()
+            for metric, row in rows.items()
+        )
         return "inconclusive, or differs by too little to matter" if is_small else "inconclusive"
 
     def _explain_ratios(self) -> str:
