@@ -17,7 +17,7 @@ from typing import NoReturn
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.files import sources
 
 ROWS = 100_000

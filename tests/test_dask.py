@@ -24,7 +24,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.result import Audit
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.config import CLUSTER_ADDRESS, division
 
 

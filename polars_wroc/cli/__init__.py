@@ -1,5 +1,7 @@
 """The ``polars-wroc`` command."""
 
-from polars_wroc.cli.main import main
+from __future__ import annotations
+
+from polars_wroc.cli.app import main
 
 __all__ = ["main"]

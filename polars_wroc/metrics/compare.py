@@ -40,7 +40,7 @@ ComparisonMethod: TypeAlias = Literal["delong"]
 PAIR = (MODEL, "reference")
 _VALUES = ("value", "reference_value", "gap", "gap_low", "gap_high")
 _TESTS_OF_GAPS = ("gap_se", "p_value", "p_adjusted")
-_SCHEMA: dict[str, type[pl.DataType]] = {
+PAIR_SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys((*PAIR, "metric"), pl.String),
     **dict.fromkeys(_VALUES, pl.Float64),
     **dict.fromkeys(("verdict", "reason"), pl.String),
@@ -48,7 +48,6 @@ _SCHEMA: dict[str, type[pl.DataType]] = {
     "n": pl.Int64,
     "n_missing": pl.Int64,
 }
-PAIR_COLUMNS = tuple(_SCHEMA)
 UNDEFINED, NO_VARIANCE = "undefined", "no variance"
 _MOST_PAIRS = 5_000
 
@@ -178,7 +177,7 @@ def compare(
         level=level,
         adjust=adjust,
     )
-    return table_of(frame, columns, columns.schema(_SCHEMA), compute)
+    return table_of(frame, columns, columns.schema(PAIR_SCHEMA), compute)
 
 
 def _test_carefully(placed: ScoredRows, one: str, other: str) -> Difference:
@@ -216,7 +215,7 @@ def _compare_scores(
         pl.when(~has_test).then(reason).alias("reason"),
         p_adjusted=p_adjusted,
     )
-    return table.select(*keys, *_SCHEMA)
+    return table.select(*keys, *PAIR_SCHEMA)
 
 
 def _compare_pairs(
@@ -265,5 +264,5 @@ def _compare_pairs(
     }
     return pl.DataFrame(
         [key.gather(segment) for key in placed.keys]
-        + [pl.Series(name, values, _SCHEMA[name]) for name, values in columns.items()]
+        + [pl.Series(name, values, PAIR_SCHEMA[name]) for name, values in columns.items()]
     )

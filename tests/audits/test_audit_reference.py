@@ -17,7 +17,7 @@ from sweeps import sweep
 from wide_tables import gaps_of
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.cli.process import BAD_INPUT, DONE
 
 CROSSED = "sex \N{MULTIPLICATION SIGN} age"

@@ -16,7 +16,7 @@ from wide_tables import fairness_of, gaps_of, wide_gaps
 import polars_wroc as wroc
 from polars_wroc.audits.gates import of_audit, read_gate
 from polars_wroc.audits.tables import JudgedGate
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 
 @pytest.fixture(scope="module")

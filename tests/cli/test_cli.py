@@ -18,7 +18,7 @@ from processes import PLAIN
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.files.sources import without_credentials
 
 PATIENTS = Path(__file__).parents[2] / "polars_wroc" / "data" / "diabetes.parquet"

@@ -14,7 +14,7 @@ from processes import of_groups
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 GOOD = ("--favorable", "selected")

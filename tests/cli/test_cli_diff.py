@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal, assert_series_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 CALL = ["diff", "before.json", "after.json"]

@@ -14,7 +14,7 @@ import pytest
 from processes import of_groups
 from sweeps import sweep
 
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 SCORED = ["--label", "y", "--score", "s"]
 COLUMNS = [*SCORED, "--attribute", "g"]

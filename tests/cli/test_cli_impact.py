@@ -15,7 +15,7 @@ from sweeps import sweep
 from wide_tables import wide_ratios
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 GOOD = ("--favorable", "selected")

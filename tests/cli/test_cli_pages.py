@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 COLUMNS = ["--label", "y", "--score", "s"]

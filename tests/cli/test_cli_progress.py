@@ -17,14 +17,14 @@ import pytest
 from processes import COMMAND, PLAIN
 
 from polars_wroc.cli import commands, process
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.cli.process import Progress, sentence
 
 # The command, which shows from the start what it works on: how fast the machine is does not matter.
 IMPATIENT = """
 import sys
 from polars_wroc.cli import process
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 process._PATIENCE = process._PROGRESS_INTERVAL = 0.01
 sys.exit(main())
 """

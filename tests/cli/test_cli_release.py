@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 CALL = ["release", "val.parquet", "--label", "y", "--old", "s1", "--new", "s2"]
 TWO = ["release", "old.csv", "new.csv", "--key", "id", "--label", "y", "--old", "s", "--new", "s"]

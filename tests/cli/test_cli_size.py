@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 LOANS = wroc.data.loans()
 

@@ -16,7 +16,7 @@ import pytest
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.files import sources
 
 COLUMNS = ["--label", "y", "--score", "s"]

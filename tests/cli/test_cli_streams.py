@@ -19,7 +19,7 @@ from processes import COMMAND, PLAIN
 from sweeps import sweep
 
 from polars_wroc.cli import commands as cli_commands
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 _SCORED = ["--label", "y", "--score", "s"]
 COLUMNS = [*_SCORED, "--by", "g"]

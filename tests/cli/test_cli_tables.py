@@ -15,7 +15,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.tables import ReferenceKind
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.cli.options import CURVES
 
 pytestmark = pytest.mark.usefixtures("folder")

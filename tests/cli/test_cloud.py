@@ -16,7 +16,7 @@ from moto.server import ThreadedMotoServer
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 BUCKET = "studies"
 KEYS = {"access_key_id": "tester", "secret_access_key": "secret", "region": "us-east-1"}

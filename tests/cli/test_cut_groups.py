@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
 from polars_wroc.cli.arguments import groups_of
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 DAY = dt.date(2026, 5, 17)
 AGES = [17, 18, 29, 30, 49, 50, None]

@@ -19,7 +19,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 Change: TypeAlias = dict[str, Any]
 # In bins it holds several scores.

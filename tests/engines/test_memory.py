@@ -27,7 +27,7 @@ from processes import COMMAND, PLAIN
 
 import polars_wroc as wroc
 from polars_wroc import config
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.cli.process import Progress
 from polars_wroc.config import MEMORY, Division, division, in_words, usable_memory
 from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges
