@@ -31,16 +31,14 @@ from polars_wroc.groups.comparisons import (
     GROWN,
     IMPACT_RATIO,
     NEW,
-    NO_VARIANCE,
     REVERSED,
     SHRUNK,
     SMALL_SHARE,
     THE_REFERENCE,
-    UNDEFINED,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
-from polars_wroc.inputs.reasons import FEW, few_rows
+from polars_wroc.inputs.reasons import FEW, NO_VARIANCE, UNDEFINED, few_rows
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits

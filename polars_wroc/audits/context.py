@@ -12,19 +12,18 @@ from polars_wroc.audits.amounts import (
     write_in_brackets,
     write_interval,
     write_percent,
-    write_points,
 )
 from polars_wroc.audits.answer import SELECTION_RATE, find_leading_row
 from polars_wroc.audits.say import Row
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
 from polars_wroc.audits.words import (
     ABOVE,
-    DASH,
     Words,
     listed,
     quote,
     threshold_text,
 )
+from polars_wroc.documents.numbers import DASH, write_points
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR

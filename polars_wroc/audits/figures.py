@@ -11,7 +11,6 @@ from zlib import crc32
 import altair as alt
 import polars as pl
 
-from polars_wroc.audits.amounts import write_points
 from polars_wroc.audits.answer import SELECTION_RATE, SHOWN
 from polars_wroc.audits.findings import add_tones, favorable_rates
 from polars_wroc.audits.say import AUC, Row, fill
@@ -29,6 +28,7 @@ from polars_wroc.charts.look import LIGHT
 from polars_wroc.charts.options import MOST_COLORS
 from polars_wroc.charts.roc_charts import FPR, TPR, roc_chart
 from polars_wroc.documents.blocks import Figure
+from polars_wroc.documents.numbers import write_points
 from polars_wroc.groups.comparisons import FAVORABLE_RATE, IMPACT_RATIO
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE

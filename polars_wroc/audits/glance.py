@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.amounts import write_margin, write_percent, write_size
+from polars_wroc.audits.amounts import write_margin, write_percent
 from polars_wroc.audits.answer import SELECTION_RATE, SHOWN
 from polars_wroc.audits.findings import add_tones
 from polars_wroc.audits.say import AUC
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.words import DASH, Words, capitalised, label_group
+from polars_wroc.audits.words import Words, capitalised, label_group
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.blocks import Cell, Column, Dots, Row, Sign, Table, Tone
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import DASH, write_number, write_size
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import IMPACT_RATIO
 from polars_wroc.inputs.columns import MODEL, OVERALL

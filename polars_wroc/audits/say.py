@@ -18,12 +18,11 @@ from polars_wroc.audits.amounts import (
     write_interval,
     write_margin,
     write_percent,
-    write_points,
 )
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.words import Words, capitalised, quote
 from polars_wroc.checks import FOUR_FIFTHS
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import write_number, write_points
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
@@ -35,15 +34,13 @@ from polars_wroc.groups.comparisons import (
     IMPACT_RATIO,
     METRICS,
     NO_REFERENCE,
-    ONE_CLASS,
     SMALL_SHARE,
     SMD,
     THE_REFERENCE,
-    UNDEFINED,
     UNKNOWN_REASON,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.inputs.reasons import EVERYBODY, FEW, NOBODY
+from polars_wroc.inputs.reasons import EVERYBODY, FEW, NOBODY, ONE_CLASS, UNDEFINED
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import ROC_AUC
 

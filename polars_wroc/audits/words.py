@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from polars_wroc.audits.tables import AuditSettings
+from polars_wroc.documents.numbers import DASH
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
 from polars_wroc.inputs.columns import MISSING, OVERALL
@@ -15,7 +16,6 @@ from polars_wroc.inputs.metric import MINUS
 from polars_wroc.names import escape_controls
 
 _NAMES = 5
-DASH = "\N{EN DASH}"
 # A threshold that selects no row.
 ABOVE = "above every score"
 

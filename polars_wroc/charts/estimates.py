@@ -11,9 +11,9 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.charts.groups import cross_columns, name_column, read_table, require_columns
 from polars_wroc.charts.options import Show, protect_name
-from polars_wroc.charts.wording import write_gap_change, write_points
+from polars_wroc.charts.wording import write_gap_change
 from polars_wroc.checks import FOUR_FIFTHS
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import write_number, write_points
 from polars_wroc.groups.comparisons import (
     BELOW_FOUR_FIFTHS,
     CHANGED_METRICS,

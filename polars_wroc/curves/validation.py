@@ -18,6 +18,7 @@ from polars_wroc.curves.decision_curve import BenefitPlan, check_net_thresholds,
 from polars_wroc.curves.smooth_calibration import SMOOTH, limit_smooth_errors, require_loess
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.reasons import UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -49,7 +50,7 @@ from polars_wroc.stats.means import Mean, relative_brier, relative_brier_slopes
 from polars_wroc.steps import SegmentRows, descend
 
 # Why a measure is null.
-EXTREME_SCORES, UNDEFINED = "scores of 0 or 1", "undefined"
+EXTREME_SCORES = "scores of 0 or 1"
 _TYPES: Mapping[str, Any] = {
     "measure": pl.String,
     "threshold": pl.Float64,

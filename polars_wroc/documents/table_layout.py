@@ -24,6 +24,7 @@ from polars_wroc.documents.numbers import (
     COMPARED_COLUMNS,
     COUNT,
     CUT,
+    DASH,
     DIFFERENCE,
     GAP_COLUMNS,
     PLAIN,
@@ -58,7 +59,6 @@ from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE
 
 _Record: TypeAlias = Mapping[str, Any]
 
-DASH = "\N{EN DASH}"
 # Texts are cut to so many letters. Reasons that are longer than any verdict are below the table.
 _MOST_LETTERS, _LONGEST_REASON = 200, len(AT_LEAST_FOUR_FIFTHS)
 # More rows than these are counted, not named, below a table.

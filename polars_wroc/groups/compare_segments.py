@@ -18,15 +18,12 @@ from polars_wroc.groups.comparisons import (
     FEW_EVENTS,
     GAPS_ON_REQUEST,
     NO_REFERENCE,
-    NO_VARIANCE,
-    ONE_CLASS,
     REPEATS,
     SHIFTS,
     THE_REFERENCE,
-    UNDEFINED,
 )
 from polars_wroc.inputs.metric import SampleSize
-from polars_wroc.inputs.reasons import few_rows
+from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_CLASS, UNDEFINED, few_rows
 from polars_wroc.metrics.pairs import Pair, pair_metric
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats.estimates import Limits

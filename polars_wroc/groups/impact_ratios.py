@@ -22,9 +22,7 @@ from polars_wroc.groups.comparisons import (
     FEW_EVENTS,
     IMPACT_RATES,
     IMPACT_RATIO,
-    NO_VARIANCE,
     THE_REFERENCE,
-    UNDEFINED,
     UNKNOWN_REASON,
     score_name,
     small_share,
@@ -50,7 +48,7 @@ from polars_wroc.inputs.decisions import (
 )
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.reasons import few_rows
+from polars_wroc.inputs.reasons import NO_VARIANCE, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel

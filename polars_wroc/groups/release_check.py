@@ -18,8 +18,6 @@ from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
     FEW_EVENTS,
     METRICS,
-    NO_VARIANCE,
-    UNDEFINED,
 )
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.inputs.columns import (
@@ -33,7 +31,7 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.metric import check_metric
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
+from polars_wroc.inputs.reasons import EVERYBODY, NO_VARIANCE, NOBODY, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel

@@ -13,10 +13,14 @@ import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.groups.categories import ATTRIBUTE, CROSSED, SEGMENT
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, NO_VARIANCE, TARGET
+from polars_wroc.groups.comparisons import (
+    COMPARISON_SCHEMA,
+    TARGET,
+)
 from polars_wroc.groups.crossed_cells import CrossedCells
 from polars_wroc.inputs.columns import MISSING, OVERALL
 from polars_wroc.inputs.metric import Metric, Worse
+from polars_wroc.inputs.reasons import NO_VARIANCE
 from polars_wroc.metrics.segments import map_arrays
 from polars_wroc.rows import Sampling
 from polars_wroc.stats.contrasts import find_gap_limits, find_ratio_limits

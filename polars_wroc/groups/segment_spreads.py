@@ -12,13 +12,12 @@ from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
     GAP_METRICS,
-    UNDEFINED,
     FairnessMetric,
 )
 from polars_wroc.inputs.columns import MISSING
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.metric import SampleSize
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, UNDEFINED, few_rows
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.levels import Level

@@ -27,9 +27,7 @@ from polars_wroc.groups.comparisons import (
     COMPARABLE,
     COMPARISON_SCHEMA,
     METRICS,
-    NO_VARIANCE,
     SHIFTS,
-    UNDEFINED,
     score_name,
 )
 from polars_wroc.groups.divisions import name_segments, read_divisions
@@ -46,7 +44,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
 from polars_wroc.inputs.frames import require_text
-from polars_wroc.inputs.reasons import ONE_SCORE, few_rows
+from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_SCORE, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.pairs import pair_with_chance

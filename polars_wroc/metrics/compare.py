@@ -17,6 +17,7 @@ from polars_wroc.arrays import Array
 from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.reasons import NO_VARIANCE, UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -48,7 +49,6 @@ PAIR_SCHEMA: dict[str, type[pl.DataType]] = {
     "n": pl.Int64,
     "n_missing": pl.Int64,
 }
-UNDEFINED, NO_VARIANCE = "undefined", "no variance"
 _MOST_PAIRS = 5_000
 
 

@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.audits.amounts import write_interval, write_percent, write_points
+from polars_wroc.audits.amounts import write_interval, write_percent
 from polars_wroc.audits.glance import lay_out_groups, make_scale
 from polars_wroc.audits.sections import write_report
 from polars_wroc.audits.words import Words
 from polars_wroc.documents.blocks import Cell, Row, Table, Text
+from polars_wroc.documents.numbers import write_points
 
 LOANS: dict[str, Any] = {"attributes": ["race", "sex"], "threshold": 0.85, "favorable": "selected"}
 MINUS = "\N{MINUS SIGN}"

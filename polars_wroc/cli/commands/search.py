@@ -22,9 +22,9 @@ from polars_wroc.cli.options import (
 from polars_wroc.cli.output import TABLES_AND_CHARTS, Report, Shown, TableOutput, show_report
 from polars_wroc.cli.source import Source, require_favorable
 from polars_wroc.documents.numbers import write_number
-from polars_wroc.groups.comparisons import NO_VARIANCE
 from polars_wroc.groups.worst_segments import SEARCHED, worst_segments
 from polars_wroc.inputs.columns import AUDIT_KEYS
+from polars_wroc.inputs.reasons import NO_VARIANCE
 
 Metric = Annotated[
     str,
