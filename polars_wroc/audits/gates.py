@@ -54,6 +54,8 @@ _ANY = "any"
 _NO_WORSE = (NO_WORSE, BETTER)
 # Compared without its sign, unless it is to be below 0.
 _UNSIGNED = "gap"
+# How much alike a column is to what may be a misspelling of it; auk_gap is not gap.
+_ALIKE = 0.8
 _WITHOUT_SIDE = [name for name, metric in COMPARABLE.items() if metric.better is None]
 # Columns that name a row of comparisons, and the number of all rows.
 _KEYS = ("attribute", "segment", MODEL, "reference", "pair", "metric", "period")
@@ -286,7 +288,7 @@ def _add_same_decisions(table: pl.DataFrame) -> pl.DataFrame:
     if "reason" not in table.columns:
         table = table.with_columns(reason=pl.lit(None, pl.String))
     same = pl.Series(_SAME, _find_same_decisions(table), pl.String)
-    why = pl.coalesce(_SAME, "reason", pl.lit("no such number"))
+    why = pl.coalesce("reason", _SAME, pl.lit("no such number"))
     known = pl.col("reason").ne_missing(UNKNOWN_REASON)
     return table.with_columns(same).with_columns(why.alias(_WHY)).filter(known)
 
@@ -315,7 +317,7 @@ def _is_listed(rows: pl.DataFrame) -> pl.Series:
     why = rows[_WHY]
     listed = (why != THE_REFERENCE) & ~why.str.starts_with(REPEATS)
     if "attribute" in rows.columns:
-        listed &= (rows["attribute"] != OVERALL) | rows[_SAME].is_not_null()
+        listed &= (rows["attribute"] != OVERALL) | why.is_in([NOBODY, EVERYBODY])
     return listed
 
 
@@ -397,7 +399,9 @@ def read_gate(text: str, of: Judged) -> Gate:
     if of.metrics and parts and parts[2] not in of.schema:
         place, metric, column, sign, limit = parts.groups()
         if column is None and metric not in of.metrics:
-            _refuse(text, of, _guess_meaning(metric, of))
+            close = get_close_matches(metric, of.columns, 1, _ALIKE) if place is None else []
+            meant = f"; did you mean {close[0]!r}?" if close else ""
+            _refuse(text, of, meant or _guess_meaning(metric, of))
         column = column or NAMED_FOR.get(metric, "value")
         return _write_gate(text, of, GateCondition(place, metric, column, sign, float(limit)))
     return Gate(of, text, text.strip(), _read_sql(text, of))

@@ -95,19 +95,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     """Run a command; every error becomes one sentence."""
-    from polars_wroc.cli import output, terminal  # noqa: PLC0415
+    from polars_wroc.cli import report, terminal  # noqa: PLC0415
 
     try:
         command, bound, *_ = app.parse_args(arguments)
         _carry_out(command, bound, arguments)
     except BrokenPipeError:
         # The reader of the output closed it, as `head` does.
-        return output.DONE
+        return report.DONE
     except KeyboardInterrupt:
-        return output.INTERRUPTED
+        return report.INTERRUPTED
     except SystemExit as error:
         return int(error.code or 0)
-    except output.ConditionError as error:
+    except report.ConditionError as error:
         if error.__cause__ is not None and not isinstance(error.__cause__, BrokenPipeError):
             terminal.print_error(describe_error(error.__cause__))
         for line in error.lines:
@@ -115,12 +115,12 @@ def _run(arguments: list[str]) -> int:
         return error.code
     except BaseException as error:  # noqa: BLE001  (a panic of Polars is no Exception)
         terminal.print_error(describe_error(error))
-        return output.BAD_INPUT
-    return output.DONE
+        return report.BAD_INPUT
+    return report.DONE
 
 
 def _carry_out(command: Callable[..., Any], bound: BoundArguments, arguments: list[str]) -> None:
-    from polars_wroc.cli.output import command_line  # noqa: PLC0415
+    from polars_wroc.cli.report import command_line  # noqa: PLC0415
     from polars_wroc.groups.many_groups import ManyGroupsWarning  # noqa: PLC0415
 
     command_line.set(write_command_line([*arguments, *_settings()], _paths()))
@@ -207,6 +207,7 @@ def _name_options(message: str) -> str:
     if len(files) == 1:
         message = message.replace("a column of the frame", f"a column of {files[0]}")
     message = message.replace("a column of the frame", "a column of the files")
+    message = re.sub(r"`(--[\w-]+)`", r"\1", message)
     return re.sub(r"`(\w+)`", lambda found: known.get(found[1], found[0]), message)
 
 
@@ -243,9 +244,8 @@ def _hint_option(flag: str, arguments: ArgumentCollection | list[Any]) -> str:
     """Name the option that an unknown one may stand for."""
     from polars_wroc.keywords import synonym  # noqa: PLC0415
 
-    known = [name.removeprefix("--") for each in arguments for name in each.names]
-    name = flag.removeprefix("--")
-    other = synonym(name.replace("-", "_"), [each.replace("-", "_") for each in known])
-    if other is None:
-        return _hint(flag, [f"--{each}" for each in known])
-    return f"; did you mean '--{other.replace('_', '-')}'?"
+    flags = [name for each in arguments for name in each.names if name.startswith("--")]
+    known = [each[2:].replace("-", "_") for each in flags if "*" not in each]
+    name = flag[2:].replace("-", "_")
+    meant = synonym(name, known) or next(iter(get_close_matches(name, known, 1, _ALIKE)), None)
+    return f"; did you mean '--{meant.replace('_', '-')}'?" if meant else ""

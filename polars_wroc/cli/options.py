@@ -10,7 +10,17 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import docstring_parser
 from cyclopts import Group, Parameter, Token
@@ -58,7 +68,7 @@ _CUTS = (
     "is taken as it is"
 )
 By = Annotated[
-    list[str] | None,
+    Sequence[str],
     Parameter(
         help=f"A group column; with several, each combination of their values is a group; {_CUTS}.",
         group=GROUPS,
@@ -127,13 +137,11 @@ _ANNOTATIONS: dict[str, Any] = {
     "threshold": Threshold,
     "selected": Selected,
     "reference": Annotated[
-        Any,
+        list[Any],
         Parameter(
             help="What segments are compared with: rest, overall; or such as sex=m, the reference "
             "segment of an attribute, repeatable.",
             converter=read_all_by(values.read_reference),
-            n_tokens=1,
-            allow_repeating=True,
             group=GROUPS,
         ),
     ],
@@ -146,7 +154,7 @@ _ANNOTATIONS: dict[str, Any] = {
     "within": Annotated[
         list[str] | None,
         Parameter(
-            help="Column of strata such as jobs or sites, in which groups are compared; repeatable.",
+            help="Column of strata such as jobs, in which groups are compared; repeatable.",
             group=GROUPS,
         ),
     ],
@@ -319,8 +327,7 @@ class Wording:
     people: str | None = None
     """What the rows are, in the plural, such as applicants."""
     group_words: Annotated[
-        Any,
-        Parameter(converter=read_all_by(values.read_group_words), n_tokens=1, allow_repeating=True),
+        list[Any] | None, Parameter(converter=read_all_by(values.read_group_words))
     ] = None
     """What the groups of an attribute are called, with {} for the value, such as
     'region=applicants in {}'; repeatable."""
@@ -336,7 +343,7 @@ class Wording:
             selected=self.selected_word,
             rejected=self.rejected_word,
             people=self.people,
-            groups=self.group_words,
+            groups=cast("dict[str, str] | None", self.group_words),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import polars as pl
@@ -18,17 +18,18 @@ SEPARATOR = "; "
 _CHANCE = 0.5
 
 
-def columns_before(columns: Sequence[str], first: str) -> list[str]:
+def list_before(columns: Iterable[str], first: str) -> list[str]:
     """List the columns before another, which are the groups of a table."""
-    return [*columns[: columns.index(first)]]
+    names = [*columns]
+    return names[: names.index(first)]
 
 
-def keys_of_rows(table: pl.DataFrame) -> list[str]:
+def list_keys(table: pl.DataFrame) -> list[str]:
     """List the keys of comparisons, with the score if there are several."""
     return [*AUDIT_KEYS, *([MODEL] if table[MODEL].n_unique() > 1 else [])]
 
 
-def attributes_of(table: pl.DataFrame) -> list[str]:
+def list_attributes(table: pl.DataFrame) -> list[str]:
     """List the attributes of comparisons."""
     return table[AUDIT_KEYS[0]].unique(maintain_order=True).to_list()
 

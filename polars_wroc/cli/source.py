@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,18 @@ from polars_wroc.config import division
 from polars_wroc.counts.count_table import CountTable, merge, read_count_tables
 from polars_wroc.counts.score_sums import SUMS
 from polars_wroc.files import sources
+from polars_wroc.files.csv_dialect import FileFormat
+from polars_wroc.files.scan import describe_reading_error, scan_files
 from polars_wroc.groups.many_groups import advise_fewer_groups, find_many_values, write_breaks
 from polars_wroc.inputs.columns import check_positives
 from polars_wroc.inputs.spellings import count_values, describe_values
 from polars_wroc.namespaces import Counts
 from polars_wroc.progress import Progress
-from polars_wroc.queries import aggregate, collect, collect_all
+from polars_wroc.queries import CheckError, aggregate, collect, collect_all
 
 # Functions that take a list of frames, which workers of a cluster read.
 _OF_PARTS = ("summary", "audit", "score_counts")
+_LEFT_OUT = "Rows that lack one are left out."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,15 +64,17 @@ class Source(Files):
     """Rows or counts, and the columns that functions of the library are applied to."""
 
     columns: Weights
+    dialect: FileFormat = FileFormat()
     # Group columns as they were asked for, and the option that did.
     group_texts: Sequence[str] = ()
     flag: str = "--attribute"
     selected: str | None = None
-    # A day without rows may be counted.
-    may_be_empty: bool = False
-    approximate: int | None = None
     # The column of times, if there is one.
     over: str | None = None
+    approximate: int | None = None
+    # A day without rows may be counted.
+    may_be_empty: bool = False
+    left_out: str = _LEFT_OUT
     # All files that a result is made from, if they are not read as one.
     all_files: Sequence[str] = ()
 
@@ -76,10 +82,25 @@ class Source(Files):
         """Name the files, with sums of their contents if these are asked for."""
         return audited_files(self.all_files or self.files, contents=contents)
 
+    def _names(self, *options: str) -> list[str]:
+        """Return the columns that options name."""
+        given = [vars(self.columns).get(option) for option in options]
+        listed = [[each] if isinstance(each, str) else each or [] for each in given]
+        return [name for names in listed for name in names]
+
     @cached_property
     def frame(self) -> pl.LazyFrame:
         """The rows, or what the files have of counts."""
-        frame = sources.scan(self.files)
+        decision, _, _ = (self.selected or "").partition("=")
+        cut = [text.rpartition(":")[0] for text in self.group_texts]
+        frame = scan_files(
+            self.files,
+            self.dialect,
+            text=[*self._names("label"), decision, self.selected or "", *self.group_texts],
+            numbers=self._names("score", "weight", "frequency"),
+            dates=[*cut, *([] if self.over is None else [self.over])],
+            tell=print_note,
+        )
         if not self.may_be_empty and sources.store_row_counts(self.files):
             sources.require_rows(frame, self.files)
         return frame
@@ -87,25 +108,29 @@ class Source(Files):
     @cached_property
     def counts(self) -> CountTable | None:
         """The counts in all files added up, if they hold counts and not rows."""
-        if not {SUMS[0], SUMS[-1]} <= {*sources.scan(self.files).collect_schema()}:
+        if not {*SUMS} <= {*self.frame.collect_schema()}:
             return None
         return merge_files(self.files, None)
 
     @property
-    def _groups_of(self) -> pl.LazyFrame:
+    def schema(self) -> pl.Schema:
+        """The types of the columns that groups may be of."""
+        return self._groups_frame.collect_schema()
+
+    @property
+    def _groups_frame(self) -> pl.LazyFrame:
         """The frame that has the groups."""
         return self.frame if self.counts is None else self.counts.groups
 
     @cached_property
     def groups(self) -> list[str | pl.Expr]:
         """The group columns, some of them cut into ranges."""
-        schema = self._groups_of.collect_schema()
-        return [values.read_group(self.flag, text, schema) for text in self.group_texts]
+        return [values.read_group(self.flag, text, self.schema) for text in self.group_texts]
 
     @cached_property
     def group_types(self) -> dict[str, pl.DataType]:
         """The names and types of the groups that there are."""
-        frame, types = self._groups_of, dict[str, pl.DataType]()
+        frame, types = self._groups_frame, dict[str, pl.DataType]()
         for group in self.groups:
             if isinstance(group, pl.Expr) or group in frame.collect_schema():
                 types |= frame.select(group).collect_schema()
@@ -117,34 +142,36 @@ class Source(Files):
         return next(iter(self.group_types), None)
 
     @cached_property
-    def names(self) -> dict[str, Any]:
-        """The columns, by the arguments of the library that name them."""
-        names: dict[str, Any] = {"weight": self.columns.weights}
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the library that name columns of rows."""
+        named: dict[str, Any] = {"weight": self.columns.weights}
         schema = self.frame.collect_schema()
         if isinstance(self.columns, Scores) and self.columns.score:
             for text in self.columns.score:
                 values.check_one_column("--score", text, schema)
             several = len(self.columns.score) > 1
-            names["score"] = self.columns.score if several else self.columns.score[0]
+            named["score"] = self.columns.score if several else self.columns.score[0]
         if isinstance(self.columns, Rows) and self.columns.label is not None:
             label, pos_label = self.columns.label, self.columns.pos_label
-            names["label"] = label
-            names["pos_label"] = values.read_pos_label(pos_label, label, self.frame)
+            named |= {
+                "label": label,
+                "pos_label": values.read_pos_label(pos_label, label, self.frame),
+            }
+        elif isinstance(self.columns, Rows) and self.columns.pos_label is not None:
+            msg = "--pos-label must come with --label"
+            raise ValueError(msg)
         if self.selected is not None:
-            names["selected"] = values.read_selected(self.selected, schema)
-        return names
+            named["selected"] = values.read_selected(self.selected, schema)
+        return named
 
     def require(self, *names: str, or_else: str = "") -> None:
         """Check that columns of rows are named, and that none is of counts."""
-        given = [
-            f"--{name.replace('_', '-')}" for name, value in vars(self.columns).items() if value
-        ]
-        if self.counts is not None:
-            if given:
-                msg = f"{given[0]} is about rows, and {sources.name_sources(self.files)} has counts"
-                raise ValueError(msg)
-            return
-        if lacking := [f"--{name}" for name in names if f"--{name}" not in given]:
+        given = [f"--{name.replace('_', '-')}" for name in vars(self.columns) if self._names(name)]
+        if self.counts is not None and given:
+            msg = f"{given[0]} is about rows, and {sources.name_sources(self.files)} has counts"
+            raise ValueError(msg)
+        lacking = [f"--{name}" for name in names if f"--{name}" not in given]
+        if self.counts is None and lacking:
             also = f", or for {or_else}" if or_else else ""
             msg = f"{' and '.join(lacking)} must be given, unless files hold counts{also}"
             raise ValueError(msg)
@@ -155,14 +182,6 @@ class Source(Files):
             msg = f"{command} needs rows, and {sources.name_sources(self.files)} has counts"
             raise ValueError(msg)
 
-    def read_period(self, over: str, every: str | None) -> str | pl.Expr:
-        """Read texts of a column of times as dates or times, if they are cut into periods."""
-        return values.read_times_of(over, every, self._groups_of.collect_schema())
-
-    def decides(self, threshold: object) -> bool:
-        """Whether there are decisions, by a threshold or recorded ones."""
-        return threshold is not None or self.selected is not None
-
     def read_unknown(self, texts: Sequence[str]) -> str | list[object]:
         """Read which categories are unknown, as values of the groups."""
         return values.read_unknown(texts, [*self.group_types.values()])
@@ -170,25 +189,25 @@ class Source(Files):
     def plan(self, function: Callable[..., Any], **given: Any) -> Any:
         """Apply a function of the library to the rows or counts."""
         known = inspect.signature(function).parameters
-        group_argument = "attributes" if "attributes" in known else "by"
         if self.groups:
-            given[group_argument] = self.groups
+            given["attributes" if "attributes" in known else "by"] = self.groups
         if self.counts is not None:
-            method = getattr(Counts(self.counts, eager=False), function.__name__)
-            return method(**given)
+            return getattr(Counts(self.counts, eager=False), function.__name__)(**given)
         if self.approximate is not None:
             given["bins"] = self.approximate
-        given |= {name: value for name, value in self.names.items() if name in known}
-        return function(self._parts(function, "design" in given), **given)
+        if known.get("label") and known["label"].default is inspect.Parameter.empty:
+            # What can be said without a label has None for it.
+            given["label"] = None
+        given |= {name: value for name, value in self.arguments.items() if name in known}
+        return function(self._list_parts(function, given), **given)
 
-    def _parts(self, function: Callable[..., Any], by_design: bool) -> Any:  # noqa: FBT001
+    def _list_parts(self, function: Callable[..., Any], given: dict[str, Any]) -> Any:
         """Scan each file by itself, if workers are to read them."""
         divided = division()
-        if divided is None or divided.client is None or by_design:
+        is_whole = divided is None or divided.client is None or "design" in given
+        if is_whole or function.__name__ not in _OF_PARTS:
             return self.frame
-        if function.__name__ not in _OF_PARTS:
-            return self.frame
-        return [sources.scan([file]) for file in sources.each_file(self.files)]
+        return [replace(self, files=[file]).frame for file in sources.each_file(self.files)]
 
     def compute(self, function: Callable[..., Any], **given: Any) -> pl.DataFrame:
         """Return the table of a function, and say what the rows lack."""
@@ -197,18 +216,26 @@ class Source(Files):
 
     def compute_all(self, *plans: pl.LazyFrame) -> list[pl.DataFrame]:
         """Return tables of the rows, and say what these lack."""
-        with self.progress:
+        with self.at_work():
             *tables, missing = collect_all([*plans, self._count_missing()])
         for sentence in list_missing(missing):
             print_note(f"{sentence} {self.left_out}")
         return tables
 
-    left_out: str = "Rows that lack one are left out."
-
-    @property
-    def progress(self) -> Progress:
-        """What shows how many rows are worked on."""
-        return Progress(describe=self._describe_work)
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Show on a terminal what is worked on, and name the file that cannot be read."""
+        with Progress(describe=self._describe_work):
+            try:
+                yield
+            except CheckError:
+                raise
+            except pl.exceptions.PolarsError as error:
+                if str(error).startswith("`"):
+                    # A sentence of the library on an argument.
+                    raise
+                msg = describe_reading_error(error, self.files, self.dialect)
+                raise ValueError(msg) from error
 
     def _describe_work(self) -> str:
         if self.counts is None and sources.store_row_counts(self.files):
@@ -225,19 +252,13 @@ class Source(Files):
                 column=pl.lit("a label, score or weight"), n_missing=pl.max("n_missing")
             )
         types = self.frame.collect_schema()
-        named = [
-            value
-            for key in ("label", "weight", "score")
-            for value in _listed(vars(self.columns).get(key))
-        ]
+        named = [name for name in self._names("label", "weight", "score") if name in types]
         lacking = {
-            name: (
-                pl.col(name).fill_nan(None) if types[name].is_float() else pl.col(name)
-            ).null_count()
+            name: pl.col(name).fill_nan(None) if types[name].is_float() else pl.col(name)
             for name in named
-            if name in types
         }
-        return self.frame.select(**lacking).unpivot(variable_name="column", value_name="n_missing")
+        counts = self.frame.select(column.null_count() for column in lacking.values())
+        return counts.unpivot(variable_name="column", value_name="n_missing")
 
     def check_positives(self, *, found: bool) -> None:
         """Check that a row has the positive label, without which a table says nothing."""
@@ -245,8 +266,8 @@ class Source(Files):
 
     def check_selected(self, n_selected: object) -> None:
         """Check that the value that --selected gives, if it does, is that of some rows."""
-        if "=" in (self.selected or "") and not n_selected:
-            name, _, value = (self.selected or "").partition("=")
+        name, sign, value = (self.selected or "").partition("=")
+        if sign and not n_selected:
             msg = f"--selected must name a value that column {name!r} holds; no row has {value!r}"
             raise ValueError(msg)
 
@@ -286,10 +307,6 @@ class Source(Files):
             )
             for column in find_many_values(distinct)
         ]
-
-
-def _listed(value: str | list[str] | None) -> list[str]:
-    return [value] if isinstance(value, str) else value or []
 
 
 def merge_files(files: Sequence[str], bins: int | None) -> CountTable:

@@ -11,7 +11,7 @@ import sys
 from json import dumps
 from typing import TextIO
 
-from polars_wroc.documents.screen import Columns, Screen
+from polars_wroc.documents.screen import Screen
 from polars_wroc.documents.text_writer import BOLD, RED, paint_text
 from polars_wroc.files.sources import first_line, one_line
 
@@ -109,10 +109,10 @@ _OTHER_LINES = 8
 _FEWEST_ROWS = 10
 
 
-def measure_screen(columns: Columns | None = None, rows: int | None = None) -> Screen:
-    """Return what standard output shows: by default what fits a terminal, elsewhere all."""
+def measure_screen() -> Screen:
+    """Return what standard output shows: what fits a terminal, elsewhere all."""
     width, lines = shutil.get_terminal_size((_UNLIMITED, 0))
-    if rows is None and sys.stdout is not None and sys.stdout.isatty():
-        rows = max(lines - _OTHER_LINES, _FEWEST_ROWS)
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    rows = max(lines - _OTHER_LINES, _FEWEST_ROWS) if is_terminal else None
     how = "--rows all", "--columns all"
-    return Screen(width, rows, columns, *how, colored=is_colored(sys.stdout))
+    return Screen(width, rows, None, *how, colored=is_colored(sys.stdout))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import polars.selectors as cs
@@ -33,14 +33,14 @@ def read_threshold(text: str) -> Threshold:
         choose: Callable[..., Rule] = getattr(rules, name)
         with _examples(_write_rule(name), text):
             return choose(_read_value(parts[3])) if parts[2] == "=" else choose(**_pairs(parts[3]))
-    value = _read_value(text)
-    if isinstance(value, str):
+    try:
+        return float(text)
+    except ValueError:
         begun = re.split(r"[^\w-]", text.replace("-", "_"), maxsplit=1)[0]
         close = get_close_matches(begun.lower(), rules.__all__, 1)
         hint = f"; did you mean {_write_rule(close[0])!r}?" if close else ""
         msg = f"must be a number, median or a rule such as max-fpr=0.1; found {text!r}{hint}"
-        raise ValueError(msg)
-    return float(value)
+        raise ValueError(msg) from None
 
 
 def _write_rule(name: str) -> str:
@@ -102,13 +102,13 @@ def read_names(text: str) -> list[str]:
     return names
 
 
-def read_row_count(text: str) -> int | None:
-    """Read the number of rows that are printed; None for all."""
+def read_row_count(text: str) -> int | Literal["all"]:
+    """Read the number of rows that are printed, or all."""
     number = int(text) if text.isdecimal() and len(text) < 10 else 0  # noqa: PLR2004
     if text != "all" and not number:
         msg = f"must be all, or a whole number above 0; found {text!r}"
         raise ValueError(msg)
-    return number or None
+    return number or "all"
 
 
 def read_reference(texts: Sequence[str]) -> str | dict[str, str]:
@@ -214,7 +214,7 @@ def _read_times(name: str, every: str, option: str) -> tuple[pl.Expr, pl.DataTyp
     return pl.when(known).then(read).alias(name), dtype
 
 
-def read_times_of(name: str, every: str | None, schema: pl.Schema) -> str | pl.Expr:
+def read_period(name: str, every: str | None, schema: pl.Schema) -> str | pl.Expr:
     """Name a column of times, read as dates or times where it has texts that are cut."""
     if every is None or schema.get(name) != pl.String:
         return name

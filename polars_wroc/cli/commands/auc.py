@@ -5,50 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import judged, of_table
-from polars_wroc.cli.options import (
-    Approximate,
-    By,
-    Conditions,
-    Files,
-    Rows,
-    Uncertainty,
-    Workers,
-    with_arguments_of,
-)
-from polars_wroc.cli.output import TABLES_AND_CHARTS, Report, Shown, TableOutput, show_report
-from polars_wroc.cli.sentences import columns_before, name_groups, say_backwards
-from polars_wroc.cli.source import Source
-from polars_wroc.metrics.summary import summary
+from polars_wroc.audits.gates import of_table
+from polars_wroc.cli import sentences
+from polars_wroc.cli.bundles import ByGroups
+from polars_wroc.cli.options import Approximate, Files, Workers, with_arguments_of
+from polars_wroc.cli.report import Report, Shown
 
 
-@with_arguments_of(summary, "diagnostics")
+@with_arguments_of(wroc.summary, "diagnostics")
 def auc(
     file: Files,
     /,
     *,
-    rows: Rows = Rows(),
-    by: By = None,
+    options: ByGroups = ByGroups(),
     approximate: Approximate = None,
     workers: Workers = Workers(),
-    uncertainty: Uncertainty = Uncertainty(),
-    conditions: Conditions = Conditions(),
-    output: TableOutput = TableOutput(),
     **given: Any,
 ) -> None:
     """Print or write the summary of each group."""
-    targets = output.find_targets(TABLES_AND_CHARTS, file)
-    source = Source(
-        files=file, columns=rows, group_texts=by or (), flag="--by", approximate=approximate
-    )
-    source.require("label", "score")
-    with workers.at_work():
-        plan = source.plan(summary, **given, **uncertainty.arguments)
-        keys = columns_before(plan.collect_schema().names(), "auc")
-        gates = conditions.read(of_table(plan.collect_schema(), keys))
-        with source.progress:
-            table = plan.collect()
+    source = options.read(file, approximate=approximate)
+    with workers.at_work(), source.at_work():
+        plan = source.plan(wroc.summary, **given, **options.limits)
+        keys = sentences.list_before(plan.collect_schema(), "auc")
+        gates = options.read_conditions(of_table(plan.collect_schema(), keys))
+        table = plan.collect()
     source.check_positives(found=bool(table["n_pos"].sum()))
-    shown = Shown(f"AUCs{name_groups(keys)}", table, keys, say_backwards(table, keys) or None)
-    report = Report(source, table, [shown], lambda: [wroc.gap_chart(table, show="value")])
-    show_report(report, output, targets, judged(gates, table), strict=conditions.fail_unjudged)
+    verdict = sentences.say_backwards(table, keys)
+    shown = Shown(f"AUCs{sentences.name_groups(keys)}", table, keys, verdict or None)
+    options.show(
+        Report(source, table, [shown], lambda: [wroc.gap_chart(table, show="value")]), gates
+    )

@@ -8,43 +8,29 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_PAIRS, judged, judged_pairs
+from polars_wroc.audits.gates import OF_PAIRS, judged_pairs
 from polars_wroc.audits.words import first_few, many
-from polars_wroc.cli.options import By, Conditions, Files, Rows, Uncertainty, with_arguments_of
-from polars_wroc.cli.output import TABLES_AND_CHARTS, Report, Shown, TableOutput, show_report
-from polars_wroc.cli.sentences import SEPARATOR, columns_before, name_groups, name_place
-from polars_wroc.cli.source import Source
+from polars_wroc.cli import sentences
+from polars_wroc.cli.bundles import ByGroups
+from polars_wroc.cli.options import Files, with_arguments_of
+from polars_wroc.cli.report import Report, Shown
 from polars_wroc.looks import ConfidenceLevel, as_number
-from polars_wroc.metrics import compare as metrics
 from polars_wroc.metrics.compare import PAIR
 
 
-@with_arguments_of(metrics.compare, "method adjust")
-def compare(
-    file: Files,
-    /,
-    *,
-    rows: Rows = Rows(),
-    by: By = None,
-    uncertainty: Uncertainty = Uncertainty(),
-    conditions: Conditions = Conditions(),
-    output: TableOutput = TableOutput(),
-    **given: Any,
-) -> None:
+@with_arguments_of(wroc.compare, "method adjust")
+def compare(file: Files, /, *, options: ByGroups = ByGroups(), **given: Any) -> None:
     """Test the differences between the AUCs of scores."""
-    targets = output.find_targets(TABLES_AND_CHARTS, file)
-    gates = conditions.read(OF_PAIRS)
-    source = Source(files=file, columns=rows, group_texts=by or (), flag="--by")
-    source.require("label", "score")
+    gates = options.read_conditions(OF_PAIRS)
+    source = options.read(file)
     source.refuse_counts("compare")
-    table = source.compute(metrics.compare, **given, **uncertainty.arguments)
+    table = source.compute(wroc.compare, **given, **options.limits)
     source.check_positives(found=bool(table["value"].count()))
-    keys = columns_before(table.columns, "metric")
-    verdict = _say_which_differ(table, keys, uncertainty.confidence)
-    shown = Shown(f"differences between AUCs{name_groups(keys)}", table, keys, verdict)
+    keys = sentences.list_before(table.schema, "metric")
+    verdict = _say_which_differ(table, keys, options.uncertainty.confidence)
+    shown = Shown(f"differences between AUCs{sentences.name_groups(keys)}", table, keys, verdict)
     report = Report(source, table, [shown], lambda: [wroc.gap_chart(table)])
-    judgement = judged(gates, judged_pairs(table))
-    show_report(report, output, targets, judgement, strict=conditions.fail_unjudged)
+    options.show(report, gates, judged_pairs(table))
 
 
 def _say_which_differ(table: pl.DataFrame, keys: Sequence[str], level: ConfidenceLevel) -> str:
@@ -56,12 +42,12 @@ def _say_which_differ(table: pl.DataFrame, keys: Sequence[str], level: Confidenc
         return f"No score is shown to have a higher AUC than another ({many(tested, 'test')})."
     groups = [key for key in keys if key not in PAIR]
     names = [
-        f"{name_place(row, groups)}: {_order(row)}" if groups else _order(row)
+        f"{sentences.name_place(row, groups)}: {_order(row)}" if groups else _order(row)
         for row in found.iter_rows(named=True)
     ]
     are = "differs" if found.height == 1 else "differ"
     counts = f"{found.height:,} of {many(tested, 'pair')} of AUCs {are}"
-    return f"{counts}: {first_few(names, SEPARATOR)}."
+    return f"{counts}: {first_few(names, sentences.SEPARATOR)}."
 
 
 def _order(row: dict[str, Any]) -> str:

@@ -9,9 +9,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import polars_wroc as wroc
+from polars_wroc.cli.bundles import Segments
 from polars_wroc.cli.commands.audit import audit
 from polars_wroc.cli.options import OUTPUT, Rows
-from polars_wroc.cli.output import Output, command_line
+from polars_wroc.cli.output import Output
+from polars_wroc.cli.report import command_line
 from polars_wroc.cli.terminal import print_text
 
 _DATA = "loans.csv"
@@ -36,14 +38,16 @@ def demo(
         wroc.data.loans().write_csv(path)
         audit(
             [str(path)],
-            rows=Rows(label="approved", score=["score"]),
-            attributes=["race", "sex"],
-            threshold=0.85,
+            options=Segments(
+                rows=Rows(label="approved", score=["score"]),
+                attributes=["race", "sex"],
+                threshold=0.85,
+            ),
             favorable="selected",
             output=Output(output=[output]),
         )
     print_text(
-        "\nThe rows are applications for mortgages in Boston. To do the same with them as a file:\n\n"
+        "\nThe rows are applications for mortgages in Boston. The same with them as a file:\n\n"
         f"  python -c \"import polars_wroc; polars_wroc.data.loans().write_csv('{_DATA}')\"\n"
         f"  {same}\n"
     )

@@ -20,14 +20,8 @@ from polars_wroc.audits.audit_changes import (
 from polars_wroc.audits.gates import OF_CHANGES, judged
 from polars_wroc.audits.page import write_document
 from polars_wroc.cli.options import INPUT, OUTPUT, Conditions, FirstRun, with_arguments_of
-from polars_wroc.cli.output import (
-    TABLES_AND_CHARTS,
-    Report,
-    Shown,
-    TableOutput,
-    run_of,
-    show_report,
-)
+from polars_wroc.cli.output import TABLES_AND_CHARTS, TableOutput
+from polars_wroc.cli.report import Report, Shown, run_of, show_report
 from polars_wroc.cli.source import Audits, is_first_run
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import CHANGED_METRICS
@@ -69,8 +63,8 @@ def diff(
     **given: Any,
 ) -> None:
     """Print or write the changes, or draw those of a metric; raise if a condition holds."""
-    targets = output.find_targets(TABLES_AND_CHARTS, [before, after])
-    has_chart = any(target.suffix in outputs.CHART_SUFFIXES for target in targets)
+    output.check(TABLES_AND_CHARTS, [before, after])
+    has_chart = any(target.suffix in outputs.CHART_SUFFIXES for target in output.targets)
     for flag, value in (("--metric", metric), ("--show", show)):
         if value is not None and not has_chart:
             msg = f"{flag} applies to a chart: -o FILE with one of .html, .png, .svg"
@@ -103,4 +97,4 @@ def diff(
         write_blocks=partial(change_pages.lay_out_notable_changes, changes),
     )
     judgement = judged(gates, changes.table)
-    show_report(report, output, targets, judgement, strict=conditions.fail_unjudged)
+    show_report(report, output, judgement, strict=conditions.fail_unjudged)

@@ -10,35 +10,17 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_COMPARISONS, judged
+from polars_wroc.audits.gates import OF_COMPARISONS
 from polars_wroc.audits.words import REFERENCES, first_few, many, points, verb
-from polars_wroc.cli.options import (
-    TESTS,
-    Attributes,
-    Conditions,
-    Files,
-    Rows,
-    Selected,
-    Threshold,
-    Uncertainty,
-    with_arguments_of,
-)
-from polars_wroc.cli.output import TABLES_AND_CHARTS, Report, Shown, TableOutput, show_report
-from polars_wroc.cli.sentences import (
-    SEPARATOR,
-    attributes_of,
-    keys_of_rows,
-    name_groups,
-    name_place,
-    say_backwards,
-    say_same_decision,
-)
-from polars_wroc.cli.source import Source
+from polars_wroc.cli import sentences
+from polars_wroc.cli.bundles import ByAttributes
+from polars_wroc.cli.options import TESTS, Files, with_arguments_of
+from polars_wroc.cli.report import Report, Shown
 from polars_wroc.groups.comparisons import GAP_METRICS, REPEATS
-from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 _IN_WORDS = {**REFERENCES, "best": "the best group"}
+_LEFT_OUT = "Rows without a label count in selection rates alone, the others not at all."
 Metric = Annotated[
     str | None,
     Parameter(
@@ -50,41 +32,30 @@ Metric = Annotated[
 ]
 
 
-@with_arguments_of(group_gaps, "reference within intersections margin min_rows adjust")
-def gaps(
-    file: Files,
-    /,
-    *,
-    rows: Rows = Rows(),
-    attributes: Attributes,
-    threshold: Threshold = None,
-    selected: Selected = None,
-    metric: Metric = None,
-    uncertainty: Uncertainty = Uncertainty(),
-    conditions: Conditions = Conditions(),
-    output: TableOutput = TableOutput(),
-    **given: Any,
-) -> None:
+@with_arguments_of(wroc.group_gaps, "reference within intersections margin min_rows adjust")
+def gaps(file: Files, /, *, options: ByAttributes, metric: Metric = None, **given: Any) -> None:
     """Test the gaps between groups and their reference."""
-    targets = output.find_targets(TABLES_AND_CHARTS, file)
+    targets = options.output.targets
     if metric is not None and targets and not any(each.is_read for each in targets):
         msg = (
             f"--metric applies to what is printed and to charts; {targets[0].name} has all metrics"
         )
         raise ValueError(msg)
-    if metric not in (None, "auc") and threshold is None and selected is None:
+    if metric not in (None, "auc") and not options.decides:
         msg = f"--metric {metric} needs --threshold or --selected; found none of them"
         raise ValueError(msg)
-    source = Source(files=file, columns=rows, group_texts=attributes, selected=selected)
-    source.require("label", "score")
-    metrics = [*GAP_METRICS] if source.decides(threshold) else ["auc"]
-    gates = conditions.read(replace(OF_COMPARISONS, what="the table", metrics=metrics))
-    table = source.compute(group_gaps, threshold=threshold, **given, **uncertainty.arguments)
+    metrics = [*GAP_METRICS] if options.decides else ["auc"]
+    gates = options.read_conditions(replace(OF_COMPARISONS, what="the table", metrics=metrics))
+    source = options.read(file, "label", "score")
+    if source.counts is None:
+        source = replace(source, left_out=_LEFT_OUT)
+    given |= {"threshold": options.threshold} | options.limits
+    table = source.compute(wroc.group_gaps, **given)
     source.check_positives(found=bool(table.filter(metric="auc")["value"].count()))
     source.check_selected(table.filter(metric="selection_rate")["value"].sum())
     shown = _lay_out(table, metric, _name_reference(given["reference"]), given["margin"])
     report = Report(source, table, [shown], lambda: [wroc.gap_chart(table, metric=metric or "auc")])
-    show_report(report, output, targets, judged(gates, table), strict=conditions.fail_unjudged)
+    options.show(report, gates)
 
 
 def _name_reference(reference: str | dict[str, str]) -> str:
@@ -96,7 +67,7 @@ def _name_reference(reference: str | dict[str, str]) -> str:
 
 def _lay_out(table: pl.DataFrame, metric: str | None, reference: str, margin: float) -> Shown:
     """Show the gaps of a metric, or of all, those that are different first."""
-    keys, metrics = keys_of_rows(table), table["metric"].unique().to_list()
+    keys, metrics = sentences.list_keys(table), table["metric"].unique().to_list()
     if metric is None and len(metrics) == 1:
         metric = metrics[0]
     if metric is not None:
@@ -107,14 +78,16 @@ def _lay_out(table: pl.DataFrame, metric: str | None, reference: str, margin: fl
         of_metric = table.sort(order, nulls_last=True, maintain_order=True)
     what = f"from {reference}{_in(metric)}"
     verdict = (
-        say_same_decision(of_metric)
-        + say_backwards(table, keys)
+        sentences.say_same_decision(of_metric)
+        + sentences.say_backwards(table, keys)
         + _say_which_differ(
             of_metric, keys, what, margin, "comparison" if metric is None else "group"
         )
         + _count_tests(table, of_metric)
     )
-    heading = f"gaps{_in(metric)} to {reference}{name_groups(attributes_of(table))}"
+    heading = (
+        f"gaps{_in(metric)} to {reference}{sentences.name_groups(sentences.list_attributes(table))}"
+    )
     return Shown(heading, of_metric, keys, verdict)
 
 
@@ -130,11 +103,12 @@ def _say_which_differ(
         return "Nothing could be compared."
     found = table.filter(verdict=DIFFERENT).sort(pl.col("gap").abs(), descending=True)
     names = [
-        f"{name_place(row, keys)} ({points(row['gap'])})" for row in found.iter_rows(named=True)
+        f"{sentences.name_place(row, keys)} ({points(row['gap'])})"
+        for row in found.iter_rows(named=True)
     ]
-    sentences = [f"No group is shown to differ {what}."]
+    said = [f"No group is shown to differ {what}."]
     if names:
-        sentences = [f"Different {what}, in points: {first_few(names, SEPARATOR)}."]
+        said = [f"Different {what}, in points: {first_few(names, sentences.SEPARATOR)}."]
     alike, unclear = (table.filter(verdict=each).height for each in (EQUIVALENT, INCONCLUSIVE))
     counts = []
     if alike:
@@ -143,8 +117,8 @@ def _say_which_differ(
         counts.append(f"inconclusive: {many(unclear, thing)}")
     if counts:
         counted = "; ".join(counts)
-        sentences.append(f"{counted[0].upper()}{counted[1:]}.")
-    return " ".join(sentences)
+        said.append(f"{counted[0].upper()}{counted[1:]}.")
+    return " ".join(said)
 
 
 def _count_tests(table: pl.DataFrame, shown: pl.DataFrame) -> str:

@@ -9,108 +9,72 @@ import polars as pl
 
 import polars_wroc as wroc
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.audits.gates import OF_IMPACT, judged
-from polars_wroc.audits.hints import (
-    all_unknown,
-    explain_median,
-    say_missing_rows,
-    unknown_flags,
-    unknown_hint,
-)
+from polars_wroc.audits import hints
+from polars_wroc.audits.gates import OF_IMPACT
 from polars_wroc.audits.words import first_few, verb
 from polars_wroc.checks import FOUR_FIFTHS
-from polars_wroc.cli.options import (
-    Attributes,
-    Conditions,
-    Files,
-    Scores,
-    Selected,
-    Threshold,
-    Uncertainty,
-    Unknown,
-    with_arguments_of,
-)
-from polars_wroc.cli.output import TABLES_AND_CHARTS, Report, Shown, TableOutput, show_report
-from polars_wroc.cli.sentences import (
-    SEPARATOR,
-    attributes_of,
-    keys_of_rows,
-    name_groups,
-    name_place,
-    say_same_decision,
-)
-from polars_wroc.cli.source import Source, require_favorable
+from polars_wroc.cli import sentences
+from polars_wroc.cli.bundles import ByAttributes
+from polars_wroc.cli.options import Files, Unknown, with_arguments_of
+from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.source import Source
 from polars_wroc.cli.terminal import print_note
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import IMPACT_RATIO, is_finding, rated_ratios
-from polars_wroc.groups.impact_ratios import count_decisions, impact_ratios
+from polars_wroc.groups.impact_ratios import count_decisions
 from polars_wroc.inputs.columns import UNKNOWN_CATEGORY
 from polars_wroc.inputs.spellings import say_near_equal
 from polars_wroc.queries import collect_all
 
 
-@with_arguments_of(impact_ratios, "reference min_share intersections favorable exact adjust")
-def impact(
-    file: Files,
-    /,
-    *,
-    rows: Scores = Scores(),
-    attributes: Attributes,
-    unknown: Unknown = (),
-    threshold: Threshold = None,
-    selected: Selected = None,
-    uncertainty: Uncertainty = Uncertainty(),
-    conditions: Conditions = Conditions(),
-    output: TableOutput = TableOutput(),
-    **given: Any,
-) -> None:
+@with_arguments_of(wroc.impact_ratios, "reference min_share intersections favorable exact adjust")
+def impact(file: Files, /, *, options: ByAttributes, unknown: Unknown = (), **given: Any) -> None:
     """Print or write impact ratios; raise if a condition holds."""
-    targets = output.find_targets(TABLES_AND_CHARTS, file)
-    gates = conditions.read(OF_IMPACT)
-    source = Source(files=file, columns=rows, group_texts=attributes, selected=selected)
-    _check_decisions(source, rows, threshold)
-    require_favorable(given["favorable"], selected=selected, threshold=threshold)
+    gates = options.read_conditions(OF_IMPACT)
+    source = options.read(file)
+    _check_decisions(source, options)
+    options.require_favorable(given["favorable"])
     reference = given["reference"]
-    if isinstance(reference, str) and reference != "highest" and len(attributes) > 1:
+    if isinstance(reference, str) and reference != "highest" and len(options.attributes) > 1:
         msg = (
             "--reference must be highest or such as sex=m where there are several attributes; "
             f"found {reference}"
         )
         raise ValueError(msg)
-    given |= {"threshold": threshold, "unknown": source.read_unknown(unknown)}
-    plan = source.plan(impact_ratios, **given, **uncertainty.arguments)
-    with source.progress:
-        table, counts = collect_all([plan, _count_decisions(source, threshold)])
+    given |= {"threshold": options.threshold, "unknown": source.read_unknown(unknown)}
+    plan = source.plan(wroc.impact_ratios, **given, **options.limits)
+    with source.at_work():
+        table, counts = collect_all([plan, _count_decisions(source, options.threshold)])
     source.check_selected(counts["selected"].sum())
     ratios = rated_ratios(table)
-    notes = _write_notes(ratios, counts, source, threshold, given["unknown"])
-    shown = _lay_out(table, ratios, notes)
-    # A spreadsheet would have an empty cell.
-    category = pl.col("segment").fill_null(UNKNOWN_CATEGORY)
+    notes = _write_notes(ratios, counts, source, options.threshold, given["unknown"])
     report = Report(
         source,
         table,
-        [shown],
+        [_lay_out(table, ratios, notes)],
         lambda: [wroc.gap_chart(table, metric=IMPACT_RATIO, show="ratio")],
-        in_cells=table.with_columns(category),
+        # A spreadsheet would have an empty cell.
+        in_cells=table.with_columns(pl.col("segment").fill_null(UNKNOWN_CATEGORY)),
     )
     try:
-        show_report(report, output, targets, judged(gates, table), strict=conditions.fail_unjudged)
+        options.show(report, gates)
     finally:
-        for note in notes if targets else ():
+        for note in notes if options.output.output else ():
             print_note(note)
 
 
-def _check_decisions(source: Source, rows: Scores, threshold: object) -> None:
-    """Check that decisions are given in one way."""
-    ways = {"--selected": source.selected, "--score": rows.score or None, "--threshold": threshold}
-    given = [flag for flag, value in ways.items() if value is not None]
-    if source.counts is not None:
-        source.require()
-        if given != ["--threshold"]:
-            msg = "impact of counts needs --threshold"
-            raise ValueError(msg)
-    elif given not in (["--selected"], ["--score", "--threshold"]):
+def _check_decisions(source: Source, options: ByAttributes) -> None:
+    """Check that decisions are given in one way, and no label, which plays no part."""
+    if options.rows.label is not None:
+        msg = "impact is about how often people are selected, and takes no --label"
+        raise ValueError(msg)
+    score = options.rows.score or None
+    ways = {"selected": options.selected, "score": score, "threshold": options.threshold}
+    given = [f"--{name}" for name, value in ways.items() if value is not None]
+    if source.counts is not None and given != ["--threshold"]:
+        msg = "impact of counts needs --threshold"
+        raise ValueError(msg)
+    if source.counts is None and given not in (["--selected"], ["--score", "--threshold"]):
         found = " and ".join(given) or "none of them"
         msg = f"impact needs --selected, or --score and --threshold; found {found}"
         raise ValueError(msg)
@@ -122,7 +86,7 @@ def _count_decisions(source: Source, threshold: Any) -> pl.LazyFrame:
     if source.counts is not None:
         counts = count_decisions(source.counts, score="score", threshold=threshold)
     else:
-        names = {"score": None, "selected": None} | source.names
+        names = {"score": None, "selected": None} | source.arguments
         counts = count_decisions(source.frame, **names, threshold=threshold)
     return counts
 
@@ -132,14 +96,16 @@ def _write_notes(
 ) -> list[str]:
     """Say what a reader of the ratios should know about the rows and their categories."""
     what = "label, score or weight" if source.counts is not None else "decision"
-    if source.names.get("weight") is not None:
+    if source.arguments.get("weight") is not None:
         what += " or weight"
-    notes = [say_missing_rows(counts, what)]
+    notes = [hints.say_missing_rows(counts, what)]
     if threshold == "median":
-        notes.append(explain_median(counts))
+        notes.append(hints.explain_median(counts))
     if unknown != "keep":
         given = [] if unknown == "exclude" else unknown
-        notes += unknown_hint(table, f"give {unknown_flags(all_unknown(table, given))}")
+        notes += hints.unknown_hint(
+            table, f"give {hints.unknown_flags(hints.all_unknown(table, given))}"
+        )
     groups = table.filter(~pl.col("attribute").str.contains(CROSSED, literal=True))
     for name, values in groups.drop_nulls("segment").group_by("attribute").agg("segment").rows():
         notes += say_near_equal(name, values)
@@ -151,10 +117,10 @@ def _lay_out(table: pl.DataFrame, rated: pl.DataFrame, notes: Sequence[str]) -> 
 
     The rows of ``rated`` are the ratios with the rates that are in other rows of the table.
     """
-    keys = keys_of_rows(table)
+    keys = sentences.list_keys(table)
     verdict = " ".join([_say_which_are_below(rated, keys), *notes])
     named = rated.with_columns(pl.col(key).fill_null(UNKNOWN_CATEGORY) for key in keys)
-    heading = f"impact ratios{name_groups(attributes_of(table))}"
+    heading = f"impact ratios{sentences.name_groups(sentences.list_attributes(table))}"
     return Shown(heading, named, keys, verdict, short=table)
 
 
@@ -162,23 +128,24 @@ def _say_which_are_below(table: pl.DataFrame, keys: Sequence[str]) -> str:
     """Say which categories are below four fifths."""
     judged_rows = table.drop_nulls("verdict")
     if judged_rows.is_empty():
-        return f"{say_same_decision(table)}Nothing could be compared."
+        return f"{sentences.say_same_decision(table)}Nothing could be compared."
     # Crossed groups come after those of one attribute.
     crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
     judged_rows = judged_rows.sort(crossed, "ratio", maintain_order=True)
     below = judged_rows.filter(is_finding())
     unclear = judged_rows.filter(~is_finding(), pl.col("ratio") < FOUR_FIFTHS - TOLERANCE)
     reach = verb(unclear.height, "its interval reaches", "their intervals reach")
-    sentences = []
+    said = []
     if below.is_empty():
-        sentences.append("No category has its whole interval below four fifths.")
+        said.append("No category has its whole interval below four fifths.")
     for start, found in (
         ("The whole interval is below four fifths", below),
         (f"Below four fifths, though {reach} above it", unclear),
     ):
         names = [
-            f"{name_place(row, keys)} ({row['ratio']:.2f})" for row in found.iter_rows(named=True)
+            f"{sentences.name_place(row, keys)} ({row['ratio']:.2f})"
+            for row in found.iter_rows(named=True)
         ]
         if names:
-            sentences.append(f"{start}: {first_few(names, SEPARATOR)}.")
-    return " ".join(sentences)
+            said.append(f"{start}: {first_few(names, sentences.SEPARATOR)}.")
+    return " ".join(said)

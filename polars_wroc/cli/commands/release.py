@@ -15,6 +15,7 @@ from polars_wroc.audits.gates import OF_RELEASE, judged
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import first_few, listed, many
 from polars_wroc.cli import values
+from polars_wroc.cli.bundles import Dialect
 from polars_wroc.cli.options import (
     DECISIONS,
     INPUT,
@@ -29,10 +30,12 @@ from polars_wroc.cli.options import (
     read_all_by,
     with_arguments_of,
 )
-from polars_wroc.cli.output import TABLES_AND_CHARTS, Report, Shown, TableOutput, show_report
+from polars_wroc.cli.output import TABLES_AND_CHARTS, TableOutput
+from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source, is_first_run
 from polars_wroc.cli.terminal import print_text
 from polars_wroc.documents.numbers import DIFFERENCE
+from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.files.sources import scan
 from polars_wroc.groups.comparisons import COMPARABLE
 from polars_wroc.groups.release_check import (
@@ -102,12 +105,10 @@ def release(
     first_run_ok: FirstRun = False,
     attributes: Groups = (),
     threshold: Annotated[
-        Any,
+        list[Any] | None,
         Parameter(
             help="Scores of at least this are selected; or old=T and new=T.",
             converter=read_all_by(_read_thresholds),
-            n_tokens=1,
-            allow_repeating=True,
             group=DECISIONS,
         ),
     ] = None,
@@ -120,23 +121,22 @@ def release(
         ),
     ] = (),
     margin: Annotated[
-        Any,
+        list[Any] | None,
         Parameter(
             help="How much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "
             "for the AUC and rates.",
             converter=read_all_by(_read_margins),
-            n_tokens=1,
-            allow_repeating=True,
             group=TESTS,
         ),
     ] = None,
+    dialect: Dialect = FileFormat(),
     uncertainty: Uncertainty = Uncertainty(),
     conditions: Conditions = Conditions(),
     output: TableOutput = TableOutput(),
     **given: Any,
 ) -> None:
     """Check a new score against the old one; raise if a condition holds."""
-    targets = output.find_targets(TABLES_AND_CHARTS, file)
+    output.check(TABLES_AND_CHARTS, file)
     gates = conditions.read(OF_RELEASE)
     if first_run_ok and len(file) == 2 and is_first_run(*file, partial(_check_new, rows)):  # noqa: PLR2004
         return
@@ -144,6 +144,7 @@ def release(
     source = Source(
         files=file[:1] if rows.key else file,
         all_files=file,
+        dialect=dialect,
         columns=Rows(label=rows.label, pos_label=rows.pos_label),
         group_texts=attributes,
     )
@@ -153,7 +154,7 @@ def release(
     groups = [values.read_group("--attribute", text, schema) for text in attributes]
     given["margin"] = _read_margins([]) if margin is None else margin
     given |= {"threshold": threshold, "attributes": groups or None} | uncertainty.arguments
-    with source.progress:
+    with source.at_work():
         table = release_check(**columns, **given).collect()
     check_positives(rows.pos_label, found=bool(table.filter(metric="auc")["n"].sum()))
     decides = threshold is not None or bool(selected)
@@ -168,10 +169,10 @@ def release(
         return [wroc.gap_chart(table, metric=metric, show="value") for metric in metrics]
 
     report = Report(source, table, _lay_out(table, sentence), draw)
-    if targets and all(target.name != "-" for target in targets):
+    if output.output and "-" not in output.output:
         print_text(f"{sentence}\n")
     judgement = judged(gates, table)
-    show_report(report, output, targets, judgement, strict=conditions.fail_unjudged)
+    show_report(report, output, judgement, strict=conditions.fail_unjudged)
 
 
 def _read_columns(files: Sequence[str], rows: Scores, decided: Mapping[str, str]) -> dict[str, Any]:

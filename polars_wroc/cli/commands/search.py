@@ -9,20 +9,11 @@ from cyclopts import Parameter
 
 import polars_wroc as wroc
 from polars_wroc.audits.words import many, verb
-from polars_wroc.cli.options import (
-    TESTS,
-    Attributes,
-    Files,
-    Rows,
-    Selected,
-    Threshold,
-    Uncertainty,
-    with_arguments_of,
-)
-from polars_wroc.cli.output import TABLES_AND_CHARTS, Report, Shown, TableOutput, show_report
-from polars_wroc.cli.source import Source, require_favorable
+from polars_wroc.cli.bundles import ByAttributes
+from polars_wroc.cli.options import TESTS, Files, with_arguments_of
+from polars_wroc.cli.report import Report, Shown
 from polars_wroc.documents.numbers import write_number
-from polars_wroc.groups.worst_segments import SEARCHED, worst_segments
+from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS
 from polars_wroc.inputs.reasons import NO_VARIANCE
 
@@ -36,39 +27,31 @@ Metric = Annotated[
 ]
 
 
-@with_arguments_of(worst_segments, "favorable depth min_rows top redundant")
-def search(
-    file: Files,
-    /,
-    *,
-    rows: Rows = Rows(),
-    attributes: Attributes,
-    threshold: Threshold = None,
-    selected: Selected = None,
-    metric: Metric = "tpr",
-    uncertainty: Uncertainty = Uncertainty(),
-    output: TableOutput = TableOutput(),
-    **given: Any,
-) -> None:
+@with_arguments_of(
+    wroc.worst_segments,
+    "favorable depth min_rows top redundant",
+    favorable="Which decision is good for a person; required if there are decisions.",
+)
+def search(file: Files, /, *, options: ByAttributes, metric: Metric = "tpr", **given: Any) -> None:
     """Search for the segments that are significantly worse."""
-    targets = output.find_targets(TABLES_AND_CHARTS, file)
-    require_favorable(given["favorable"], threshold=threshold, selected=selected)
-    source = Source(files=file, columns=rows, group_texts=attributes, selected=selected)
-    given |= {"threshold": threshold, "metric": metric} | uncertainty.arguments
-    table = source.compute(worst_segments, **given)
-    if rows.label is not None and selected is None:
+    options.require_favorable(given["favorable"])
+    required = () if options.selected is not None else ("label", "score")
+    source = options.read(
+        file, *(required if options.rows.label is None and metric != "selection_rate" else ())
+    )
+    given |= {"threshold": options.threshold, "metric": metric} | options.limits
+    table = source.compute(wroc.worst_segments, **given)
+    if options.rows.label is not None and options.selected is None:
         source.check_positives(found=metric == "tpr" and table["n"][0] > 0)
     source.check_selected(table["value"][0])
     found = table.filter(pl.col("depth") > 0)
     heading = f"worst segments in {SEARCHED[metric].label}"
     shown = Shown(heading, found, [*AUDIT_KEYS], _say_how_many(table, found, metric))
-    report = Report(
-        source,
-        table,
-        [shown],
-        lambda: [wroc.gap_chart(table, metric=metric)] if found.height else [],
-    )
-    show_report(report, output, targets)
+
+    def draw() -> list[Any]:
+        return [wroc.gap_chart(table, metric=metric)] if found.height else []
+
+    options.show(Report(source, table, [shown], draw))
 
 
 def _say_how_many(table: pl.DataFrame, found: pl.DataFrame, metric: str) -> str:

@@ -9,8 +9,9 @@ from cyclopts import Parameter
 
 from polars_wroc.audits.audit_changes import read_audit
 from polars_wroc.cli.options import INPUT, with_arguments_of
-from polars_wroc.cli.output import TABLES, Report, Shown, TableOutput, show_report
-from polars_wroc.cli.sentences import keys_of_rows
+from polars_wroc.cli.output import TABLES, TableOutput
+from polars_wroc.cli.report import Report, Shown, show_report
+from polars_wroc.cli.sentences import list_keys
 from polars_wroc.cli.source import Audits, Files
 from polars_wroc.files.sources import scan
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
@@ -43,7 +44,7 @@ Table = Annotated[
 def size(file: Table = None, /, *, output: TableOutput = TableOutput(), **given: Any) -> None:
     """Count the rows that a target needs, from assumptions or a table."""
     files = [] if file is None else [file]
-    targets = output.find_targets(TABLES, files)
+    output.check(TABLES, files)
     table: pl.DataFrame | pl.LazyFrame | None = None
     if file is not None and file.endswith(".json"):
         audited = read_audit("FILE", file)
@@ -55,9 +56,9 @@ def size(file: Table = None, /, *, output: TableOutput = TableOutput(), **given:
         table = read.cast({name: dtype for name, dtype in types.items() if dtype}, strict=False)
     needed = rows_needed(table, **given)
     # Without a table there is one row, which has no name.
-    keys = [] if file is None else keys_of_rows(needed)
+    keys = [] if file is None else list_keys(needed)
     heading = f"rows needed for {needed['target'][0]} {needed['goal'][0]:g}"
     # The goal is in the heading, and was asked for.
     shown = Shown(heading, needed, keys, short=needed.drop("target", "goal"))
     source = Audits(files=files) if file is None or file.endswith(".json") else Files(files=files)
-    show_report(Report(source, needed, [shown]), output, targets)
+    show_report(Report(source, needed, [shown]), output)

@@ -10,32 +10,27 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import judged, of_table
+from polars_wroc.audits.gates import of_table
 from polars_wroc.audits.words import first_few
-from polars_wroc.cli import values
+from polars_wroc.cli import sentences
+from polars_wroc.cli.bundles import ByGroups
 from polars_wroc.cli.options import (
     DECISIONS,
     THRESHOLD_HELP,
-    By,
-    Conditions,
     Files,
-    Rows,
-    Uncertainty,
     read_all_by,
     with_arguments_of,
 )
-from polars_wroc.cli.output import TABLES_AND_CHARTS, Report, Shown, TableOutput, show_report
-from polars_wroc.cli.sentences import columns_before, name_groups, name_places
-from polars_wroc.cli.source import Source
+from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.values import read_threshold
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.thresholds.rules import Rule
-from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 
 
 def _read_thresholds(texts: Sequence[str]) -> Any:
     """Read numbers, or one rule."""
-    given = [values.read_threshold(text) for text in texts]
+    given = [read_threshold(text) for text in texts]
     is_number = [isinstance(each, float) for each in given]
     if len(given) > 1 and not all(is_number):
         msg = "must be numbers or one rule; found a rule and other thresholds"
@@ -44,33 +39,21 @@ def _read_thresholds(texts: Sequence[str]) -> Any:
 
 
 Thresholds = Annotated[
-    Any,
+    list[Any] | None,
     Parameter(
         name="--threshold",
         help=f"{THRESHOLD_HELP} Numbers may be repeated.",
         converter=read_all_by(_read_thresholds),
-        n_tokens=1,
-        allow_repeating=True,
         group=DECISIONS,
     ),
 ]
 
 
-@with_arguments_of(threshold_metrics, "prevalence per_group min_rows metrics")
+@with_arguments_of(wroc.threshold_metrics, "prevalence per_group min_rows metrics")
 def thresholds(
-    file: Files,
-    /,
-    *,
-    rows: Rows = Rows(),
-    by: By = None,
-    thresholds: Thresholds,
-    uncertainty: Uncertainty = Uncertainty(),
-    conditions: Conditions = Conditions(),
-    output: TableOutput = TableOutput(),
-    **given: Any,
+    file: Files, /, *, options: ByGroups = ByGroups(), thresholds: Thresholds, **given: Any
 ) -> None:
     """Measure decisions at thresholds, or at one that a rule chooses."""
-    targets = output.find_targets(TABLES_AND_CHARTS, file)
     by_rule = isinstance(thresholds, Rule)
     if by_rule and given["prevalence"] is not None:
         msg = "--prevalence excludes a rule in --threshold: write least-cost:prevalence=P"
@@ -78,24 +61,21 @@ def thresholds(
     if given["per_group"] and not by_rule:
         msg = "--per-group must come with a rule in --threshold"
         raise ValueError(msg)
-    given["metrics"] = "all" if given["metrics"] == ["all"] else given["metrics"]
-    source = Source(files=file, columns=rows, group_texts=by or (), flag="--by")
-    source.require("label", "score")
-    plan = source.plan(threshold_metrics, threshold=thresholds, **given, **uncertainty.arguments)
-    keys = columns_before(plan.collect_schema().names(), "threshold")
-    gates = conditions.read(of_table(plan.collect_schema(), keys))
+    source = options.read(file)
+    plan = source.plan(wroc.threshold_metrics, threshold=thresholds, **given, **options.limits)
+    keys = sentences.list_before(plan.collect_schema(), "threshold")
+    gates = options.read_conditions(of_table(plan.collect_schema(), keys))
     (table,) = source.compute_all(plan)
     source.check_positives(found=table.select((pl.col("tp") + pl.col("fn") > 0).any()).item())
     verdict = _say_what_tells_nothing(table, keys)
-    shown = Shown(f"rates at thresholds{name_groups(keys)}", table, keys, verdict)
+    shown = Shown(f"rates at thresholds{sentences.name_groups(keys)}", table, keys, verdict)
 
     def draw() -> list[Any]:
         # The chart has the rates at all thresholds, and a line at the one that was chosen.
-        everywhere = source.plan(threshold_metrics, metrics=given["metrics"]).collect()
+        everywhere = source.plan(wroc.threshold_metrics, metrics=given["metrics"]).collect()
         return [wroc.rates_chart(everywhere, threshold=_only_threshold(table))]
 
-    report = Report(source, table, [shown], draw)
-    show_report(report, output, targets, judged(gates, table), strict=conditions.fail_unjudged)
+    options.show(Report(source, table, [shown], draw), gates)
 
 
 def _only_threshold(table: pl.DataFrame) -> float | None:
@@ -106,18 +86,16 @@ def _only_threshold(table: pl.DataFrame) -> float | None:
 
 def _say_what_tells_nothing(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
     """Say where a rule can choose no threshold, and where one selects nobody or everybody."""
-    sentences = []
+    said = []
     found = table.filter(pl.col("threshold").is_null())
     if not found.is_empty():
-        groups = f" in {name_places(found, keys)}" if keys else ""
-        sentences.append(
-            f"No threshold can be chosen{groups}: a class that the rule needs is missing."
-        )
+        groups = f" in {sentences.name_places(found, keys)}" if keys else ""
+        said.append(f"No threshold can be chosen{groups}: a class that the rule needs is missing.")
     whole = table.group_by("threshold", maintain_order=True).agg(pl.col(CELLS).sum())
     for who, cells in (("nobody", ("tp", "fp")), ("everybody", ("fn", "tn"))):
         known = pl.sum_horizontal(CELLS) > 0
         same = whole.drop_nulls().filter(known, pl.sum_horizontal(cells) == 0)["threshold"]
         if len(same):
             ways = first_few([write_number(value, "g") for value in same], ", ")
-            sentences.append(f"At a threshold of {ways} {who} is selected.")
-    return " ".join(sentences) or None
+            said.append(f"At a threshold of {ways} {who} is selected.")
+    return " ".join(said) or None
