@@ -17,6 +17,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.files import sources
+from polars_wroc.files.scan import scan_files
 from polars_wroc.files.sources import without_credentials
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
 from polars_wroc.groups.comparisons import FAIRNESS
@@ -195,13 +196,16 @@ def saved_audits(names: Sequence[str]) -> list[AuditedFile]:
 def _described(file: str, *, contents: bool) -> AuditedFile:
     if sources.is_address(file):
         return AuditedFile(without_credentials(file))
+    if file == sources.STANDARD_INPUT:
+        content = sources.read_standard_input()
+        return AuditedFile("standard input", len(content), hashlib.sha256(content).hexdigest())
     path = Path(file)
     if not contents:
         return AuditedFile(path.name)
     described = _hashed(path)
     if not sources.store_row_counts([file]):
         return described
-    return replace(described, rows=int(collect(sources.scan([file]).select(pl.len())).item()))
+    return replace(described, rows=int(collect(scan_files([file]).select(pl.len())).item()))
 
 
 def _hashed(path: Path) -> AuditedFile:

@@ -312,7 +312,7 @@ class Source(Files):
 def merge_files(files: Sequence[str], bins: int | None) -> CountTable:
     """Add up the counts in files."""
     each = sources.each_file(files)
-    frames = [sources.scan([file]) for file in each]
+    frames = [scan_files([file]) for file in each]
     stacked = [file for file in each if sources.is_address(file)]
     return merge(read_count_tables("files", frames, each, stacked), bins, each)
 

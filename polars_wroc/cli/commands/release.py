@@ -36,7 +36,7 @@ from polars_wroc.cli.source import Source, is_first_run
 from polars_wroc.cli.terminal import print_text
 from polars_wroc.documents.numbers import DIFFERENCE
 from polars_wroc.files.csv_dialect import FileFormat
-from polars_wroc.files.sources import scan
+from polars_wroc.files.scan import scan_files
 from polars_wroc.groups.comparisons import COMPARABLE
 from polars_wroc.groups.release_check import (
     BETTER,
@@ -182,7 +182,7 @@ def _read_columns(files: Sequence[str], rows: Scores, decided: Mapping[str, str]
         raise ValueError(msg)
     if rows.key is None and len(files) == 2:  # noqa: PLR2004
         _check_columns(files, rows)
-    frames = [scan([file]) for file in files] if rows.key else [scan(files)] * 2
+    frames = [scan_files([file]) for file in files] if rows.key else [scan_files(files)] * 2
     schemas = {"old": frames[0].collect_schema(), "new": frames[-1].collect_schema()}
     if unknown := [name for name in decided if name not in schemas]:
         msg = f"--selected must be such as old=D and new=D; found {unknown[0]!r}"
@@ -207,14 +207,14 @@ def _check_new(rows: Scores, file: str) -> None:
     if rows.key is None:
         msg = "--first-run-ok is about two files, whose rows --key matches; found no --key"
         raise ValueError(msg)
-    frame = scan([file])
+    frame = scan_files([file])
     for name in ("label", "key", "new"):
         typed_column(name, pl.col(getattr(rows, name)), frame)
 
 
 def _check_columns(files: Sequence[str], rows: Scores) -> None:
     """Refuse two files of one score each that are not matched by a key."""
-    old, new = (scan([file]).collect_schema() for file in files)
+    old, new = (scan_files([file]).collect_schema() for file in files)
     apart = rows.new in new and rows.new not in old and rows.old not in new
     if apart or rows.new == rows.old:
         msg = "--key must name the column by which rows of the two files are the same; found none"

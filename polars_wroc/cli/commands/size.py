@@ -13,7 +13,7 @@ from polars_wroc.cli.output import TABLES, TableOutput
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.sentences import list_keys
 from polars_wroc.cli.source import Audits, Files
-from polars_wroc.files.sources import scan
+from polars_wroc.files.scan import scan_files
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 from polars_wroc.groups.rows_needed import rows_needed
 
@@ -50,7 +50,7 @@ def size(file: Table = None, /, *, output: TableOutput = TableOutput(), **given:
         audited = read_audit("FILE", file)
         table, given["level"] = audited.table, audited.level
     elif file is not None:
-        read = scan(files)
+        read = scan_files(files)
         types = {name: COMPARISON_SCHEMA.get(name) for name in read.collect_schema()}
         # Text files do not know the types of empty columns.
         table = read.cast({name: dtype for name, dtype in types.items() if dtype}, strict=False)
