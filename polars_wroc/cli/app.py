@@ -220,7 +220,8 @@ def _describe_wrong_call(error: CycloptsError) -> str:
         said = f"there is no command {word!r}{_hint(word, COMMANDS)}"
     elif isinstance(error, UnknownOptionError):
         flag = (error.token.keyword or error.token.value).partition("=")[0]
-        said = f"there is no option {flag}{_hint_option(flag, error.argument_collection)}"
+        arguments = error.argument_collection or _called
+        said = f"there is no option {flag}{_hint_option(flag, arguments)}"
     elif isinstance(error, MissingArgumentError) and error.argument is not None:
         what = "needs a value" if error.argument.tokens or error.keyword else "must be given"
         said = f"{error.keyword or error.argument.name} {what}"

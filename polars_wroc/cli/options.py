@@ -23,7 +23,8 @@ from typing import (
 )
 
 import docstring_parser
-from cyclopts import Group, Parameter, Token
+from cyclopts import ArgumentCollection, Group, Parameter, Token
+from cyclopts.exceptions import UnknownOptionError
 
 import polars_wroc
 from polars_wroc.audits.gates import Gate, Judged, read_gate
@@ -60,8 +61,25 @@ def read_all_by(read: Callable[[list[str]], Value]) -> Callable[[object, Sequenc
     return convert
 
 
-FILE_HELP = "Parquet, Arrow, CSV or NDJSON; a glob, a folder or a URL."
-Files = Annotated[list[str], Parameter(name="FILE", help=FILE_HELP, group=INPUT)]
+def _read_files(_: object, tokens: Sequence[Token]) -> list[str]:
+    """Read names of files; what begins with a hyphen is none, but for the standard input."""
+    for token in tokens:
+        if token.value.startswith("-") and token.value != "-":
+            raise UnknownOptionError(token=token, argument_collection=ArgumentCollection())
+    return [token.value for token in tokens]
+
+
+Files = Annotated[
+    list[str],
+    Parameter(
+        name="FILE",
+        help="Parquet, Arrow, CSV, NDJSON or XLSX; a glob, a folder or a URL; - for the standard "
+        "input.",
+        converter=_read_files,
+        allow_leading_hyphen=True,
+        group=INPUT,
+    ),
+]
 _CUTS = (
     "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, 30-49 "
     "and 50+; dates and texts such as 2026-01-31 into periods by day:1mo. A column of such a name "

@@ -25,6 +25,7 @@ from polars_wroc.counts.score_sums import SUMS
 from polars_wroc.files import sources
 from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.files.scan import describe_reading_error, scan_files
+from polars_wroc.groups.categories import is_period
 from polars_wroc.groups.many_groups import advise_fewer_groups, find_many_values, write_breaks
 from polars_wroc.inputs.columns import check_positives
 from polars_wroc.inputs.spellings import count_values, describe_values
@@ -92,7 +93,11 @@ class Source(Files):
     def frame(self) -> pl.LazyFrame:
         """The rows, or what the files have of counts."""
         decision, _, _ = (self.selected or "").partition("=")
-        cut = [text.rpartition(":")[0] for text in self.group_texts]
+        cut = [
+            name
+            for name, _, period in (text.rpartition(":") for text in self.group_texts)
+            if is_period(period)
+        ]
         frame = scan_files(
             self.files,
             self.dialect,

@@ -11,11 +11,10 @@ from typing import Any, Literal
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.groups.categories import is_period, period_of, ranges
+from polars_wroc.groups.categories import period_of, ranges
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import Typed
 from polars_wroc.inputs.designs import ReplicateWeights
-from polars_wroc.queries import require_at_collect
 from polars_wroc.thresholds import rules
 from polars_wroc.thresholds.rules import Rule, Threshold
 
@@ -163,8 +162,6 @@ def read_group(flag: str, text: str, schema: pl.Schema) -> str | pl.Expr:
     if text in schema or not colon or name not in schema:
         return text
     dtype, column = schema[name], pl.col(name)
-    if dtype == pl.String and is_period(cuts):
-        column, dtype = _read_times(name, cuts, f"{flag} {text}")
     dated = dtype in (pl.Date, pl.Datetime)
     if not (dated or dtype.is_numeric()):
         kinds = "numbers, dates or times"
@@ -187,39 +184,6 @@ def check_one_column(flag: str, text: str, schema: pl.Schema) -> None:
         repeated = " ".join(f"{flag} {part}" for part in parts)
         msg = f"{flag} must name one column; found {text!r}: repeat it, as in {repeated}"
         raise ValueError(msg)
-
-
-# How the time of a day may be written after the date, without its zone.
-_TIMES = ("T%H:%M:%S%.f", " %H:%M:%S%.f", "T%H:%M", " %H:%M", "")
-_ZONE = r"(?:Z|[+-]\d\d:?\d\d)$"
-# Ends of periods shorter than a day.
-_WITHIN_A_DAY = ("h", "m", "s", "us", "ns")
-
-
-def _read_times(name: str, every: str, option: str) -> tuple[pl.Expr, pl.DataType]:
-    """Read texts such as 2026-01-31 or 2026-01-31T08:30 as dates, or times for short periods."""
-    text = pl.col(name)
-    dtype: pl.DataType
-    if every.endswith(_WITHIN_A_DAY):
-        dtype, zoneless = pl.Datetime("us"), text.str.replace(_ZONE, "")
-        read = pl.coalesce(
-            zoneless.str.to_datetime(f"%Y-%m-%d{time}", time_unit="us", strict=False)
-            for time in _TIMES
-        )
-    else:
-        dtype, day = pl.Date(), text.str.replace(r"^(\d{4}-\d\d-\d\d)[T ].*", "$1")
-        read = day.str.to_date("%Y-%m-%d", strict=False)
-    rule = f"{option} must name dates or times such as 2026-01-31 or 2026-01-31T08:30"
-    known = require_at_collect(read.is_not_null() | text.is_null(), rule, text)
-    return pl.when(known).then(read).alias(name), dtype
-
-
-def read_period(name: str, every: str | None, schema: pl.Schema) -> str | pl.Expr:
-    """Name a column of times, read as dates or times where it has texts that are cut."""
-    if every is None or schema.get(name) != pl.String:
-        return name
-    column, _ = _read_times(name, every, "--over")
-    return column
 
 
 def read_selected(text: str, schema: pl.Schema) -> str | pl.Expr:

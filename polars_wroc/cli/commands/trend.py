@@ -25,7 +25,6 @@ from polars_wroc.cli.options import (
 from polars_wroc.cli.output import TABLES_AND_CHARTS
 from polars_wroc.cli.report import Report, Shown
 from polars_wroc.cli.source import Source
-from polars_wroc.cli.values import read_period
 from polars_wroc.groups.comparisons import COMPARABLE, SHIFTS
 from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE
 
@@ -74,8 +73,7 @@ def trend(
     )
     source.require(*(("score",) if selected is None else ()))
     given |= {"threshold": threshold} | options.limits
-    period = read_period(over, given["every"], source.schema)
-    table = source.compute(wroc.trend, over=period, **given)
+    table = source.compute(wroc.trend, over=over, **given)
     source.check_selected(table["n"].sum())
     of_metric = table if metric is None else table.filter(metric=metric)
     keys = ["period", *sentences.list_keys(table), *(["metric"] if metric is None else [])]
