@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from argparse import Namespace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,15 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli import main
+from polars_wroc.cli.values import read_group
 
 DAY = dt.date(2026, 5, 17)
 AGES = [17, 18, 29, 30, 49, 50, None]
 
 
 def cut(frame: pl.DataFrame, text: str) -> pl.Series:
-    groups = groups_of(Namespace(groups=[text], flags={"groups": "--by"}), frame.lazy())
-    assert groups is not None
-    return frame.select(groups).to_series()
+    return frame.select(read_group("--by", text, frame.schema)).to_series()
 
 
 @pytest.mark.parametrize(

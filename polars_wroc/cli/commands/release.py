@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
@@ -76,7 +76,7 @@ def _read_margins(texts: Sequence[str]) -> dict[str, float]:
 
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
-class Scores(Weights):
+class BothScores(Weights):
     """Labels, weights and two scores of rows, of one file or of two."""
 
     key: str | None = None
@@ -84,12 +84,23 @@ class Scores(Weights):
     are matched by this column, in which each has a value of its own."""
     label: str
     """Column of the labels."""
-    old: str
+    old: str | None = None
     """Column of the old score; higher means more positive."""
-    new: str
+    new: str | None = None
     """Column of the new score, with --key in the second file."""
+    score: list[str] = field(default_factory=list)
+    """Both, in place of --old and --new: first the old score, then the new one."""
     pos_label: str | None = None
     """Positive value of other labels than 0 and 1, such as yes."""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The old and the new score."""
+        named = [name for name in (self.old, self.new) if name is not None] + self.score
+        if len(named) != 2 or (self.old is None) != (self.new is None):  # noqa: PLR2004
+            msg = "--old and --new must be given, or --score twice, first the old score"
+            raise ValueError(msg)
+        return named[0], named[1]
 
 
 @with_arguments_of(
@@ -101,7 +112,7 @@ def release(
     file: Files,
     /,
     *,
-    rows: Scores,
+    rows: BothScores,
     first_run_ok: FirstRun = False,
     attributes: Groups = (),
     threshold: Annotated[
@@ -175,20 +186,22 @@ def release(
     show_report(report, output, judgement, strict=conditions.fail_unjudged)
 
 
-def _read_columns(files: Sequence[str], rows: Scores, decided: Mapping[str, str]) -> dict[str, Any]:
+def _read_columns(
+    files: Sequence[str], rows: BothScores, decided: Mapping[str, str]
+) -> dict[str, Any]:
     """Read the rows, from one file or from two, and name their columns."""
     if rows.key is not None and len(files) != 2:  # noqa: PLR2004  (one of each score)
         msg = f"--key needs two files, of the old and of the new score; found {', '.join(files)}"
         raise ValueError(msg)
     if rows.key is None and len(files) == 2:  # noqa: PLR2004
-        _check_columns(files, rows)
+        _check_columns(files, *rows.names)
     frames = [scan_files([file]) for file in files] if rows.key else [scan_files(files)] * 2
     schemas = {"old": frames[0].collect_schema(), "new": frames[-1].collect_schema()}
     if unknown := [name for name in decided if name not in schemas]:
         msg = f"--selected must be such as old=D and new=D; found {unknown[0]!r}"
         raise ValueError(msg)
     selected = {name: values.read_selected(text, schemas[name]) for name, text in decided.items()}
-    frame, old, new = frames[0], rows.old, rows.new
+    frame, (old, new) = frames[0], rows.names
     if rows.key is not None:
         frame, old, new = _join(frames, files, rows, selected)
     return {
@@ -202,52 +215,55 @@ def _read_columns(files: Sequence[str], rows: Scores, decided: Mapping[str, str]
     }
 
 
-def _check_new(rows: Scores, file: str) -> None:
+def _check_new(rows: BothScores, file: str) -> None:
     """Check that a file has the columns that the next run needs of the old file."""
     if rows.key is None:
         msg = "--first-run-ok is about two files, whose rows --key matches; found no --key"
         raise ValueError(msg)
     frame = scan_files([file])
-    for name in ("label", "key", "new"):
-        typed_column(name, pl.col(getattr(rows, name)), frame)
+    for name, column in (("label", rows.label), ("key", rows.key), ("new", rows.names[1])):
+        typed_column(name, pl.col(column), frame)
 
 
-def _check_columns(files: Sequence[str], rows: Scores) -> None:
+def _check_columns(files: Sequence[str], old: str, new: str) -> None:
     """Refuse two files of one score each that are not matched by a key."""
-    old, new = (scan_files([file]).collect_schema() for file in files)
-    apart = rows.new in new and rows.new not in old and rows.old not in new
-    if apart or rows.new == rows.old:
+    first, second = (scan_files([file]).collect_schema() for file in files)
+    apart = new in second and new not in first and old not in second
+    if apart or new == old:
         msg = "--key must name the column by which rows of the two files are the same; found none"
         raise ValueError(msg)
 
 
 def _join(
-    frames: Sequence[pl.LazyFrame], files: Sequence[str], rows: Scores, selected: dict[str, Any]
+    frames: Sequence[pl.LazyFrame],
+    files: Sequence[str],
+    rows: BothScores,
+    selected: dict[str, Any],
 ) -> tuple[pl.LazyFrame, str, str]:
     """Add the new score and its decision to the rows of the same key; return both scores' names."""
-    key, (old, new) = rows.key, frames
+    key, (first, second), (old, new) = rows.key, frames, rows.names
     assert key is not None
-    typed_column("new", pl.col(rows.new), new)
+    typed_column("new", pl.col(new), second)
     types = [typed_column("key", pl.col(key), frame).dtype for frame in frames]
     if types[0] != types[1]:
         found = f"found {key!r} of {types[0]} and {types[1]}"
         msg = f"--key must have the same type in both files; {found}"
         raise ValueError(msg)
     _check_keys([collect(frame.select(key)).to_series() for frame in frames], files, key)
-    taken, old_name = old.collect_schema(), rows.old
-    if rows.new == rows.old:
+    taken, old_name = first.collect_schema(), old
+    if new == old:
         # Sentences name both scores.
-        typed_column("old", pl.col(rows.old), old)
-        old_name = _unlike(rows.old, taken, "old")
-        old = old.with_columns(pl.col(rows.old).alias(old_name))
-    new_name = _unlike(rows.new, taken, "new")
-    columns = [pl.col(rows.new).alias(new_name)]
+        typed_column("old", pl.col(old), first)
+        old_name = _unlike(old, taken, "old")
+        first = first.with_columns(pl.col(old).alias(old_name))
+    new_name = _unlike(new, taken, "new")
+    columns = [pl.col(new).alias(new_name)]
     if "new" in selected:
         column = selected["new"]
         column = pl.col(column) if isinstance(column, str) else column
         columns.append(column.alias(_DECISION))
         selected["new"] = _DECISION
-    joined = old.join(new.select(key, *columns), on=key, how="left", maintain_order="left")
+    joined = first.join(second.select(key, *columns), on=key, how="left", maintain_order="left")
     return joined, old_name, new_name
 
 
