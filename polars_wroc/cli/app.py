@@ -194,14 +194,18 @@ _ALIASES = {
     "planned": "--looks",
     "client": "--dask",
 }
+# Functions that messages name, and the commands that call them.
+_FUNCTIONS = {"score_counts": "polars-wroc counts", "merge_counts": "polars-wroc counts"}
 
 
 def _name_options(message: str) -> str:
     """Name arguments in a message as the options that set them, and the one file that is read."""
     flags = {each.name for each in _called}
     known = {argument: flag for argument, flag in _ALIASES.items() if flag in flags}
+    known |= _FUNCTIONS
     if "--by" in flags:
         known |= dict.fromkeys(("by", "attributes", "facet"), "--by")
+    known |= {flag.lower(): flag for flag in flags if flag.isupper()} | {"FILE": "FILE"}
     known |= {flag.removeprefix("--").replace("-", "_"): flag for flag in flags if flag[0] == "-"}
     files = [token.value for each in _called if each.name == "FILE" for token in each.tokens]
     if len(files) == 1:

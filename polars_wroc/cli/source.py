@@ -113,9 +113,11 @@ class Source(Files):
     @cached_property
     def counts(self) -> CountTable | None:
         """The counts in all files added up, if they hold counts and not rows."""
-        if not {*SUMS} <= {*self.frame.collect_schema()}:
+        first, *others = sources.each_file(self.files)
+        frame = scan_files([first], self.dialect) if others else self.frame
+        if not {*SUMS} <= {*frame.collect_schema()}:
             return None
-        return merge_files(self.files, None)
+        return merge_files(self.files, self.approximate)
 
     @property
     def schema(self) -> pl.Schema:
@@ -172,19 +174,19 @@ class Source(Files):
     def require(self, *names: str, or_else: str = "") -> None:
         """Check that columns of rows are named, and that none is of counts."""
         given = [f"--{name.replace('_', '-')}" for name in vars(self.columns) if self._names(name)]
-        if self.counts is not None and given:
-            msg = f"{given[0]} is about rows, and {sources.name_sources(self.files)} has counts"
-            raise ValueError(msg)
+        given += [] if self.selected is None else ["--selected"]
+        if given:
+            self.refuse_counts(given[0])
         lacking = [f"--{name}" for name in names if f"--{name}" not in given]
         if self.counts is None and lacking:
             also = f", or for {or_else}" if or_else else ""
             msg = f"{' and '.join(lacking)} must be given, unless files hold counts{also}"
             raise ValueError(msg)
 
-    def refuse_counts(self, command: str) -> None:
-        """Refuse counts where a command needs single rows."""
+    def refuse_counts(self, what: str) -> None:
+        """Refuse counts where a command or an option needs single rows."""
         if self.counts is not None:
-            msg = f"{command} needs rows, and {sources.name_sources(self.files)} has counts"
+            msg = f"{what} needs rows, and {sources.name_sources(self.files)} has counts"
             raise ValueError(msg)
 
     def read_unknown(self, texts: Sequence[str]) -> str | list[object]:
@@ -196,6 +198,8 @@ class Source(Files):
         known = inspect.signature(function).parameters
         if self.groups:
             given["attributes" if "attributes" in known else "by"] = self.groups
+        if "design" in given:
+            self.refuse_counts("a design (--cluster, --strata, --replicate-weights)")
         if self.counts is not None:
             return getattr(Counts(self.counts, eager=False), function.__name__)(**given)
         if self.approximate is not None:
@@ -284,6 +288,8 @@ class Source(Files):
 
     def describe_chosen_values(self) -> list[str]:
         """Say which values of the label and of decisions count, where there are others than two."""
+        if self.counts is not None:
+            return []
         schema = self.frame.collect_schema()
         name, _, value = (self.selected or "").partition("=")
         chosen = [(name, value, "not selected")] if value else []

@@ -185,8 +185,8 @@ ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
     "empty": ("bad.parquet", lambda _, path: path.touch(), UNREADABLE),
     "column missing": (
         "bad.parquet",
-        lambda rows, path: rows.drop("s").write_parquet(path),
-        "s",
+        lambda rows, path: rows.with_columns(s=pl.lit("x")).write_parquet(path),
+        " has other columns than ",
     ),
     "another type": (
         "bad.parquet",
@@ -376,7 +376,7 @@ def test_segments_of_one_class_are_no_mistake(
             "--sep; did you mean '--separator'? See ",
         ),
         (
-            "impact rows.parquet --label y --attribute two",
+            "impact rows.parquet --label y --attribute two --favorable selected",
             "impact is about how often people are selected, and takes no --label",
         ),
         ("gaps rows.parquet --threshhold 1", "; did you mean '--threshold'? See "),
