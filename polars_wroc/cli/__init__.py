@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from polars_wroc.cli.app import main
+from collections.abc import Sequence
 
-__all__ = ["main"]
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    try:
+        # An interrupt while it is imported ends the command as silently as a later one.
+        from polars_wroc.cli.app import run  # noqa: PLC0415
+
+        return run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED

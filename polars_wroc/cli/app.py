@@ -21,8 +21,13 @@ from cyclopts.exceptions import (
     UnknownOptionError,
     UnusedCliTokensError,
 )
+from polars.exceptions import PolarsError
 
+from polars_wroc.cli import report, terminal
 from polars_wroc.cli.commands import COMMANDS
+from polars_wroc.files.sources import first_line, without_credentials
+from polars_wroc.groups.many_groups import ManyGroupsWarning
+from polars_wroc.keywords import synonym
 
 _SETTINGS, _VARIABLES = "wroc.toml", "POLARS_WROC_"
 _WEB = "https://pypi.org/project/polars-wroc"
@@ -80,31 +85,25 @@ for _name, _about in COMMANDS.items():
 app.register_install_completion_command(help="Install completion for the shell.")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    from polars_wroc.cli import terminal  # noqa: PLC0415  (after the handler of interrupts)
-
-    if arguments is None:
-        terminal.open_closed_streams()
+def run(arguments: Sequence[str] | None) -> int:
+    """Run a command, by default that of the process, and return its exit code."""
+    if arguments is not None:
+        return _run([*arguments])
+    terminal.open_closed_streams()
     try:
-        return _run([*sys.argv[1:]] if arguments is None else [*arguments])
+        return _run(sys.argv[1:])
     finally:
-        if arguments is None:
-            terminal.drop_unwritable()
+        terminal.drop_unwritable()
 
 
 def _run(arguments: list[str]) -> int:
     """Run a command; every error becomes one sentence."""
-    from polars_wroc.cli import report, terminal  # noqa: PLC0415
-
     try:
         command, bound, *_ = app.parse_args(arguments)
         _carry_out(command, bound, arguments)
     except BrokenPipeError:
         # The reader of the output closed it, as `head` does.
         return report.DONE
-    except KeyboardInterrupt:
-        return report.INTERRUPTED
     except SystemExit as error:
         return int(error.code or 0)
     except report.ConditionError as error:
@@ -113,6 +112,8 @@ def _run(arguments: list[str]) -> int:
         for line in error.lines:
             terminal.print_error(line)
         return error.code
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # noqa: BLE001  (a panic of Polars is no Exception)
         terminal.print_error(describe_error(error))
         return report.BAD_INPUT
@@ -120,10 +121,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _carry_out(command: Callable[..., Any], bound: BoundArguments, arguments: list[str]) -> None:
-    from polars_wroc.cli.report import command_line  # noqa: PLC0415
-    from polars_wroc.groups.many_groups import ManyGroupsWarning  # noqa: PLC0415
-
-    command_line.set(write_command_line([*arguments, *_settings()], _paths()))
+    report.command_line.set(write_command_line([*arguments, *_settings()], _paths()))
     with warnings.catch_warnings():
         # Hints of Polars about cloud settings; and the command itself advises its own options.
         warnings.filterwarnings("ignore", r".*\bregion\b.* not set", UserWarning)
@@ -150,8 +148,6 @@ def _paths() -> list[str]:
 
 def write_command_line(arguments: Sequence[str], paths: Sequence[str] = ()) -> str:
     """Write the command as one line, without credentials of addresses and folders of files."""
-    from polars_wroc.files.sources import without_credentials  # noqa: PLC0415
-
     named = [_without_folders(argument, paths) for argument in arguments]
     return without_credentials(shlex.join(["polars-wroc", *named]))
 
@@ -166,10 +162,6 @@ def _without_folders(argument: str, paths: Sequence[str]) -> str:
 
 def describe_error(error: BaseException) -> str:
     """Describe an error in one sentence, with the options in place of arguments."""
-    from polars.exceptions import PolarsError  # noqa: PLC0415
-
-    from polars_wroc.files.sources import first_line  # noqa: PLC0415
-
     if isinstance(error, CycloptsError):
         return _describe_wrong_call(error)
     if isinstance(error, MemoryError):
@@ -247,8 +239,6 @@ def _hint(word: str, known: Sequence[str] | dict[str, str]) -> str:
 
 def _hint_option(flag: str, arguments: ArgumentCollection | list[Any]) -> str:
     """Name the option that an unknown one may stand for."""
-    from polars_wroc.keywords import synonym  # noqa: PLC0415
-
     flags = [name for each in arguments for name in each.names if name.startswith("--")]
     known = [each[2:].replace("-", "_") for each in flags if "*" not in each]
     name = flag[2:].replace("-", "_")

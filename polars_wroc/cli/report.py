@@ -29,7 +29,7 @@ from polars_wroc.files import outputs, prometheus
 from polars_wroc.inputs.columns import MISSING
 
 # Exit codes. 1 is only for a condition that holds, 3 for one that could not be judged.
-DONE, CONDITION_HOLDS, BAD_INPUT, NOT_JUDGED, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, CONDITION_HOLDS, BAD_INPUT, NOT_JUDGED = 0, 1, 2, 3
 
 # The command, as it can be given again, which pages end with.
 command_line: ContextVar[str] = ContextVar("command_line", default="polars-wroc")
