@@ -1,6 +1,7 @@
 """The command, run as a script, held up at a point that its first argument names.
 
-That is once it has written a file next to its target; or it is not held up at all. What a test does meanwhile does not depend on how fast anything is.
+That is once it has written a file next to its target; or it is not held up at all. What a test
+does meanwhile does not depend on how fast anything is.
 """
 
 from __future__ import annotations

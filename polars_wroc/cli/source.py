@@ -29,6 +29,7 @@ from polars_wroc.groups.categories import is_period
 from polars_wroc.groups.many_groups import advise_fewer_groups, find_many_values, write_breaks
 from polars_wroc.inputs.columns import check_positives
 from polars_wroc.inputs.spellings import count_values, describe_values
+from polars_wroc.metrics.summary import summary
 from polars_wroc.namespaces import Counts
 from polars_wroc.progress import Progress
 from polars_wroc.queries import CheckError, aggregate, collect, collect_all
@@ -197,7 +198,7 @@ class Source(Files):
         """Apply a function of the library to the rows or counts."""
         known = inspect.signature(function).parameters
         if self.groups:
-            given["attributes" if "attributes" in known else "by"] = self.groups
+            given["by" if self.flag == "--by" else "attributes"] = self.groups
         if "design" in given:
             self.refuse_counts("a design (--cluster, --strata, --replicate-weights)")
         if self.counts is not None:
@@ -270,8 +271,12 @@ class Source(Files):
         return counts.unpivot(variable_name="column", value_name="n_missing")
 
     def check_positives(self, *, found: bool) -> None:
-        """Check that a row has the positive label, without which a table says nothing."""
-        check_positives(getattr(self.columns, "pos_label", None), found=found)
+        """Check that a row has the positive label, which a table may not show."""
+        pos_label = getattr(self.columns, "pos_label", None)
+        if pos_label is not None and not found:
+            rows = replace(self, group_texts=())
+            found = bool(rows.plan(summary).collect()["n_pos"].sum())
+        check_positives(pos_label, found=found)
 
     def check_selected(self, n_selected: object) -> None:
         """Check that the value that --selected gives, if it does, is that of some rows."""

@@ -28,7 +28,6 @@ from processes import COMMAND, PLAIN
 import polars_wroc as wroc
 from polars_wroc import config
 from polars_wroc.cli import main
-from polars_wroc.cli.process import Progress
 from polars_wroc.config import MEMORY, Division, division, in_words, usable_memory
 from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges
 
@@ -292,36 +291,6 @@ def test_rows_that_vanish_between_passes_are_not_measured(
         wroc.audit(vanishing, "y", "s", attributes="g")
     assert len(reads) >= 5
     assert all(number < 5 for number in reads_before_formulas)
-
-
-def test_progress_says_how_many_passes(
-    people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = io.StringIO()
-    monkeypatch.setattr(shown, "isatty", lambda: True)
-    monkeypatch.setattr(config, "sys", SimpleNamespace(stderr=shown, modules=sys.modules))
-    for name in ("_PATIENCE", "_INTERVAL"):
-        monkeypatch.setattr(config, name, 0.0)
-    distinct = people.with_columns(s=3 + pl.int_range(600) / 6000).lazy()
-    with wroc.Config(memory=memory_of(100)):
-        wroc.audit(distinct, "y", "s", attributes="g")
-    lines = shown.getvalue().split(config.CLEAR_LINE)
-    assert lines[1:3] == [f"{i} of 8 passes over the rows, 0:00" for i in (1, 2)]
-    assert lines[-1] == ""
-
-
-def test_the_command_has_one_line_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = io.StringIO()
-    monkeypatch.setattr("polars_wroc.cli.process._PATIENCE", 0.0)
-    progress = Progress(terminal)
-    assert not config.Progress.drawn
-    with config.Progress(7, "passes over the rows") as line:
-        line.advance(3)
-        while "passes" not in terminal.getvalue():
-            time.sleep(0.01)
-    progress.stop()
-    assert config.Progress.drawn
-    assert "working, 3 of 7 passes over the rows, 0:00" in terminal.getvalue()
 
 
 @pytest.fixture

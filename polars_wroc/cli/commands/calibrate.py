@@ -53,7 +53,7 @@ def calibrate(
     # Bins that move with the sample have no limits by design.
     at_all_looks = isinstance(options.uncertainty.confidence, Looks)
     fixed: Strategy = "uniform" if at_all_looks or "design" in options.limits else "quantile"
-    binned: dict[str, Any] = {"bins": bins or 10, "strategy": strategy or fixed}
+    binned: dict[str, Any] = {"bins": 10 if bins is None else bins, "strategy": strategy or fixed}
     if smooth:
         binned["smooth"] = True
     plans = [
