@@ -120,9 +120,7 @@ def test_the_innermost_work_is_counted_too(monkeypatch: pytest.MonkeyPatch) -> N
         wait_for(terminal, "working, 3 of 7 passes over the rows, 0:0")
 
 
-def test_nothing_is_shown_for_short_work(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_nothing_is_shown_for_short_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     terminal = open_terminal(monkeypatch)
     monkeypatch.setattr(progress, "_PATIENCE", 1000)
     path = tmp_path / "rows.parquet"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import signal
@@ -315,46 +314,15 @@ def test_the_command_divides(
     options = [] if by_variable else ["--memory", "20KB"]
     if by_variable:
         monkeypatch.setenv(MEMORY, "20KB")
-    assert main([*options, "auc", rows, *COLUMNS, "--by", "g", "-o", str(output)]) == 0
+    assert main(["auc", rows, *COLUMNS, "--by", "g", "-o", str(output), *options]) == 0
     assert ranges[0] > 2
     expected = wroc.summary(people, "y", "s", by="g")
     assert_frame_equal(pl.read_parquet(output), expected, rel_tol=1e-12)
 
 
-def test_the_command_says_once_what_cannot_be_divided(
-    rows: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = str(Path(rows).with_name("x.csv"))
-    calls = [
-        ["gaps", "--attribute", "g"],
-        ["curve", "-o", output, "--kind", "cost"],
-        ["thresholds", "--threshold", "0.5"],
-    ]
-    for command, *words in calls:
-        assert main(["--memory", "20KB", command, rows, *COLUMNS, *words]) == 0
-        said = capsys.readouterr().err
-        start = (
-            "polars-wroc: computing all 600 rows at once, in some 45 KB, although --memory is 20 KB"
-        )
-        assert said.startswith(f"{start}; to need less, ")
-        assert said.count("\n") == 1
-    for memory in ("1GB", "none"):
-        assert main(["--memory", memory, "gaps", rows, *COLUMNS, "--attribute", "g"]) == 0
-        assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--memory", "much", "auc"], "--memory must be an amount like '4GB'"),
-        (["auc", "--memory=4GB"], "--memory=4GB; --memory comes before the command"),
-    ],
-)
-def test_wrong_options(
-    words: list[str], message: str, rows: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*words, rows, *COLUMNS]) == 2
-    assert message in capsys.readouterr().err
+def test_a_wrong_amount_of_memory(rows: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["auc", rows, *COLUMNS, "--memory", "much"]) == 2
+    assert "--memory must be an amount like '4GB'" in capsys.readouterr().err
 
 
 def test_ctrl_c_between_ranges(people: pl.DataFrame) -> None:
