@@ -37,15 +37,11 @@ _ALIKE = 0.65
 
 def _write_default(value: Any) -> str | None:
     """Write a default that a reader should know of."""
-    if isinstance(value, bool | type(None)) or value in ([], "", "fitting"):
+    if isinstance(value, bool) or value is None or value in ("", [], ()):
         return None
-    return (
-        ", ".join(value)
-        if isinstance(value, list | tuple)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, list | tuple):
+        return ",".join(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _name_settings(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:

@@ -160,6 +160,7 @@ _ANNOTATIONS: dict[str, Any] = {
             help="What segments are compared with: rest, overall; or such as sex=m, the reference "
             "segment of an attribute, repeatable.",
             converter=read_all_by(values.read_reference),
+            metavar="STR...",
             group=GROUPS,
         ),
     ],
@@ -200,13 +201,24 @@ _GROUPS = {
 
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Labels of rows."""
+
+    label: str | None = None
+    """Column of the labels."""
+    pos_label: str | None = None
+    """Positive value of other labels than 0 and 1, such as yes."""
+
+
+@Parameter(name="*", group=INPUT)
+@dataclass(frozen=True, kw_only=True)
 class Weights:
     """Weights of rows."""
 
-    frequency: str | None = None
-    """Column of weights that count rows: how many a row is."""
     weight: str | None = None
     """Column of weights: how much of a population a row represents."""
+    frequency: str | None = None
+    """Column of weights that count rows: how many a row is."""
 
     @property
     def weights(self) -> IntoWeight | None:
@@ -219,22 +231,24 @@ class Weights:
 
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
-class Scores(Weights):
-    """Scores and weights of rows."""
+class Score:
+    """Scores of rows."""
 
     score: list[str] = field(default_factory=list)
     """Column of a score; higher means more positive; repeatable."""
 
 
+# Bases that come last have the first options.
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
-class Rows(Scores):
-    """Labels, scores and weights of rows."""
+class Scores(Weights, Score):
+    """Scores and weights of rows."""
 
-    pos_label: str | None = None
-    """Positive value of other labels than 0 and 1, such as yes."""
-    label: str | None = None
-    """Column of the labels."""
+
+@Parameter(name="*", group=INPUT)
+@dataclass(frozen=True, kw_only=True)
+class Rows(Scores, Labels):
+    """Labels, scores and weights of rows."""
 
 
 @Parameter(name="*", group=SURVEY)
@@ -345,7 +359,8 @@ class Wording:
     people: str | None = None
     """What the rows are, in the plural, such as applicants."""
     group_words: Annotated[
-        list[Any] | None, Parameter(converter=read_all_by(values.read_group_words))
+        list[Any] | None,
+        Parameter(converter=read_all_by(values.read_group_words), metavar="STR..."),
     ] = None
     """What the groups of an attribute are called, with {} for the value, such as
     'region=applicants in {}'; repeatable."""

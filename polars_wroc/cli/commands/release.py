@@ -120,6 +120,7 @@ def release(
         Parameter(
             help="Scores of at least this are selected; or old=T and new=T.",
             converter=read_all_by(_read_thresholds),
+            metavar="NUMBER...",
             group=DECISIONS,
         ),
     ] = None,
@@ -137,6 +138,7 @@ def release(
             help="How much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "
             "for the AUC and rates.",
             converter=read_all_by(_read_margins),
+            metavar="NUMBER...",
             group=TESTS,
         ),
     ] = None,

@@ -44,6 +44,7 @@ Thresholds = Annotated[
         name="--threshold",
         help=f"{THRESHOLD_HELP} Numbers may be repeated.",
         converter=read_all_by(_read_thresholds),
+        metavar="NUMBER...",
         group=DECISIONS,
     ),
 ]
