@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from polars_wroc.audits.tables import AuditSettings
+from polars_wroc.audits.tables import AuditSettings, repeats_attribute
 from polars_wroc.documents.numbers import DASH
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
 from polars_wroc.inputs.columns import MISSING, OVERALL
-from polars_wroc.inputs.metric import MINUS
+from polars_wroc.inputs.metric import MINUS, SampleSize
 from polars_wroc.names import escape_controls
 
 _NAMES = 5
@@ -20,7 +20,7 @@ _NAMES = 5
 ABOVE = "above every score"
 
 
-def threshold_text(value: float | None) -> str:
+def write_threshold(value: float | None) -> str:
     """Write a threshold with four digits, or all digits before the decimal point."""
     if value is None:
         return DASH
@@ -47,11 +47,6 @@ def verb(count: int, one: str, several: str) -> str:
     return one if count == 1 else several
 
 
-def points(difference: float) -> str:
-    """Write a difference of proportions in points, with its sign."""
-    return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", MINUS)
-
-
 def capitalised(text: str) -> str:
     """Begin a sentence with the text."""
     return f"{text[:1].upper()}{text[1:]}"
@@ -74,8 +69,6 @@ def quote(name: str) -> str:
     return f"{left}{escape_controls(name)}{right}"
 
 
-# What all rows are compared with, in tables for readers.
-REFERENCES = {"rest": "the rest", "overall": "all rows"}
 # Names of labels that say what people are, as far as an ending tells.
 _PARTICIPLE = re.compile(r"(?:^|_|\b)([a-z]+(?:[^\W_e]ed|paid|sold|won|lost|taken|given))$")
 _YES = ("1", "true", "yes", "y", "t")
@@ -159,57 +152,54 @@ class Words:
         return self.rejected if self.favorable == "rejected" else self.selected
 
     @property
+    def deserving(self) -> str:
+        """The people whose outcome deserves the decision that is good for them."""
+        return self.among("negative" if self.favorable == "rejected" else "positive")
+
+    @property
     def knows_good(self) -> bool:
         """Whether one of the decisions is good for people."""
         return self.favorable in ("selected", "rejected")
 
-    def is_plural(self, attribute: str) -> bool:
-        """Whether the name of a group of an attribute takes a plural verb."""
-        if attribute == OVERALL:
-            return self.people is not None
-        return self.people is not None or attribute in self.groups
+    def is_plural(self, attribute: str, segment: str | None) -> bool:
+        """Whether the name of a group takes a plural verb, as rows without a value do."""
+        return self.people is not None or attribute in self.groups or segment is None
 
     def group(self, attribute: str, segment: str | None) -> str:
         """Name a group in a sentence: ``black applicants (race)``, ``the group black (race)``."""
         if attribute == OVERALL:
             return self.everyone
-        shown = escape_controls(attribute)
-        if CROSSED in attribute and segment is not None:
-            return self._name_crossed(shown, escape_controls(segment))
+        attributes = escape_controls(attribute).split(CROSSED)
         if segment is None:
-            return f"{self.rows} with no recorded {listed(shown.split(CROSSED))}"
+            return f"{self.rows} with no recorded {listed(attributes)}"
         name = escape_controls(segment) if segment.strip() else quote(segment)
         if attribute in self.groups:
             return escape_controls(self.groups[attribute]).replace("{}", name)
-        after = "" if _repeats(shown, name) else f" ({shown})"
-        if self.people is None:
-            return f"the group {name}{after}"
-        return self._name_people(shown, spell_range(name), after)
+        names = name.split(", ") if len(attributes) > 1 else [name]
+        # Names may hold commas.
+        is_split = len(names) == len(attributes)
+        if self.people is not None and is_split:
+            return self._name_people(attributes, [spell_range(one) for one in names])
+        people = f"{self.people} of " if self.people is not None else ""
+        is_told = is_split and any(map(repeats_attribute, attributes, names))
+        return f"{people}the group {name}{'' if is_told else _add_attributes(attributes)}"
 
-    def _name_people(self, attribute: str, name: str, after: str) -> str:
-        """Name people by a value: ``black applicants``, ``applicants aged 55 or over``."""
-        if _AFTER_PEOPLE.match(name):
-            return f"{self.people} {name}{after}"
-        if not name[:1].isdigit():
-            return f"{name} {self.people}{after}"
-        is_age = attribute.casefold().startswith("age")
-        return f"{self.people} {'aged' if is_age else f'with {attribute}'} {name}"
-
-    def _name_crossed(self, attribute: str, segment: str) -> str:
-        names = [spell_range(name) for name in segment.split(", ")]
-        attributes = attribute.split(CROSSED)
-        after = f" ({listed(attributes)})"
-        if all(_repeats(name, names[0]) for name in attributes[:1]):
-            after = ""
-        if self.people is None:
-            return f"the group {', '.join(names)}{after}"
-        before = [
-            name for name in names if not name[:1].isdigit() and not _AFTER_PEOPLE.match(name)
-        ]
-        behind = [
-            f"aged {name}" if name[:1].isdigit() else name for name in names if name not in before
-        ]
-        return " ".join([*reversed(before), self.people, *behind]) + after
+    def _name_people(self, attributes: Sequence[str], names: Sequence[str]) -> str:
+        """Name people by values: ``male black applicants``, ``applicants aged 55 or over``."""
+        before, behind, is_told = list[str](), list[str](), False
+        for attribute, name in zip(attributes, names, strict=True):
+            if name[:1].isdigit():
+                is_age = attribute.casefold().startswith("age")
+                behind.append(f"{'aged' if is_age else f'with {attribute}'} {name}")
+                is_told = True
+                continue
+            if _AFTER_PEOPLE.match(name):
+                behind.append(name)
+            else:
+                before.insert(0, name)
+            is_told = is_told or repeats_attribute(attribute, name)
+        told = "" if is_told else _add_attributes(attributes)
+        return f"{' '.join([*before, str(self.people), *behind])}{told}"
 
     def name_reference(self, row: Mapping[str, Any]) -> str:
         """Name what the group of a comparison is compared with."""
@@ -226,6 +216,18 @@ class Words:
         """Name the people of a class or a decision: ``those approved``, ``the positives``."""
         word = getattr(self, kind)
         return f"the {word}s" if word in ("positive", "negative") else f"those {word}"
+
+    def count_rows(self, number: int) -> str:
+        """Write a number of rows: ``1 row``, ``15 applicants``."""
+        return f"{number:,} {'row' if number == 1 and not self.people else self.rows}"
+
+    def name_rows(self, kind: SampleSize) -> str:
+        """Name the rows of a class or a decision in a count: ``30 approved``, ``30 positives``."""
+        if kind == "rows":
+            return self.rows
+        word: str = getattr(self, kind.removesuffix("s"))
+        # Only the words of classes that nobody chose are nouns.
+        return kind if word in ("positive", "negative") else word
 
     def heading(self, metric: str) -> str:
         """Say in plain words what a metric is, in the middle of a sentence."""
@@ -253,20 +255,19 @@ def spell_range(segment: str) -> str:
     return segment
 
 
-def _repeats(attribute: str, name: str) -> bool:
-    """Whether a name begins with that of its attribute: ``Region 12`` of the attribute region."""
-    rest = name.casefold().removeprefix(attribute.casefold())
-    return len(rest) < len(name) and not rest[:1].isalnum()
+def _add_attributes(attributes: Sequence[str]) -> str:
+    """Write the attributes of a group, which its name does not tell, in brackets."""
+    return f" ({listed(attributes)})"
 
 
-def label_group(segment: str | None) -> str:
-    """Name a group in a table, below the name of its attribute."""
-    return MISSING if segment is None else segment
+def name_attribute(attribute: str) -> str:
+    """Name an attribute in tables: ``race and sex`` for groups of both."""
+    return listed(attribute.split(CROSSED))
 
 
 def name_briefly(attribute: str, segment: str | None) -> str:
     """Name a group in a list: ``black (race)``, ``no recorded sex``."""
-    shown = escape_controls(" and ".join(attribute.split(CROSSED)))
+    shown = escape_controls(name_attribute(attribute))
     if segment is None:
         return f"no recorded {shown}"
     return f"{escape_controls(segment)} ({shown})"

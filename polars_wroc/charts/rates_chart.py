@@ -10,10 +10,16 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, cross_columns, read_table, require_columns
+from polars_wroc.charts.groups import (
+    assign_groups,
+    cross_columns,
+    find_limits,
+    read_table,
+    require_columns,
+)
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, Rate, protect_name, read_options
-from polars_wroc.charts.plot import Axis, Plot, span, thin_curves
+from polars_wroc.charts.plot import Axis, Plot, span
 from polars_wroc.charts.wording import write_list, write_numbers
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
@@ -26,8 +32,8 @@ from polars_wroc.thresholds.registry import RATES
 _WHOSE = "whose"
 _MAKER = "`threshold_metrics`"
 _DEFAULT_RATES: tuple[Rate, ...] = ("selection_rate", "tpr", "fpr", "ppv")
-# Most curves that have bands, and most thresholds that have points.
-_BANDS, _DOTS = 3, 25
+# Most thresholds that have points.
+_DOTS = 25
 _COLUMNS = 4
 # Most groups that the title names.
 _NAMED = 3
@@ -90,7 +96,9 @@ def rates_chart(
     parts = [_rate_rows(frame, keys, name, threshold, rate) for name in names]
     rows = pl.concat(parts, how="diagonal_relaxed")
     few = frame.height <= _DOTS * (frame.select(keys).n_unique() if keys else 1)
-    title = "Rates by threshold" if threshold is None else _title(rows, keys, names[0], threshold)
+    title = f"{RATES[names[0]].heading if len(names) == 1 else 'Rates'} by threshold"
+    if threshold is not None:
+        title = _title(rows, keys, names[0], threshold)
     if len(names) > 1 and chosen.color != rate:
         # Each rate has a panel, in each group that has no colour.
         color = chosen.color or (MODEL if MODEL in keys else next(iter(keys), None))
@@ -98,33 +106,25 @@ def rates_chart(
         n_panels = rows.select(panels).n_unique() if panels else 1
         rows = cross_columns(rows, [*panels, rate], rate)
         keys, chosen = [color] if color else [], replace(chosen, color=color, facet=rate)
-    rows, groups = assign_groups(rows, [*keys, rate] if len(names) > 1 else keys, chosen)
-    rows = thin_curves(rows, groups, "table")
-    rows = rows.with_columns(text=write_numbers("rank", ".0%").fill_null("undefined"))
+    keys = [*keys, rate] if len(names) > 1 else keys
     x = Axis("Threshold", span(rows, "x", room=0.02), ",~f")
     y = Axis("↑ Rate" if len(names) > 1 else f"↑ {RATES[names[0]].heading}")
-    plot = Plot(groups, chosen, x, y, panel_size=(210, 190))
+    plot = Plot(*assign_groups(rows, keys, chosen), chosen, x, y, panel_size=(210, 190))
     # A row of panels for each rate, or one for all.
     plot.columns = n_panels if 1 < n_panels <= _COLUMNS else _COLUMNS
-    n_curves = rows["color"].n_unique()
-    drawn = rows.drop("text", "rank", "name", rate, strict=False)
-    has_bands = n_curves <= _BANDS and "low" in rows.columns
-    if not has_bands:
-        drawn = drawn.drop("low", "high", strict=False)
-    plot.draw_curves(drawn, band=has_bands, steps=True, dots=few)
+    plot.has_lines = not few
+    plot.thin_curves("table")
+    plot.draw_curves(steps=True, dots=few)
+    key = ""
     if threshold is not None:
         plot.draw_line(x=threshold)
-        first = rows.group_by("color", "panel", maintain_order=True).first()
-        plot.list_labels(
-            first,
-            ["top right", "bottom right", "bottom left", "top left"],
-            rows.select("x", "y", "color", "panel"),
-        )
-    line = "" if threshold is None else "Dashed line and numbers: the rates at that threshold"
-    titles = {"x": "threshold", "y": "rate"}
-    limits = {"low": "from", "high": "to"} if has_bands else {}
-    plot.add_tooltips("curve", titles | limits)
-    return plot.finish(title, line)
+        rates_there = write_numbers("rank", ".0%").fill_null("undefined")
+        plot.list_labels(["top right", "bottom right", "bottom left", "top left"], rates_there)
+        key = "Dashed line and numbers: the rates at that threshold"
+    elif plot.groups.color is not None and not plot.has_panels:
+        plot.label_ends(pl.lit(""))
+    plot.add_tooltips("curve", {"x": "threshold", "y": "rate"})
+    return plot.finish(title, key)
 
 
 def _read_rates(rates: object, frame: pl.DataFrame) -> list[Rate]:
@@ -149,16 +149,14 @@ def _rate_rows(
     # A threshold between two scores selects what the next higher score does.
     above = x.filter(x >= (threshold or 0))
     used = y.mean() if threshold is None else y.filter(x >= threshold).sort_by(above).first()
-    limits = [end for end in ("low", "high") if f"{name}_{end}" in frame.columns]
     heading = "Selected" if name == "selection_rate" else RATES[name].heading
     rows = frame.with_row_index().select(
         *keys,
         pl.lit(heading).alias(rate),
         pl.lit(name).alias("name"),
-        *(pl.col(f"{name}_{end}").alias(end) for end in limits),
         place=over(pl.col("index").min(), keys),
         x=x,
-        y=y,
+        **find_limits(frame, name),
         rank=over(used, keys),
     )
     # Steps are drawn in the order of thresholds.

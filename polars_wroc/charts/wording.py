@@ -19,7 +19,7 @@ def write_numbers(column: str, form: str) -> pl.Expr:
 
 
 # What a gap did between two audits, by what became of it.
-_GAP_VERBS = {
+GAP_VERBS = {
     NEW: "opened",
     CLOSED: "closed",
     REVERSED: "turned",
@@ -31,7 +31,7 @@ _GAP_VERBS = {
 def write_gap_change(finding: str, before: float, after: float) -> str:
     """Write what became of a gap between two audits: ``closed from +14 to +3 points``."""
     texts = [write_signed_size(gap) for gap in (before, after)]
-    return f"{_GAP_VERBS[finding]} from {texts[0]} to {texts[1]} points"
+    return f"{GAP_VERBS[finding]} from {texts[0]} to {texts[1]} points"
 
 
 def write_range(values: pl.Series, form: str = ".0%") -> str:

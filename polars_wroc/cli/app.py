@@ -58,7 +58,9 @@ app = App(
     help_epilogue=f"Options are read from {_SETTINGS} too, and from variables such as "
     f"{_VARIABLES}LABEL. Documentation: {_WEB}",
     version=lambda: f"polars-wroc {version('polars-wroc')}",
-    default_parameter=Parameter(negative=(), show_default=_write_default, allow_repeating=True),
+    default_parameter=Parameter(
+        negative_iterable=(), negative_bool=(), show_default=_write_default, allow_repeating=True
+    ),
     config=(
         Toml(_SETTINGS, source=_SETTINGS),
         Toml(_SETTINGS, source=_SETTINGS, use_commands_as_keys=False, allow_unknown=True),

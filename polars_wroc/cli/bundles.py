@@ -25,7 +25,7 @@ from polars_wroc.cli.report import Report, show_report
 from polars_wroc.cli.source import Source, require_favorable
 from polars_wroc.files.csv_dialect import FileFormat
 
-Dialect = Annotated[FileFormat, Parameter(name="*", group=INPUT)]
+Dialect = Annotated[FileFormat, Parameter(name="*", group=INPUT, negative_bool="no-")]
 
 
 @Parameter(name="*")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,13 +25,12 @@ from polars_wroc.rows import (
     Columns,
     Rows,
     SegmentColumns,
-    check_level,
     read_columns,
     read_counted,
-    table_of,
-    tabulate_models,
+    table_of_segments,
 )
 from polars_wroc.stats.contrasts import credible_correlation
+from polars_wroc.stats.estimates import limit_columns, name_limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Rate, estimate_between
 from polars_wroc.stats.roc_limits import RatesAlongCurves, RocPoints, limit_points
@@ -93,14 +91,6 @@ class RocCurves:
         return low, high
 
 
-class SampledRates(NamedTuple):
-    """Variances of both rates at points of curves by a design, their covariance, and their df."""
-
-    variance: dict[str, Array]
-    covariance: Array
-    df: Array
-
-
 def draw_roc_curves(segments: SegmentRows) -> RocCurves:
     """Return the ROC curve of each segment."""
     points = trace_curves(segments)
@@ -132,26 +122,22 @@ def estimate_points(
     How heavy rows are, and variances by a design, are those at the ``nearest`` vertices.
     """
     cells = curves.points.cells.at(nearest)
-    of_vertices = {name: rate_in(cells, name) for name in (axes.given, axes.found)}
+    vertex_rates = [rate_in(cells, name) for name in (axes.given, axes.found)]
     correlation: Array | float = 0.0
     df: Array | float = np.inf
     if rows.sample is not None:
-        threshold, is_origin = (
-            curves.points.threshold[nearest],
-            np.isin(nearest, curves.points.starts),
-        )
-        sampled = _sample_rates(rows, segments, threshold, ~is_origin, starts)
-        of_vertices = {
-            name: replace(rate, variance=sampled.variance[name])
-            for name, rate in of_vertices.items()
-        }
-        variances = [sampled.variance[name] for name in (axes.given, axes.found)]
-        correlation, df = credible_correlation(sampled.covariance, *variances), sampled.df
-    estimates = [
+        threshold, is_origin = curves.points.threshold, np.isin(nearest, curves.points.starts)
+        sampled = _sample_rates(rows, segments, axes, threshold[nearest], ~is_origin, starts)
+        *variances, covariance, df = sampled
+        vertex_rates = [
+            replace(rate, variance=variance)
+            for rate, variance in zip(vertex_rates, variances, strict=True)
+        ]
+        correlation = credible_correlation(covariance, *variances)
+    given, found = (
         estimate_between(value, rate.inverse_size, _find_heaviness(rate), df)
-        for value, rate in zip(rates, of_vertices.values(), strict=True)
-    ]
-    given, found = estimates
+        for value, rate in zip(rates, vertex_rates, strict=True)
+    )
     return RocPoints(given, found, starts, correlation)
 
 
@@ -164,13 +150,12 @@ def _find_heaviness(rate: Rate) -> tuple[Array, Array]:
 
 
 def _sample_rates(
-    rows: Rows, segments: SegmentRows, threshold: Array, selects: Mask, starts: Ints
-) -> SampledRates:
-    """Return the variances of both rates at the thresholds of points of each segment."""
+    rows: Rows, segments: SegmentRows, axes: Axes, threshold: Array, selects: Mask, starts: Ints
+) -> Array:
+    """Return the variances of both rates at thresholds, their covariance and their df, in rows."""
     assert rows.sample is not None
     units = rows.sample.units
-    variance = {name: np.full(len(threshold), np.nan) for name in ("tpr", "fpr")}
-    covariance, df = (np.full(len(threshold), np.nan) for _ in range(2))
+    sampled = np.full((4, len(threshold)), np.nan)
     for part, some in split_segments(segments, rows.sample):
         firsts, numbers = starts[:-1][part], np.diff(starts)[part]
         for number in range(numbers.max(initial=0)):
@@ -182,31 +167,32 @@ def _sample_rates(
             selected = np.zeros(some.number, dtype=bool)
             selected[has_point] = selects[place]
             cells = sum_cells_at(some, value, rows.sample, selects=selected)
-            influences = {
-                name: cells.influence(units, RATES[name].counted, RATES[name].cells)
-                for name in variance
-            }
-            for name, influence in influences.items():
-                variance[name][place] = units.variance(influence)[has_point]
-            covariance[place] = units.covariance(*influences.values())[has_point]
-            df[place] = units.df(*influences.values())[has_point]
-    return SampledRates(variance, covariance, df)
+            given, found = (
+                cells.influence(units, RATES[name].counted, RATES[name].cells)
+                for name in (axes.given, axes.found)
+            )
+            variances = units.variance(given), units.variance(found)
+            both = units.covariance(given, found), units.df(given, found)
+            sampled[:, place] = np.stack([*variances, *both])[:, has_point]
+    return sampled
 
 
 def read_binned_columns(
-    binning: Binning, frame: object, *columns: Any, design: Design | None
+    binning: Binning,
+    frame: object,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoWeight | None,
+    by: IntoColumns | None,
+    pos_label: object,
+    design: Design | None,
 ) -> Columns:
-    """Return the columns of a call, whose rows are pooled in bins of scores if these are given.
-
-    The ``columns`` are label, score, weight, by and pos_label.
-    """
-    label, score, weight, by, pos_label = columns
+    """Return the columns of a call, whose rows are pooled in bins of scores if these are given."""
     if not binning:
-        return read_columns(
-            frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
-        )
+        return read_columns(frame, label, score, weight, by, pos_label, design)
     refuse_design_in_bins(read_design(design), binning)
-    return read_counted(pool_in_bins(read_rows(read_source(frame), *columns), binning))
+    rows = read_rows(read_source(frame), label, score, weight, by, pos_label)
+    return read_counted(pool_in_bins(rows, binning))
 
 
 @hint_keywords
@@ -304,25 +290,15 @@ def roc_point(
         raise ValueError(msg)
     ((name, value),) = given.items()
     rates = np.array(checks.numbers(name, value, low=0, high=1))
-    axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
+    axes: Axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
     binning = Binning(bins, tolerance)
-    columns = read_binned_columns(
-        binning, frame, label, score, weight, by, pos_label, design=design
-    )
-    names = [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
+    columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
+    names = [axes.given, *name_limits(axes.found)]
     if columns.binned:
         names += [f"{axes.found}_min", f"{axes.found}_max"]
-    schema = columns.schema(dict.fromkeys(names, pl.Float64()) | {ONE_SIDED: pl.Boolean()})
-    level = check_level(level, frame)
-    measure = partial(_measure_rows, columns=columns, rates=rates, axes=axes, level=level)
-    return table_of(frame, columns, schema, measure)
-
-
-def _measure_rows(
-    rows: Rows, columns: Columns, rates: Array, axes: Axes, level: ConfidenceLevel
-) -> pl.DataFrame:
-    measure = partial(_measure_segments, rates=rates, axes=axes, level=rows.level(level))
-    return tabulate_models(rows, columns, measure)
+    types = dict.fromkeys(names, pl.Float64()) | {ONE_SIDED: pl.Boolean()}
+    measure = partial(_measure_segments, rates=rates, axes=axes)
+    return table_of_segments(frame, columns, types, measure, level)
 
 
 def _measure_segments(
@@ -338,9 +314,7 @@ def _measure_segments(
     limits, one_sided = limit_points(points, along, level.quantile(points.given.df))
     columns = {
         axes.given: given,
-        axes.found: found,
-        f"{axes.found}_low": limits.low,
-        f"{axes.found}_high": limits.high,
+        **limit_columns(axes.found, found, limits),
         ONE_SIDED: np.where(np.isnan(limits.low), np.nan, one_sided),
     }
     if curves.points.several is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -15,13 +14,7 @@ from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import ratio
-from polars_wroc.rows import (
-    Rows,
-    SegmentColumns,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
 from polars_wroc.stats.histograms import choose_range, find_ends, number_bins
 from polars_wroc.steps import SegmentRows
 
@@ -114,32 +107,12 @@ def score_distribution(
     """
     bins = checks.whole_number("bins", bins, low=1)
     ends = None if range is None else _check_range(range)
-    columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
-    by_class = label is not None
-    histogram = _Histogram(bins, ends, by_class)
+    columns = read_columns(frame, label, score, weight, by, pos_label)
 
-    def compute(rows: Rows) -> pl.DataFrame:
-        return tabulate_models(
-            rows, columns, lambda _, segments: [_count_bins(segments, histogram)]
-        )
+    def tabulate(_: Rows, segments: SegmentRows) -> list[SegmentColumns]:
+        return [distribute_scores(segments, bins, ends, by_class=label is not None)]
 
-    return table_of(frame, columns, columns.schema(DISTRIBUTION_TYPES), compute)
-
-
-def distribute_scores(
-    segments: SegmentRows, bins: int, ends: tuple[float, float]
-) -> SegmentColumns:
-    """Return the columns of `DISTRIBUTION_TYPES` of each segment, class and bin."""
-    return _count_bins(segments, _Histogram(bins, ends, by_class=True))
-
-
-@dataclass(frozen=True)
-class _Histogram:
-    """How many bins there are, between which ends, and whether each class has its own."""
-
-    bins: int
-    ends: tuple[float, float] | None
-    by_class: bool
+    return table_of_segments(frame, columns, DISTRIBUTION_TYPES, tabulate)
 
 
 def _check_range(ends: object) -> tuple[float, float]:
@@ -152,16 +125,22 @@ def _check_range(ends: object) -> tuple[float, float]:
     return low, high
 
 
-def _count_bins(segments: SegmentRows, histogram: _Histogram) -> SegmentColumns:
-    """Return a row for each segment, class and bin."""
-    ends = _find_ends(segments, histogram)
-    bins, classes = histogram.bins, 2 if histogram.by_class else 1
+def distribute_scores(
+    segments: SegmentRows,
+    bins: int,
+    between: tuple[float, float] | None,
+    *,
+    by_class: bool = True,
+) -> SegmentColumns:
+    """Return the columns of `DISTRIBUTION_TYPES` of each segment, class and bin."""
+    ends = _find_ends(segments, bins, between)
+    classes = 2 if by_class else 1
     shape = segments.number, classes, bins
     n, weight = _sum_bins(segments, _number_bins(segments, ends), shape)
     below = weight.cumsum(axis=-1)
     total = below[..., -1:]
     share, width = ratio(weight, total), np.diff(ends)
-    positive = np.arange(classes) if histogram.by_class else np.full(classes, np.nan)
+    positive = np.arange(classes) if by_class else np.full(classes, np.nan)
     columns = {
         "positive": positive[:, np.newaxis],
         "bin": np.arange(bins) + 1,
@@ -177,22 +156,22 @@ def _count_bins(segments: SegmentRows, histogram: _Histogram) -> SegmentColumns:
     return SegmentColumns(np.repeat(np.arange(segments.number), classes * bins), spread)
 
 
-def _find_ends(segments: SegmentRows, histogram: _Histogram) -> Array:
+def _find_ends(segments: SegmentRows, bins: int, between: tuple[float, float] | None) -> Array:
     """Return the ends of the bins; raise for scores that have none."""
     score = segments.score
     highest = score if segments.bins is None else segments.bins.high
-    if histogram.ends is None:
+    if between is None:
         infinite = score[np.isinf(score)]
         if not len(infinite):
             infinite = highest[np.isinf(highest)]
         if len(infinite):
             checks.reject("score", "be finite in bins of equal width", infinite[0])
-        return find_ends(histogram.bins, *choose_range(score, highest))
-    low, high = histogram.ends
+        return find_ends(bins, *choose_range(score, highest))
+    low, high = between
     outside = np.append(score[score < low], highest[highest > high])
     if len(outside):
         checks.reject("range", "hold all scores", outside[0])
-    return find_ends(histogram.bins, low, high)
+    return find_ends(bins, low, high)
 
 
 def _number_bins(segments: SegmentRows, ends: Array) -> Ints:

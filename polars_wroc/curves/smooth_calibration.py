@@ -13,14 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.rows import Rows, Sampling
+from polars_wroc.stats.estimates import name_limits
+from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows
 
 # Distances of the curve from the scores: the mean, the median and the ninth decile.
 SMOOTH = ("ici", "e50", "e90")
 # The curve at a score, and its limits.
-SMOOTH_RATES = ("smooth_rate", "smooth_rate_low", "smooth_rate_high")
+SMOOTH_RATES = name_limits("smooth_rate")
 # With more scores, all scores in a quantile of the weight become one point.
 _MOST_POINTS = 1_000
 # With fewer scores there is no quadratic in each neighborhood.
@@ -28,14 +29,6 @@ _FEWEST_POINTS = 8
 # The share of the points in each neighborhood, in which R's loess fits a quadratic.
 _SPAN, _DEGREE = 0.75, 2
 _REPLICATES, _SEED = 200, 20_150
-
-
-class LimitedValues(NamedTuple):
-    """Values with their limits, NaN where there are none."""
-
-    value: Array
-    low: Array
-    high: Array
 
 
 def require_loess(instead: str) -> None:
@@ -50,17 +43,17 @@ def require_loess(instead: str) -> None:
         raise ImportError(msg) from error
 
 
-def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: ConfidenceLevel) -> LimitedValues:
-    """Return each of `SMOOTH` of each segment, one row after another, with its limits."""
+def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: Level) -> Array:
+    """Return the values, and the limits, of each of `SMOOTH` of each segment, NaN without any."""
     found = np.full((3, len(SMOOTH), segments.number), np.nan)
     for number in range(segments.number):
         points = _Points.of(rows, segments.between(number, number + 1))
         found[:, :, number] = _limit(points, _measure_distances, len(SMOOTH), level)
-    return LimitedValues(*found)
+    return found
 
 
 def limit_smooth_rates(
-    rows: Rows, segments: SegmentRows, segment: Ints, score: Array, level: ConfidenceLevel
+    rows: Rows, segments: SegmentRows, segment: Ints, score: Array, level: Level
 ) -> dict[str, Array]:
     """Return the columns `SMOOTH_RATES` at scores, of which each is one of a ``segment``."""
     found = np.full((3, len(score)), np.nan)
@@ -121,8 +114,7 @@ class _Points:
     @classmethod
     def of(cls, rows: Rows, segment: SegmentRows) -> _Points:
         """Return the rows of a segment, in one order, so that a seed gives the same draws."""
-        score, signed = segment.score, segment.weight
-        n = np.ones(len(score)) if segment.counts is None else segment.counts.n
+        score, signed, n = segment.score, segment.weight, segment.powers.n
         order, unit, units = np.lexsort((signed, score)), None, None
         if rows.sample is not None:
             unit, units = _number_units(rows.sample, segment.order)
@@ -161,11 +153,11 @@ class _Points:
     def resample(self) -> Iterator[Array]:
         """Draw rows, or of each stratum one unit less than it has; yield the weights of rows."""
         random, size = np.random.default_rng(_SEED), self.counts
-        of_row = np.arange(len(size))
+        row_unit = np.arange(len(size))
         # The places of units, how many units a stratum has, and how many are drawn.
-        strata = [(of_row, size.sum(), size.sum())]
+        strata = [(row_unit, size.sum(), size.sum())]
         if self.units is not None and self.unit is not None:
-            of_row = self.unit
+            row_unit = self.unit
             # Where nothing is drawn, or a single unit has all rows, values do not vary.
             units = self.units
             if len(units.size) == 1 or not units.vary.all() or units.size.max() == 1:
@@ -184,7 +176,7 @@ class _Points:
                 shares = np.append(size[inside], others)[: None if others else -1] / total
                 often = random.multinomial(drawn, shares)[: len(inside)]
                 times[inside] = often * total / drawn / size[inside]
-            yield self.weights * times[of_row]
+            yield self.weights * times[row_unit]
 
 
 def _number_units(sample: Sampling, order: Ints) -> tuple[Ints, _Units]:
@@ -204,9 +196,7 @@ def _number_units(sample: Sampling, order: Ints) -> tuple[Ints, _Units]:
     return place[unit], _Units(stratum, size, ~is_lonely)
 
 
-def _limit(
-    points: _Points, measure: Callable[[_Curve], Array], number: int, level: ConfidenceLevel
-) -> Array:
+def _limit(points: _Points, measure: Callable[[_Curve], Array], number: int, level: Level) -> Array:
     """Return so many values of the curve, and their limits by resampling, in three rows."""
     unknown = np.full((3, number), np.nan)
     curve = points.fit(points.weights) if len(points.weights) else None
@@ -219,7 +209,7 @@ def _limit(
     drawn = [measure(each) for each in curves if each is not None]
     drawn = [each for each in drawn if np.isfinite(each).all()]
     # Drawn limits hold at one look.
-    if len(drawn) > _REPLICATES // 2 and not isinstance(level, Looks):
-        ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    if len(drawn) > _REPLICATES // 2 and level.looks is None:
+        ends = np.quantile(drawn, [level.error / 2, 1 - level.error / 2], axis=0)
         return np.stack([values, *ends])
     return np.stack([values, *unknown[1:]])

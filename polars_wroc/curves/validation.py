@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.curves.calibration_summary import measure_calibration
-from polars_wroc.curves.decision_curve import BenefitPlan, check_net_thresholds, measure_benefits
+from polars_wroc.curves.decision_curve import check_net_thresholds, measure_benefits
 from polars_wroc.curves.smooth_calibration import SMOOTH, limit_smooth_errors, require_loess
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
@@ -22,11 +22,9 @@ from polars_wroc.inputs.reasons import UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
-from polars_wroc.metrics.auc_limits import interval_columns
-from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
+from polars_wroc.metrics import auc_sums
 from polars_wroc.metrics.mean_sums import (
     ROW_LOSSES,
-    MeanSums,
     read_precision,
     require_all_probabilities,
     sum_values,
@@ -34,40 +32,36 @@ from polars_wroc.metrics.mean_sums import (
 from polars_wroc.metrics.pairs import LOSS_SCALES
 from polars_wroc.metrics.sampled_aucs import sample_aucs, take_parts
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import (
-    Columns,
-    Rows,
-    SegmentColumns,
-    check_level,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
-from polars_wroc.stats.designs import SamplingUnits
-from polars_wroc.stats.estimates import Estimate
+from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
+from polars_wroc.stats.estimates import Limits, limit_columns, name_limits
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.means import Mean, relative_brier, relative_brier_slopes
+from polars_wroc.stats.means import relative_brier, relative_brier_slopes
 from polars_wroc.steps import SegmentRows, descend
 
 # Why a measure is null.
 EXTREME_SCORES = "scores of 0 or 1"
 _TYPES: Mapping[str, Any] = {
     "measure": pl.String,
-    "threshold": pl.Float64,
-    "value": pl.Float64,
-    "value_low": pl.Float64,
-    "value_high": pl.Float64,
+    **dict.fromkeys(("threshold", *name_limits("value")), pl.Float64),
     "n": pl.Int64,
     "reason": pl.String,
 }
 _THRESHOLDS = (0.1, 0.2, 0.3)
-# Measures after the losses, which have the names of columns of `calibration_summary`.
-_CALIBRATION = (
-    "mean_calibration_error",
-    "calibration_intercept",
-    "calibration_slope",
-    "oe_ratio",
-)
+_FITTED = ("calibration_intercept", "calibration_slope")
+# The measures at no threshold, in the order of the table, and the columns that they come from.
+_MEASURES: Mapping[str, str] = {
+    "n": "n",
+    "events": "n_pos",
+    "prevalence": "observed_rate",
+    "auc": "auc",
+    "brier_score": "brier_score",
+    "log_loss": "log_loss",
+    "scaled_brier": "scaled_brier",
+    "mean_calibration_error": "mean_calibration_error",
+    "calibration_intercept": "calibration_intercept",
+    "calibration_slope": "calibration_slope",
+    "oe_ratio": "oe_ratio",
+}
 
 
 @hint_keywords
@@ -175,14 +169,11 @@ def validate(
     checks.flag("smooth", smooth)
     if smooth:
         require_loess("leave it out by smooth=False")
-    columns = read_columns(
-        frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
-    )
+    columns = read_columns(frame, label, score, weight, by, pos_label, design)
     columns.require_scores("a validation")
     asked = np.array(check_net_thresholds(thresholds))
-    plan = _Plan(asked, check_level(level, frame), read_precision(columns), smooth)
-    compute = partial(_measure_rows, columns=columns, plan=plan)
-    return table_of(frame, columns, columns.schema(_TYPES), compute)
+    plan = _Plan(asked, read_precision(columns), smooth)
+    return table_of_segments(frame, columns, _TYPES, partial(_measure_parts, plan=plan), level)
 
 
 @dataclass(frozen=True)
@@ -190,127 +181,87 @@ class _Plan:
     """What a validation consists of, with the machine precision of the scores of each model."""
 
     thresholds: Array
-    level: ConfidenceLevel
     precision: Mapping[str, float]
     smooth: bool
 
 
-class _Measure(NamedTuple):
-    """A measure of each segment with its limits, NaN where there are none."""
-
-    name: str
-    value: Array
-    low: Array
-    high: Array
-    threshold: float = np.nan
-
-
-def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
+def _measure_parts(
+    rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
+) -> Iterator[SegmentColumns]:
     require_all_probabilities(rows)
-    level = rows.level(plan.level)
-
-    def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
-        (model,) = own.scores
-        precision = plan.precision[model]
-        for first, part_rows, part in take_parts(own, segments):
-            found = _measure_segments(part_rows, descend(part), precision, level, plan)
-            yield found._replace(segment=found.segment + first)
-
-    table = tabulate_models(rows, columns, measure)
-    return table.with_columns(pl.when(pl.col("reason") != "").then("reason").alias("reason"))
+    for first, part_rows, part in take_parts(rows, segments):
+        found = _measure_segments(part_rows, descend(part), level, plan)
+        yield found._replace(segment=found.segment + first)
 
 
 def _measure_segments(
-    rows: Rows, segments: SegmentRows, precision: float, level: Level, plan: _Plan
+    rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
 ) -> SegmentColumns:
     """Return a row for each measure of each segment, in the order of the table."""
-    calibration = measure_calibration(rows, segments, level)
-    measures = [
-        _without_limits("n", calibration["n"]),
-        _without_limits("events", calibration["n_pos"]),
-        _take_measure("prevalence", "observed_rate", calibration),
-        _take_measure("auc", "auc", _measure_auc(rows, segments, level)),
-        *_measure_losses(rows, segments, precision, level),
-        *(_take_measure(name, name, calibration) for name in _CALIBRATION),
+    (model,) = rows.scores
+    columns: dict[str, NDArray[Any]] = measure_calibration(rows, segments, level)
+    columns |= _measure_auc(rows, segments, level)
+    columns |= _measure_losses(rows, segments, plan.precision[model], level)
+    unknown = np.full(segments.number, np.nan)
+    names = [*_MEASURES]
+    values = [
+        np.stack([columns.get(name, unknown) for name in name_limits(column)])
+        for column in _MEASURES.values()
     ]
     if plan.smooth:
-        found = limit_smooth_errors(rows, segments, plan.level)
-        measures += [_Measure(name, *each) for name, *each in zip(SMOOTH, *found, strict=True)]
-    measures += _measure_benefits(rows, segments, level, plan)
-    number = segments.number
-    columns = {
-        "measure": np.repeat([each.name for each in measures], number),
-        "threshold": np.repeat([each.threshold for each in measures], number),
-        "value": np.concatenate([each.value for each in measures]),
-        "value_low": np.concatenate([each.low for each in measures]),
-        "value_high": np.concatenate([each.high for each in measures]),
-        "n": np.tile(calibration["n"], len(measures)),
-        "reason": _find_reasons(measures, calibration),
+        names += SMOOTH
+        values += [*np.moveaxis(limit_smooth_errors(rows, segments, level), 1, 0)]
+    thresholds = np.append(np.full(len(names), np.nan), plan.thresholds)
+    names += ["net_benefit"] * len(plan.thresholds)
+    values += [*_measure_benefits(rows, segments, level, plan.thresholds)]
+    value, low, high = np.concatenate(values, axis=-1)
+    measure = np.repeat(names, segments.number)
+    reason = np.full(len(value), UNDEFINED, dtype=object)
+    is_extreme = np.tile(columns["n_extreme"] > 0, len(names))
+    reason[is_extreme & np.isin(measure, _FITTED)] = EXTREME_SCORES
+    reason[~np.isnan(value)] = None
+    table = {
+        "measure": measure,
+        "threshold": np.repeat(thresholds, segments.number),
+        **limit_columns("value", value, Limits(low, high)),
+        "n": np.tile(columns["n"], len(names)),
+        "reason": reason,
     }
-    return SegmentColumns(np.tile(np.arange(number), len(measures)), columns)
+    return SegmentColumns(np.tile(np.arange(segments.number), len(names)), table)
 
 
-def _find_reasons(measures: Sequence[_Measure], calibration: Mapping[str, Any]) -> NDArray[Any]:
-    """Return why the slope, or another measure, is unknown; no text where it is known."""
-    extreme = np.asarray(calibration["n_extreme"], float) > 0
-    reasons: list[str] = []
-    for each in measures:
-        for value, some in zip(each.value, extreme, strict=True):
-            is_fitted = each.name in ("calibration_slope", "calibration_intercept")
-            why = EXTREME_SCORES if is_fitted and some else UNDEFINED
-            reasons.append(why if np.isnan(value) else "")
-    return np.array(reasons, dtype=str)
-
-
-def _without_limits(name: str, value: Array) -> _Measure:
-    none = np.full(value.shape, np.nan)
-    return _Measure(name, value, none, none)
-
-
-def _take_measure(name: str, column: str, columns: Mapping[str, Any]) -> _Measure:
-    value, low, high = (
-        np.asarray(columns[f"{column}{end}"], float) for end in ("", "_low", "_high")
-    )
-    return _Measure(name, value, low, high)
-
-
-def _limit(name: str, estimate: Estimate, quantile: Array) -> _Measure:
-    return _Measure(name, estimate.value, *estimate.limits(quantile))
-
-
-def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str, pl.Series]:
-    sums = measure_aucs(segments)
-    if rows.sample is None:
-        auc = estimate_aucs(sums)
-    else:
-        sampled = sample_aucs(rows, segments, auc_influences)
-        auc = estimate_aucs(sums, sampled.variance, sampled.df)
-    return interval_columns(sums, auc, level, "score")
+def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str, NDArray[Any]]:
+    sums = auc_sums.measure_aucs(segments)
+    auc = auc_sums.estimate_aucs(sums)
+    if rows.sample is not None:
+        sampled = sample_aucs(rows, segments, auc_sums.auc_influences)
+        auc = replace(auc, design_variance=sampled.variance, df=sampled.df)
+    return auc_sums.interval_columns(sums, auc, level, "score")
 
 
 def _measure_losses(
     rows: Rows, segments: SegmentRows, precision: float, level: Level
-) -> list[_Measure]:
+) -> dict[str, Array]:
     """Return the mean losses, and 1 minus the Brier score divided by the prevalence's score."""
     is_positive = segments.weight > 0
     label = is_positive.astype(np.float64)
     units = None if rows.sample is None else rows.sample.units
     positives = sum_values(segments, label, rows.sample)
-    share = _estimate_mean(positives, units)
+    share = positives.mean(units)
     whole = positives.whole
     enough = level.enough(whole.rows * np.minimum(share.value, 1 - share.value))
     losses = {
         name: loss(segments.score, is_positive, precision) for name, loss in ROW_LOSSES.items()
     }
     sums = {name: sum_values(segments, loss, rows.sample) for name, loss in losses.items()}
-    means = {name: _estimate_mean(each, units) for name, each in sums.items()}
+    means = {name: each.mean(units) for name, each in sums.items()}
     brier = means["brier_score"]
     quantile = np.where(enough, level.quantile(brier.df), np.nan)
-    measures = [
-        _limit(name, mean.estimate(LOSS_SCALES[name]), quantile) for name, mean in means.items()
-    ]
-    squares = segments.weight**2 if segments.counts is None else segments.counts.squares
-    product = segments.total(squares * losses["brier_score"] * label)
+    columns: dict[str, Array] = {}
+    for name, mean in means.items():
+        limits = mean.estimate(LOSS_SCALES[name]).limits(quantile)
+        columns |= limit_columns(name, mean.value, limits)
+    product = segments.total(segments.powers.squares * losses["brier_score"] * label)
     variance = None
     if units is not None:
         a, b = relative_brier_slopes(brier.value, share.value)
@@ -318,32 +269,17 @@ def _measure_losses(
         variance = units.variance(influence)
     relative = relative_brier(brier, share, product, variance)
     low, high = relative.limits(quantile)
-    return [*measures, _Measure("scaled_brier", 1 - relative.value, 1 - high, 1 - low)]
+    limits = Limits(1 - high, 1 - low)
+    return columns | limit_columns("scaled_brier", 1 - relative.value, limits)
 
 
-def _estimate_mean(sums: MeanSums, units: SamplingUnits | None) -> Mean:
-    """Return the mean of values, by a design with its variance."""
-    if units is None:
-        return sums.mean()
-    influence = sums.influence(units)
-    return sums.mean(units.variance(influence), units.df(influence))
-
-
-def _measure_benefits(
-    rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
-) -> list[_Measure]:
-    """Return the net benefit at each threshold."""
-    thresholds, benefits = plan.thresholds, BenefitPlan(plan.thresholds, None, plan.level)
-    parts = [*measure_benefits(rows, segments, benefits, level)]
+def _measure_benefits(rows: Rows, segments: SegmentRows, level: Level, thresholds: Array) -> Array:
+    """Return the net benefits and their limits: threshold, value or limit, segment."""
+    parts = [*measure_benefits(rows, segments, thresholds, level)]
     order = np.argsort(np.concatenate([part.segment for part in parts]), kind="stable")
-    values = np.stack(
-        [
-            np.concatenate([part.columns[f"net_benefit{end}"] for part in parts])[order]
-            for end in ("", "_low", "_high")
-        ]
-    )
-    by_threshold = np.moveaxis(values.reshape(3, segments.number, len(thresholds)), 2, 0)
-    return [
-        _Measure("net_benefit", value, low, high, threshold)
-        for (value, low, high), threshold in zip(by_threshold, thresholds.tolist(), strict=True)
+    values = [
+        np.concatenate([part.columns[name] for part in parts])[order]
+        for name in name_limits("net_benefit")
     ]
+    by_segment = np.reshape(values, (3, segments.number, len(thresholds)))
+    return np.moveaxis(by_segment, 2, 0)

@@ -1,6 +1,6 @@
 """Write the blocks of a document as text for a terminal, in colours or not.
 
-A colour never stands alone: signs such as ``▼`` say the same.
+A colour never stands alone: signs such as ``●`` say the same.
 """
 
 from __future__ import annotations
@@ -264,11 +264,14 @@ def _narrow(block: Table, width: int) -> _Chosen:
     for step in block.narrowing:
         if _narrowed_width(full, bare, taken) <= width:
             break
+        if taken and taken[-1].or_else:
+            taken.pop()
         taken.append(step)
-    # Letters of names are worth more than columns that went before them.
-    taken = [step for step in taken if step.gives_up != "letters"]
-    for step in reversed(taken):
-        others = [one for one in taken if one is not step]
+    for step in reversed(taken.copy()):
+        place = taken.index(step)
+        # Letters of names are worth more than columns that went before them, and less than others.
+        after = (one for one in taken[place + 1 :] if one.gives_up != "letters")
+        others = [*taken[:place], *after]
         if _narrowed_width(full, bare, others) <= width:
             taken = others
     without_limits, left_out = _find_columns(taken, "limits"), _find_columns(taken, "place")
@@ -309,8 +312,8 @@ def _leave_out_last(chosen: _Chosen, width: int) -> list[int]:
 def _rank_shown(columns: Sequence[_Written], shown: Sequence[int]) -> list[int]:
     """Count the columns that are shown, those of the highest priority first."""
     priorities = sorted({one.column.priority for one in columns}, reverse=True)
-    of_shown = [columns[place].column.priority for place in shown]
-    return [of_shown.count(priority) for priority in priorities]
+    priorities_shown = [columns[place].column.priority for place in shown]
+    return [priorities_shown.count(priority) for priority in priorities]
 
 
 def _have_limits(

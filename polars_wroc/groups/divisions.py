@@ -15,7 +15,7 @@ from polars_wroc.groups.categories import (
     divide,
     read_category_reference,
 )
-from polars_wroc.inputs.columns import MISSING, Typed
+from polars_wroc.inputs.columns import MISSING, OVERALL, Typed
 from polars_wroc.inputs.frames import require_text
 from polars_wroc.rows import Columns
 from polars_wroc.stats.references import Reference
@@ -37,9 +37,9 @@ def name_segments(division: Grouping, segments: pl.DataFrame) -> pl.Series:
 
     Raise if two segments would have the same name.
     """
+    if not division.keys:
+        return pl.Series([OVERALL])
     names = segments.select(segment=division.segment)["segment"]
-    if len(names) != segments.height:
-        names = names.new_from_index(0, segments.height)
     named = names.fill_null(MISSING)
     twice = named.filter(named.is_duplicated())
     if len(twice):

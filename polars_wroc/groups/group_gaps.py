@@ -60,7 +60,7 @@ from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, read_precision
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Decisions, Needs, Segments, measure_segments
-from polars_wroc.queries import FrameT
+from polars_wroc.queries import FrameT, select_schema
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
 from polars_wroc.stats.families import Adjustment
 from polars_wroc.stats.references import Reference
@@ -113,7 +113,7 @@ def group_gaps(
     label, score, weight, pos_label, design
         As for `summary`. Without a ``score``, only the ``selected`` decisions are compared, without
         AUCs. Without a ``label``, the metrics are ``"selection_rate"`` and
-        ``"standardized_mean_difference"``.
+        ``"standardized_mean_difference"``; rows with a null label count in these two alone.
     attributes
         One or several columns or expressions, for example race and sex. The segments of an
         attribute are its values; cut numbers into `ranges` first (a UserWarning advises some).
@@ -122,13 +122,13 @@ def group_gaps(
     reference
         What each segment is compared with. ``"rest"``: all other segments (for AUCs, their mean,
         weighted by pairs). ``"overall"``: all segments, itself included. ``"best"``: the segment
-        with the highest AUC; tests and limits allow for this choice. Or a segment, or a mapping,
-        for example ``{"race": "white"}``; attributes it does not name use ``"rest"``.
+        with the highest AUC, the heaviest of several; tests and limits allow for this choice. Or a
+        segment, or a mapping like ``{"race": "white"}``; attributes not named use ``"rest"``.
     threshold, selected
         The decisions that rates need. ``threshold``: rows with at least this score are selected; a
-        number, ``"median"`` or a rule of `polars_wroc.rules` (for rows with a label). ``selected``:
-        a column or expression with recorded decisions, Boolean or of 0 and 1, where null counts as
-        missing.
+        number, or, chosen from rows with a label, ``"median"`` or a rule of `polars_wroc.rules`.
+        ``selected``: a column or expression with recorded decisions, Boolean or of 0 and 1, where
+        null counts as missing.
     metrics
         Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
         ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.
@@ -324,20 +324,36 @@ class GapPlan:
         place: tuple[int, int],
     ) -> Partition:
         segments = measure_segments(rows, division.keys, model, needs)
-        names = name_segments(division, segments.keys)
-        reference = find_reference(self.references, division, names.to_list())
-        picked_from = None
-        if reference is None:
-            reference, picked_from = pick_best(segments, min_rows)
-        labels = label_segments(division, names, self.score_names[model], place)
-        named = names.fill_null(MISSING).to_list()
-        kind = reference.kind
-        reference_name = kind if isinstance(kind, str) else named[kind] if kind >= 0 else None
-        return Partition(labels, named, segments, reference, reference_name, picked_from)
+        name = self.score_names[model]
+        return make_partition(segments, division, self.references, name, place, min_rows)
+
+
+def make_partition(
+    segments: Segments,
+    division: Grouping,
+    references: CategoryReference,
+    model: str | None,
+    place: tuple[int, int],
+    min_rows: int,
+) -> Partition:
+    """Return the segments of a division with their names and what they are compared with.
+
+    The ``place`` is that of the division and of the score, which has the name ``model`` in tables.
+    """
+    names = name_segments(division, segments.keys)
+    reference = find_reference(references, division, names.to_list())
+    picked_from = None
+    if reference is None:
+        reference, picked_from = pick_best(segments, min_rows)
+    labels = label_segments(division, names, model, place)
+    named = labels[AUDIT_KEYS[1]].fill_null(MISSING).to_list()
+    kind = reference.kind
+    reference_name = kind if isinstance(kind, str) else named[kind] if kind >= 0 else None
+    return Partition(labels, named, segments, reference, reference_name, picked_from)
 
 
 # Places of the division, of the segment and of the score, by which rows are ordered.
-_PLACES = ("__division", "__segment", "__model")
+SEGMENT_PLACES = ("__division", "__segment", "__model")
 
 
 def label_segments(
@@ -349,9 +365,9 @@ def label_segments(
         pl.lit(division.attribute).alias(attribute),
         segment,
         pl.lit(model, pl.String).alias(MODEL),
-        pl.lit(place[0]).alias(_PLACES[0]),
-        pl.int_range(pl.len()).alias(_PLACES[1]),
-        pl.lit(place[1]).alias(_PLACES[2]),
+        pl.lit(place[0]).alias(SEGMENT_PLACES[0]),
+        pl.int_range(pl.len()).alias(SEGMENT_PLACES[1]),
+        pl.lit(place[1]).alias(SEGMENT_PLACES[2]),
     )
 
 
@@ -365,14 +381,9 @@ def in_order(
 
     Rows of a segment and a score are first in the order of columns ``within`` them.
     """
-    missing = [
-        pl.lit(None, dtype).alias(name)
-        for name, dtype in schema.items()
-        if name not in table.columns
-    ]
-    if set(_PLACES) <= set(table.columns):
-        table = table.sort(*_PLACES, *within, pl.col("metric").cast(pl.Enum(list(metrics))))
-    return table.with_columns(missing).select([*schema])
+    if set(SEGMENT_PLACES) <= set(table.columns):
+        table = table.sort(*SEGMENT_PLACES, *within, pl.col("metric").cast(pl.Enum(list(metrics))))
+    return select_schema(table, schema)
 
 
 def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:

@@ -21,7 +21,6 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.inputs.columns import (
-    OVERALL,
     IntoColumn,
     IntoWeight,
     numeric,
@@ -391,7 +390,7 @@ class _ReleasePlan:
         tables = [pl.DataFrame(schema=_SCHEMA)]
         for place, division in enumerate(self.divisions):
             sums = measure_pairs(paired, division.keys, aucs=_AUC in self.margins, losses=losses)
-            names = name_segments(division, sums.keys) if division.keys else pl.Series([OVERALL])
+            names = name_segments(division, sums.keys)
             for metric, margin in self.margins.items():
                 change = change_metric(metric, sums, self.odds)
                 too_small = _find_too_small(change, metric, self.min_rows)
@@ -489,11 +488,11 @@ def _describe_change(
         pl.Series(name, np.where(np.isfinite(values), values, np.nan), nan_to_null=True)
         for name, values in numbers.items()
     ]
-    masks = {
-        "few_events": change.few_events,
-        "same_order": change.same_order,
-    }
-    return [*columns, too_small, *(pl.Series(name, values) for name, values in masks.items())]
+    masks = [
+        pl.Series("few_events", np.broadcast_to(change.few_events, change.old.shape)),
+        pl.Series("same_order", np.broadcast_to(change.same_order, change.old.shape)),
+    ]
+    return [*columns, too_small, *masks]
 
 
 def _find_verdicts(level: Level) -> pl.Expr:

@@ -21,7 +21,7 @@ from polars_wroc.groups.crossed_cells import CrossedCells
 from polars_wroc.inputs.columns import MISSING, OVERALL
 from polars_wroc.inputs.metric import Metric, Worse
 from polars_wroc.inputs.reasons import NO_VARIANCE
-from polars_wroc.metrics.segments import map_arrays
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Sampling
 from polars_wroc.stats.contrasts import find_gap_limits, find_ratio_limits
 from polars_wroc.stats.families import DIFFERENT, adjust_p_values

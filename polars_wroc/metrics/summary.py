@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
@@ -20,60 +21,35 @@ from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
-from polars_wroc.metrics.auc_limits import (
-    interval_columns,
-    limit_aucs,
-)
-from polars_wroc.metrics.auc_sums import (
-    AucSums,
-    auc_influences,
-    estimate_aucs,
-    measure_aucs,
-)
+from polars_wroc.metrics import auc_sums, partial_areas
 from polars_wroc.metrics.counted_parts import Part, count_parts
 from polars_wroc.metrics.given_tables import Frames, GivenTables, division_of, one_of
-from polars_wroc.metrics.partial_areas import (
-    Curves,
-    area_influences,
-    bound_area,
-    draw_curves,
-    estimate_area,
-    measure_area,
-)
 from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.metrics.sampled_aucs import SampledAucs, sample_aucs
 from polars_wroc.metrics.score_ranges import ScoreRange
-from polars_wroc.metrics.segments import Needs, Numbering, Segments, join_records, measure_segments
+from polars_wroc.metrics.segments import Needs, Numbering, Segments, measure_segments
 from polars_wroc.queries import FrameT, collect
+from polars_wroc.records import join_records
 from polars_wroc.rows import (
     Columns,
     Rows,
+    add_keys,
     alternate_models,
     check_level,
+    make_table,
     name_columns,
     table_of_all,
 )
 from polars_wroc.stats.aucs import Auc, AucMethod
+from polars_wroc.stats.estimates import Limits, limit_columns, name_limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows
 
 AUC_BOUNDS = ("auc_min", "auc_max")
 
 # The columns after the group, the columns of ``diagnostics``, and the columns of a design.
-_AUC_TYPES: Mapping[str, Any] = {
-    "auc": pl.Float64,
-    "auc_low": pl.Float64,
-    "auc_high": pl.Float64,
-    "auc_se": pl.Float64,
-}
-_CURVE_TYPES: Mapping[str, Any] = {"average_precision": pl.Float64, "ks": pl.Float64}
-_COUNT_TYPES: Mapping[str, Any] = {
-    "n": pl.Int64,
-    "n_pos": pl.Int64,
-    "n_neg": pl.Int64,
-    "n_missing": pl.Int64,
-}
-SUMMARY_TYPES: Mapping[str, Any] = {**_AUC_TYPES, **_CURVE_TYPES, **_COUNT_TYPES}
+_AUC_COLUMNS, _CURVE_COLUMNS = ("auc", "auc_low", "auc_high", "auc_se"), ("average_precision", "ks")
+_COUNT_TYPES: Mapping[str, Any] = dict.fromkeys(("n", "n_pos", "n_neg", "n_missing"), pl.Int64)
 _DESIGN_TYPES: Mapping[str, Any] = {"deff": pl.Float64, "df": pl.Int64, "df_segment": pl.Int64}
 _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
     "w_pos": pl.Float64,
@@ -86,12 +62,11 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
     "k_neg": pl.Float64,
     "ci_note": pl.String,
 }
-DIAGNOSTIC_COLUMNS = (*_DIAGNOSTIC_TYPES,)
 # The AUC of a random score.
 _CHANCE = 0.5
 
 # Memory of a row, and of a row of a range.
-_BYTES, BYTES_IN_RANGE = 75, 200
+_BYTES, BYTES_IN_SCORE_RANGE = 75, 200
 
 
 @hint_keywords
@@ -266,8 +241,8 @@ class _Plan:
 
     def types(self, *, binned: bool) -> dict[str, Any]:
         """Return the types of the columns after the group."""
-        bounds = dict.fromkeys(AUC_BOUNDS if binned else (), pl.Float64)
-        types = {**_AUC_TYPES, **bounds, **_CURVE_TYPES}
+        bounds = AUC_BOUNDS if binned else ()
+        types = dict.fromkeys((*_AUC_COLUMNS, *bounds, *_CURVE_COLUMNS), pl.Float64)
         others = {**_COUNT_TYPES, **_DESIGN_TYPES, **_DIAGNOSTIC_TYPES}
         for name in self.areas:
             for column in _area_columns(name, binned=binned):
@@ -281,7 +256,7 @@ class _Plan:
 
 
 def _area_columns(name: str, *, binned: bool) -> list[str]:
-    columns = [name, f"{name}_low", f"{name}_high", f"{name}_se"]
+    columns = [*name_limits(name), f"{name}_se"]
     return [*columns, f"{name}_min", f"{name}_max"] if binned else columns
 
 
@@ -313,39 +288,35 @@ def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
 def _summarise_segments(
     rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
 ) -> pl.DataFrame:
-    sums, sampled = measure_aucs(segments), None
+    sums, sampled = auc_sums.measure_aucs(segments), None
     if rows.sample is not None:
-        sampled = sample_aucs(rows, segments, auc_influences)
+        sampled = sample_aucs(rows, segments, auc_sums.auc_influences)
     columns = _summary_columns(sums, segments.missing, sampled, level, plan)
     if segments.bins is not None:
         columns |= {"auc_min": sums.lowest_auc, "auc_max": sums.highest_auc}
     if plan.areas:
-        curves = draw_curves(segments)
+        curves = partial_areas.draw_curves(segments)
         for name, area in plan.areas.items():
             columns |= _measure_area(name, area, curves, rows, segments, level, plan)
-    return _table(segments.segments, columns)
-
-
-def _table(keys: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
-    table = pl.DataFrame(
-        [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
-    )
-    return keys.hstack(table) if keys.width else table
+    return add_keys(make_table(columns), segments.segments, np.arange(segments.number))
 
 
 def _summary_columns(
-    sums: AucSums, missing: Array | Ints, sampled: SampledAucs | None, level: Level, plan: _Plan
-) -> dict[str, Any]:
-    if sampled is None:
-        auc = estimate_aucs(sums)
-    else:
-        auc = estimate_aucs(sums, sampled.variance, sampled.df)
-    columns: dict[str, Any] = {
+    sums: auc_sums.AucSums,
+    missing: Array | Ints,
+    sampled: SampledAucs | None,
+    level: Level,
+    plan: _Plan,
+) -> dict[str, NDArray[Any]]:
+    auc = auc_sums.estimate_aucs(sums)
+    if sampled is not None:
+        auc = replace(auc, design_variance=sampled.variance, df=sampled.df)
+    columns: dict[str, NDArray[Any]] = {
         "n": sums.n.sum(axis=0),
         "n_pos": sums.n[0],
         "n_neg": sums.n[1],
         "n_missing": missing,
-        **interval_columns(sums, auc, level, plan.method),
+        **auc_sums.interval_columns(sums, auc, level, plan.method),
         "average_precision": sums.average_precision,
         "ks": sums.ks,
     }
@@ -354,29 +325,26 @@ def _summary_columns(
     elif sampled is not None:
         columns |= {"n_eff_pos": sampled.effective[0], "n_eff_neg": sampled.effective[1]}
     if plan.diagnostics:
-        columns |= _diagnostics(sums, auc, columns["auc_high"].to_numpy(), level, plan, sampled)
+        columns |= _diagnostics(sums, auc, columns["auc_high"], level, plan, sampled)
     return columns
 
 
 def _diagnostics(
-    sums: AucSums,
+    sums: auc_sums.AucSums,
     auc: Auc,
     high: Array,
     level: Level,
     plan: _Plan,
     sampled: SampledAucs | None,
-) -> dict[str, Any]:
-    columns: dict[str, Any] = {}
+) -> dict[str, NDArray[Any]]:
+    columns: dict[str, NDArray[Any]] = {}
     for name, weight in zip(("w_pos", "w_neg"), sums.weight, strict=True):
         columns[name] = np.where(np.isfinite(weight), weight, np.nan)
     is_known = ~np.isnan(high)
     inverted = high < _CHANCE
     # Bins leave it open where the AUC of the rows may be on the other side of chance.
     is_sure = (sums.highest_auc < _CHANCE) | (sums.lowest_auc >= _CHANCE) | ~inverted
-    values = inverted.astype(object)
-    values[~(is_known & is_sure)] = None
-    # All of these may be null, so that their types do not follow from the values.
-    columns["inverted"] = pl.Series(values.tolist(), dtype=pl.Boolean)
+    columns["inverted"] = np.where(is_known & is_sure, inverted, np.nan)
     notes = np.full(high.shape, "", dtype=object)
     if plan.method == "score":
         pos, neg = auc.misranked()
@@ -387,62 +355,45 @@ def _diagnostics(
             looks = f"looks: {level.looks.seen:.15g} of {level.looks.planned:.15g} rows"
             notes = np.where(is_known & (notes == ""), looks, notes)
     else:
-        columns |= dict.fromkeys(("k_pos", "k_neg"), np.full(high.shape, np.nan))
+        columns["k_pos"] = columns["k_neg"] = np.full(high.shape, np.nan)
     if sampled is not None:
         is_unknown = ~np.isnan(auc.value) & np.isnan(auc.variance)
-        notes = np.where(is_unknown, np.array(sampled.reasons, dtype=object), notes)
-    columns["ci_note"] = pl.Series([note or None for note in notes], dtype=pl.String)
+        notes = np.where(is_unknown, sampled.reasons, notes)
+    columns["ci_note"] = np.array([note or None for note in notes], dtype=object)
     return columns
 
 
 def _measure_area(
     name: str,
     area: PartialAUC,
-    curves: Curves,
+    curves: partial_areas.Curves,
     rows: Rows,
     segments: SegmentRows,
     level: Level,
     plan: _Plan,
 ) -> dict[str, Array]:
     """Return the columns of a partial area; one over two ranges has no limits."""
-    intercept, slope = _standardizing_line(area)
-    value = measure_area(curves, area)
+    intercept, slope = area.standardizing_line
+    value = partial_areas.measure_area(curves, area)
     se, low, high = (np.full(segments.number, np.nan) for _ in range(3))
     if area.fpr is None or area.tpr is None:
         if rows.sample is None:
-            part = estimate_area(curves, area)
+            part = partial_areas.estimate_area(curves, area)
         else:
-            sampled = sample_aucs(rows, segments, partial(area_influences, area=area))
-            part = estimate_area(curves, area, sampled.variance, sampled.df)
+            sampled = sample_aucs(rows, segments, partial(partial_areas.area_influences, area=area))
+            part = partial_areas.estimate_area(curves, area, sampled.variance, sampled.df)
         estimate, width = part.estimate(plan.method), area.largest
         n = curves.to_segments(curves.steps.total(curves.steps.n))
-        limits = limit_aucs(estimate, n, level)
+        limits = auc_sums.limit_aucs(estimate, n, level)
         value, se = part.auc.value * width, np.sqrt(part.auc.variance) * width
         low, high = limits.low * width, limits.high * width
-    columns = {
-        name: intercept + slope * value,
-        f"{name}_se": slope * se,
-        f"{name}_low": intercept + slope * low,
-        f"{name}_high": intercept + slope * high,
-    }
+    limits = Limits(intercept + slope * low, intercept + slope * high)
+    columns = limit_columns(name, intercept + slope * value, limits) | {f"{name}_se": slope * se}
     if segments.bins is not None:
-        least, largest = bound_area(curves, area)
+        least, largest = partial_areas.bound_area(curves, area)
         columns[f"{name}_min"] = intercept + slope * least
         columns[f"{name}_max"] = intercept + slope * largest
     return columns
-
-
-def _standardizing_line(area: PartialAUC) -> tuple[float, float]:
-    """Return the intercept and the slope of the line that standardizes an area."""
-    if area.standardize is False:
-        return 0.0, 1.0
-    if area.standardize == "mean":
-        return 0.0, 1 / area.largest
-    if area.is_below_diagonal:
-        return np.nan, np.nan
-    # The area by chance becomes 1 / 2, and the largest area 1.
-    slope = 0.5 / (area.largest - area.by_chance)
-    return 0.5 - slope * area.by_chance, slope
 
 
 def _within_memory(
@@ -458,17 +409,18 @@ def _within_memory(
     if not division.exceeded(sum(heights) * len(columns.models), _BYTES):
         return collect(result)
     counted = count_parts(parts, division)
-    ranges = counted.cut(BYTES_IN_RANGE)
+    ranges = counted.cut(BYTES_IN_SCORE_RANGE)
     measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
     level = _set_level(plan.level, counted.most_complete_rows)
     tables = {}
     for model in columns.models:
-        of_model = zip(ranges, measured, strict=True)
-        segments = add_segments([sums for each, sums in of_model if each.model == model])
+        measured_ranges = zip(ranges, measured, strict=True)
+        segments = add_segments([sums for each, sums in measured_ranges if each.model == model])
         assert segments.aucs is not None
         with np.errstate(all="ignore"):
             summarised = _summary_columns(segments.aucs, segments.missing, None, level, plan)
-        tables[model] = _table(segments.keys, summarised)
+        table = make_table(summarised)
+        tables[model] = add_keys(table, segments.keys, np.arange(table.height))
     table = alternate_models(tables, several=columns.several)
     return name_columns(table, schema, columns.names)
 
@@ -480,7 +432,7 @@ def measure_range(each: ScoreRange, rows: Rows, keys: Sequence[str]) -> Segments
 
 def add_segments(parts: Sequence[Segments]) -> Segments:
     """Return segments with the AUC sums of several parts, which may each have some segments."""
-    numbering = Numbering.of_parts([part.keys for part in parts])
+    numbering = Numbering.from_parts([part.keys for part in parts])
     aucs = join_records([part.aucs for part in parts])
     assert aucs is not None
     aucs = aucs.combine(numbering.add, numbering.largest)

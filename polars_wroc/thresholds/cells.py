@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.ranking.curve import CELLS
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows, Sampling, replicate_rows
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.rates import Count, Rate
@@ -42,9 +43,15 @@ class Cells:
     units: Array | None = None
 
     def __add__(self, other: Cells) -> Cells:
-        """Add the cells of other rows in the same columns, without a design."""
+        """Add the cells of other rows in the same columns, by the same design if there is one."""
+        units = None
+        if self.units is not None and other.units is not None:
+            units = self.units + other.units
         return Cells(
-            self.weight + other.weight, self.squares + other.squares, self.rows + other.rows
+            self.weight + other.weight,
+            self.squares + other.squares,
+            self.rows + other.rows,
+            units,
         )
 
     def count(self, cells: Sequence[str]) -> Count:
@@ -91,8 +98,7 @@ class Cells:
 
         The function combines values along the last axis, the axis of segments.
         """
-        units = None if self.units is None else function(self.units)
-        return Cells(function(self.weight), function(self.squares), function(self.rows), units)
+        return map_arrays(self, function)  # type: ignore[no-any-return]
 
     def at(self, places: Ints | Mask | slice) -> Cells:
         """Return the cells of some columns."""

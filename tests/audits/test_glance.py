@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars_wroc as wroc
 from polars_wroc.audits.amounts import write_interval, write_percent
 from polars_wroc.audits.glance import lay_out_groups, make_scale
 from polars_wroc.audits.sections import write_report
-from polars_wroc.audits.words import Words
+from polars_wroc.audits.toned_audit import TonedAudit
 from polars_wroc.documents.blocks import Cell, Row, Table, Text
 from polars_wroc.documents.numbers import write_points
 
@@ -21,7 +22,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def glance(audit: wroc.Audit) -> Table:
-    return lay_out_groups(audit, Words.of(audit.settings))
+    return lay_out_groups(TonedAudit.read(audit))
 
 
 def row_of(table: Table, name: str) -> Row:
@@ -92,7 +93,7 @@ def test_columns_are_named_for_what_they_hold_where_being_selected_is_bad() -> N
     audit = wroc.audit(frame, attributes="race", selected="denied", favorable="rejected", text=text)
     table = glance(audit)
     notes = {column.heading: column.note for column in table.columns}
-    assert notes["Impact ratio"] == "granted, to the highest share"
+    assert notes["Impact ratio (granted)"] == "to the highest share granted"
     assert notes["Denied"] == "selection rate"
     assert "four fifths of the highest share granted" in [sign.meaning for sign in table.legend]
     black = cell_of(table, "black", "Denied")
@@ -103,10 +104,20 @@ def test_columns_are_named_for_what_they_hold_where_being_selected_is_bad() -> N
         for race, share in frame.group_by("race").agg(pl.col("denied").mean()).rows()
     }
     ratio = granted["black"] / granted["white"]
-    assert cell_of(table, "black", "Impact ratio").text == f"{ratio:.2f}"
+    assert cell_of(table, "black", "Impact ratio (granted)").text == f"{ratio:.2f}"
     # The worst off come first.
     names = [row.name for row in table.rows if row.cells][1:]
     assert names == sorted(names, key=lambda name: granted[name])
+
+
+def test_markdown_names_the_decision_of_ratios_where_being_selected_is_bad(tmp_path: Path) -> None:
+    frame = wroc.data.loans().with_columns(denied=pl.col("score") < 0.85)
+    text = wroc.Text(selected="denied", rejected="granted")
+    options: dict[str, Any] = {"attributes": "race", "selected": "denied", "text": text}
+    wroc.audit(frame, favorable="rejected", **options).save(tmp_path / "audit.md")
+    assert "| Denied | Impact ratio (granted) |" in (tmp_path / "audit.md").read_text("utf-8")
+    wroc.audit(frame, favorable="selected", **options).save(tmp_path / "audit.md")
+    assert "| Denied | Impact ratio |" in (tmp_path / "audit.md").read_text("utf-8")
 
 
 def test_many_groups_that_do_not_differ_are_one_row() -> None:
@@ -130,6 +141,24 @@ def test_many_groups_that_do_not_differ_are_one_row() -> None:
     )
     low, *_, high = (f"{100 * value:.0f}" for value in rates["value"].sort().to_list())
     assert table.rows[-1].cells[2].text == f"{low}\N{EN DASH}{high}%"
+
+
+@pytest.mark.parametrize(
+    ("rates", "name"),
+    [
+        ([0.5] * 20, "20 groups, none shown to differ"),
+        ([0.1] * 10 + [0.9] * 10, "5 others, 5 of them different"),
+    ],
+)
+def test_groups_in_one_row_are_said_to_differ_if_they_do(rates: list[float], name: str) -> None:
+    rows = [
+        {"g": f"g{group}", "hired": place < 100 * rate}
+        for group, rate in enumerate(rates)
+        for place in range(100)
+    ]
+    options: dict[str, Any] = {"attributes": "g", "selected": "hired", "favorable": "selected"}
+    audit = wroc.audit(pl.DataFrame(rows), **options)
+    assert glance(audit).rows[-1].name == name
 
 
 def test_ranges_keep_their_order_and_missing_values_come_last() -> None:
@@ -158,6 +187,35 @@ def test_the_legend_has_only_what_occurs(loans: wroc.Audit) -> None:
     ]
 
 
+def test_the_legend_has_the_sign_of_scores_that_are_off() -> None:
+    random = np.random.default_rng(8)
+    score = random.random(6_000)
+    group = random.choice(["a", "b", "c"], 6_000)
+    # Outcomes of a are rarer than its scores say; nothing else differs.
+    outcome = random.random(6_000) < score * np.where(group == "a", 0.7, 1)
+    frame = pl.DataFrame({"g": group, "y": outcome, "s": score})
+    table = glance(wroc.audit(frame, "y", "s", attributes="g"))
+    shown = {cell.change for row in table.rows for cell in row.cells if cell.tone == "either"}
+    assert shown == {"\N{BLACK DIAMOND}"}
+    signs = {sign.meaning: sign.cell for sign in table.legend}
+    # It has no size.
+    expected = Cell("", "\N{BLACK DIAMOND}", "either")
+    assert signs["different, neither better nor worse"] == expected
+
+
+def test_the_first_sign_with_a_size_says_what_it_is() -> None:
+    frame = pl.DataFrame({"g": ["a"] * 3_000 + ["b"] * 3_000, "k": [*range(3_000)] * 2})
+    is_hired = pl.col("k") < pl.when(g="a").then(1_200).otherwise(1_800)
+    frame = frame.with_columns(hired=is_hired)
+    options: dict[str, Any] = {"attributes": "g", "selected": "hired"}
+    table = glance(wroc.audit(frame, favorable="selected", **options))
+    meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
+    assert meanings == ["worse than everyone else by n points", "better"]
+    table = glance(wroc.audit(frame, favorable="neither", **options))
+    meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
+    assert meanings == ["different by n points, neither better nor worse"]
+
+
 def answer_of(audit: wroc.Audit) -> Text:
     blocks = write_report(audit, with_charts=False)
     return next(
@@ -177,6 +235,32 @@ def test_a_whole_score_that_is_off_makes_no_group_worse_off() -> None:
     assert "The scores of everyone are 25 points too high" in answer.text
     # The bar is black, not orange.
     assert answer.style == "answer either"
+
+
+def test_the_bar_of_an_answer_is_that_of_what_it_tells() -> None:
+    random = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {
+            "y": random.random(2_000) < 0.5,
+            "s": random.random(2_000),
+            "g": random.choice(["a", "b"], 2_000),
+        }
+    )
+    audit = wroc.audit(frame, "y", "s", attributes="g", threshold=0.5, favorable="selected")
+    (slope,) = audit.table.filter(attribute="overall", metric="calibration_slope").to_dicts()
+    # By chance, the scores of all rows rank a little backwards, which is not shown.
+    assert slope["value"] < 0 < slope["value_high"]
+    answer = answer_of(audit)
+    assert answer.style == "answer either"
+    assert "High scores are too high and low ones too low for all rows together" in answer.text
+    assert "backwards" not in answer.text
+    # The answer has counted the comparisons of groups, none of which differs.
+    assert " inconclusive" in answer.text
+    assert not [block for block in write_report(audit, with_charts=False) if is_tally(block)]
+
+
+def is_tally(block: object) -> bool:
+    return isinstance(block, Text) and block.style == "tally"
 
 
 def test_a_finding_that_is_inconclusive_has_no_bar() -> None:
@@ -230,6 +314,12 @@ def test_points_have_a_decimal_where_they_are_few() -> None:
         "1 point",
         "0 points",
     ]
+
+
+def test_points_have_the_same_digits_in_charts() -> None:
+    frame = pl.DataFrame({"y": [1, 0] * 500, "s": [0.514] * 1_000})
+    chart = wroc.calibration_chart(wroc.calibration_curve(frame, "y", "s", bins=1))
+    assert chart.to_dict()["title"]["text"] == ["Scores are 1.4 points too high, on average"]
 
 
 def test_signs_point_as_in_the_table() -> None:

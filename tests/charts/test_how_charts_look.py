@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
+from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,13 @@ import polars as pl
 import pytest
 import vl_convert
 from chromium import Chromium
-from every_chart import CHARTS, MODELS, contrast, make_rows, rows_of
+from every_chart import CHARTS, MODELS, contrast, make_rows, rows_of, svg_of
+from pictures import share_that_differs
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.charts.look import BETTER, DARK, INK, LIGHT, LINE, SOFT, WORSE
+from polars_wroc.audits.figures import draw_svg
+from polars_wroc.charts.look import BETTER, DARK, GREY, INK, LIGHT, LINE, SOFT, WORSE
 
 SHORT = ["white", "black", "hispanic", "asian", "native american", "two or more races", "a", "b"]
 LONG = [f"a department with a long name, section {n}" for n in range(3)]
@@ -79,6 +83,29 @@ def overlap(one: Box, other: Box) -> bool:
 def test_no_text_is_written_over_another(name: str, models: str, groups: str) -> None:
     texts = texts_of(CHARTS[name](make_rows(GROUPS[groups]), MODELS[models]))
     assert len(texts) > 5
+    for one, other in combinations(texts, 2):
+        assert not overlap(texts[one], texts[other]), (one, other)
+
+
+@pytest.mark.parametrize(
+    "size", sweep([{"width": 60}, {"height": 50}, {"width": 120}], fast=2), ids=str
+)
+@pytest.mark.parametrize("models", MODELS)
+@pytest.mark.parametrize("name", CHARTS)
+def test_sizes_without_room_for_texts_are_refused(
+    name: str, models: str, size: dict[str, int]
+) -> None:
+    rows, refused = make_rows(GROUPS["three groups"]), ""
+    try:
+        chart = CHARTS[name](rows, MODELS[models], **size)
+    except ValueError as error:
+        refused = str(error)
+    if refused:
+        # The size that the message names has room.
+        found = re.match(r"`(width|height)` must be (\d+) or more, so that the texts", refused)
+        assert found is not None, refused
+        chart = CHARTS[name](rows, MODELS[models], **{found[1]: int(found[2])})
+    texts = texts_of(chart)
     for one, other in combinations(texts, 2):
         assert not overlap(texts[one], texts[other]), (one, other)
 
@@ -185,6 +212,9 @@ def test_texts_can_be_read_on_the_page_and_on_tiles(place: int, background: str)
         assert contrast(shown(INK), strong) >= 4.5
         assert contrast(shown(SOFT), pale) >= 4.5
     assert min(contrast(color, background) for color in (DARK, LIGHT)[place]) >= 4.5
+    # Marks without words.
+    assert min(contrast(shown(mark), background) for mark in (WORSE, BETTER, SOFT)) >= 3
+    assert contrast(GREY, background) >= 3
 
 
 def test_browsers_draw_all_charts_without_a_warning(chromium: Chromium, tmp_path: Path) -> None:
@@ -211,6 +241,22 @@ def test_browsers_draw_all_charts_without_a_warning(chromium: Chromium, tmp_path
         )
         chromium.open(page, until="document.documentElement.dataset.drawn")
         assert (chromium.printed == []) == is_quiet, chromium.printed
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_on_a_page_look_like_the_charts_themselves(name: str) -> None:
+    style = files("polars_wroc.audits.report").joinpath("page.css").read_text("utf-8")
+    # The first colors are those of a light page.
+    colors = dict(re.findall(r"--([\w-]+): (#\w+);", style)[::-1])
+    chart = CHARTS[name](make_rows(["a", "b", "c"]), ["s", "t"])
+    page = re.sub(r"var\(--([\w-]+)\)", lambda found: colors[found[1]], draw_svg(chart, {}))
+    background = re.compile(r'<rect width="\d+" height="\d+" fill="white"/>')
+    pictures = [
+        # Letters have the font of the page.
+        vl_convert.svg_to_png(re.sub("<text.*?</text>", "", background.sub("", svg)))
+        for svg in (svg_of(chart), page)
+    ]
+    assert share_that_differs(*pictures) < 0.001
 
 
 def test_titles_of_axes_do_not_run_into_the_next_panel() -> None:

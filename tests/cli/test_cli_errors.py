@@ -272,7 +272,7 @@ def test_full_disk(
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
     try:
-        message = f"--output must be a file that can be written; found 'x.{suffix}': "
+        message = f"cannot write x.{suffix}: "
         assert_refused(call, message, folder, capsys)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -284,7 +284,7 @@ def test_folder_that_cannot_be_written(
     (folder / "kept").mkdir()
     # The superuser may write anywhere.
     monkeypatch.setattr(os, "access", lambda path, _: Path(path).name != "kept")
-    message = "--output must be in a folder that can be written; found 'kept'"
+    message = "cannot write kept/x.html: folder kept is not writable"
     call = ["audit", "rows.parquet", *COLUMNS, "-o", "kept/x.html"]
     assert_refused(call, message, folder, capsys)
 
@@ -317,14 +317,11 @@ def test_sources_that_are_not_there(
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("none/report.html", "--output must be in a folder that exists; found no 'none'"),
-        (
-            "empty",
-            "--output must end in one of .html, .md, .json, .xlsx, .parquet, .csv, .prom; found",
-        ),
+        ("none/report.html", "cannot write none/report.html: there is no folder none"),
+        ("empty", "must end in one of .html, .md, .json, .xlsx, .parquet, .csv, .prom; found"),
         ("report.xls", "--output must end in one of .html, .md, .json, .xlsx, .parquet, .csv"),
         ("rows.parquet", "--output must not be a file that is read; found 'rows.parquet'"),
-        ("folder.html", "--output must be a file; found the folder 'folder.html'"),
+        ("folder.html", "cannot write folder.html: it is a folder"),
     ],
 )
 def test_targets_that_cannot_be_written(

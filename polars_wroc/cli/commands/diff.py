@@ -14,9 +14,8 @@ from polars_wroc.audits.audit_changes import (
     audit_changes,
     changes_between,
     read_audit,
-    sentences_of,
-    what_to_show,
 )
+from polars_wroc.audits.change_sentences import write_changes
 from polars_wroc.audits.gates import OF_CHANGES, judged
 from polars_wroc.audits.page import write_document
 from polars_wroc.cli.options import INPUT, OUTPUT, Conditions, FirstRun, with_arguments_of
@@ -79,7 +78,7 @@ def diff(
 
     def draw() -> list[Any]:
         drawn = changes.most_changed(metric)[0]
-        of_metric = show or what_to_show(drawn)
+        of_metric = show or change_pages.choose_shown(drawn)
         return [wroc.gap_chart(changes.table, metric=drawn, show=of_metric)]
 
     def write_page(suffix: str) -> str:
@@ -87,7 +86,7 @@ def diff(
         document = change_pages.lay_out_changes(changes, names, run_of(source), charts)
         return write_document(document, title, suffix)
 
-    shown = Shown(title, changes.table, verdict=" ".join(sentences_of(changes)))
+    shown = Shown(title, changes.table, verdict=" ".join(write_changes(changes)))
     report = Report(
         source,
         changes.table,

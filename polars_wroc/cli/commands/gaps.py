@@ -11,15 +11,16 @@ from cyclopts import Parameter
 
 import polars_wroc as wroc
 from polars_wroc.audits.gates import OF_COMPARISONS
-from polars_wroc.audits.words import REFERENCES, first_few, many, points, verb
+from polars_wroc.audits.words import first_few, many, verb
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByAttributes
 from polars_wroc.cli.options import TESTS, Files, with_arguments_of
 from polars_wroc.cli.report import Report, Shown
+from polars_wroc.documents.numbers import POINTS
 from polars_wroc.groups.comparisons import GAP_METRICS, REPEATS
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
-_IN_WORDS = {**REFERENCES, "best": "the best group"}
+_IN_WORDS = {"rest": "the rest", "overall": "all rows", "best": "the best group"}
 _LEFT_OUT = "Rows without a label count in selection rates alone, the others not at all."
 Metric = Annotated[
     str | None,
@@ -103,7 +104,7 @@ def _say_which_differ(
         return "Nothing could be compared."
     found = table.filter(verdict=DIFFERENT).sort(pl.col("gap").abs(), descending=True)
     names = [
-        f"{sentences.name_place(row, keys)} ({points(row['gap'])})"
+        f"{sentences.name_place(row, keys)} ({POINTS.write(row['gap'])})"
         for row in found.iter_rows(named=True)
     ]
     said = [f"No group is shown to differ {what}."]

@@ -103,9 +103,8 @@ def _write_notes(
         notes.append(hints.explain_median(counts))
     if unknown != "keep":
         given = [] if unknown == "exclude" else unknown
-        notes += hints.unknown_hint(
-            table, f"give {hints.unknown_flags(hints.all_unknown(table, given))}"
-        )
+        flags = hints.write_unknown_flags(hints.list_unknown(table, given))
+        notes += hints.hint_unknown(table, f"give {flags}")
     groups = table.filter(~pl.col("attribute").str.contains(CROSSED, literal=True))
     for name, values in groups.drop_nulls("segment").group_by("attribute").agg("segment").rows():
         notes += say_near_equal(name, values)

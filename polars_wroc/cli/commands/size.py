@@ -47,8 +47,8 @@ def size(file: Table = None, /, *, output: TableOutput = TableOutput(), **given:
     output.check(TABLES, files)
     table: pl.DataFrame | pl.LazyFrame | None = None
     if file is not None and file.endswith(".json"):
-        audited = read_audit("FILE", file)
-        table, given["level"] = audited.table, audited.level
+        saved = read_audit("FILE", file)
+        table, given["level"] = saved.table, saved.settings.level
     elif file is not None:
         read = scan_files(files)
         types = {name: COMPARISON_SCHEMA.get(name) for name in read.collect_schema()}
