@@ -424,7 +424,8 @@ class JudgedGate:
     where: Sequence[str]
     not_judged: Sequence[str]
     lines: Sequence[str]
-    condition: GateCondition
+    # None for a condition in SQL.
+    condition: GateCondition | None
     met_rows: Sequence[Mapping[str, Any]]
     unjudged_rows: Sequence[Mapping[str, Any]]
 

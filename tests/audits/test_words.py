@@ -13,7 +13,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.groups.categories import CROSSED
 
 QUOTED_Y = "\N{LEFT DOUBLE QUOTATION MARK}y\N{RIGHT DOUBLE QUOTATION MARK}"
