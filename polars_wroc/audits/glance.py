@@ -159,6 +159,9 @@ class _Glance:
             heading = "Ranking"
         elif metric == CALIBRATION_ERROR:
             note = "score minus outcome"
+        elif metric == SELECTION_RATE and words.good != words.selected:
+            # To be selected sounds good, which it is not here.
+            note = "share of all"
         elif metric in ("tpr", "fpr"):
             heading = words.among("positive" if metric == "tpr" else "negative")
             over = capitalised(f"{words.selected} among")
@@ -303,7 +306,7 @@ class _Glance:
             signs.append(Sign(f"four fifths of the highest share {words.good}", part="fifths"))
         # The first sign with a size says what that is.
         meanings: dict[Tone, tuple[str, str]] = {
-            "worse": (f"worse than {others}", ""),
+            "worse": (f"worse than {others}", self._explain_ratios()),
             "better": ("better", ""),
             "either": ("different", ", neither better nor worse"),
             "alike": (self._explain_alike(), ""),
@@ -317,7 +320,13 @@ class _Glance:
             if "n" in example:
                 size, by_points = by_points, ""
             signs.append(Sign(f"{meaning}{size}{more}", Cell("", example, tone)))
-        return [*signs, Sign("plain: no difference that matters is shown")]
+        return [*signs, Sign("plain: inconclusive, or too small to matter")]
+
+    def _explain_ratios(self) -> str:
+        """Say which impact ratios are marked, if some are."""
+        rows = (row.get(IMPACT_RATIO, {}) for row in self.numbers.values())
+        is_marked = any(row.get("tone") == "worse" for row in rows)
+        return " or shown to be below four fifths" if is_marked else ""
 
     def _explain_alike(self) -> str:
         """Say what is shown of comparisons without a difference that matters."""

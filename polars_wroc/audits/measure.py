@@ -134,7 +134,7 @@ def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measure
         for place, (model, arrays) in enumerate(rows.arrays.items()):
             measured_score = measure_divisions(arrays, model, plan)
             divided += name_divided(measured_score, place, model, plan, rules)
-        if plan.labeled or not plan.has_scores:
+        if plan.settings.labeled or not plan.settings.score:
             return make_tables(divided, plan, rules, rows.missing)
         differences = compare_scores(rows, plan, rules.level)
         measured = make_tables(divided, plan, rules, rows.missing, differences)
@@ -149,7 +149,7 @@ def name_divided(
     for number, (grouping, each) in enumerate(zip(plan.groupings, measured, strict=True)):
         at = number, place
         partition = make_partition(
-            each.segments, grouping, plan.references, name, at, rules.min_rows
+            each.segments, grouping, plan.settings.reference, name, at, rules.min_rows
         )
         ratios = None
         if each.categories is not None:
@@ -162,9 +162,13 @@ def name_divided(
 
 
 def _impact_rules(plan: AuditPlan, rules: GapRules) -> ImpactRules:
-    assert plan.favorable is not None
+    assert plan.settings.favorable is not None
     return ImpactRules(
-        rules.level, plan.favorable, MIN_SHARE, adjust=rules.adjust, min_rows=rules.min_rows
+        rules.level,
+        plan.settings.favorable,
+        MIN_SHARE,
+        adjust=rules.adjust,
+        min_rows=rules.min_rows,
     )
 
 
@@ -214,7 +218,7 @@ def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Co
         return compare_with_target(target, calibration, rules)
     metrics = _choose_metrics(divided.segments, plan)
     compared = [compare_segments(metric, partition, rules) for metric in metrics]
-    if plan.labeled:
+    if plan.settings.labeled:
         compared = [_leave_uncompared(each) for each in compared]
     if calibration is not None:
         compared += compare_calibration(partition, calibration, rules)
@@ -225,7 +229,7 @@ def _choose_metrics(segments: Segments, plan: AuditPlan) -> list[str]:
     """Return the metrics whose gaps are measured."""
     if segments.cells is None:
         return [ROC_AUC.column]
-    return [*GAP_METRICS] if plan.labeled else [_SELECTION_RATE]
+    return [*GAP_METRICS] if plan.settings.labeled else [_SELECTION_RATE]
 
 
 def _leave_uncompared(comparison: Comparison) -> Comparison:
@@ -248,7 +252,7 @@ def _list_values(divided: DividedScore, plan: AuditPlan, level: Level) -> list[p
     """Return rows of values that are not compared: of all rows, and of metrics without a gap."""
     segments = divided.segments
     names = [] if divided.grouping.keys else _choose_metrics(segments, plan)
-    if plan.labeled and segments.cells is not None:
+    if plan.settings.labeled and segments.cells is not None:
         names.append("accuracy")
     rows = []
     for name in names:
@@ -284,9 +288,9 @@ def _find_spreads(
     not with the best segment, which is chosen by its AUC.
     """
     partition, segments = divided.partition, divided.segments
-    compared = has_all_keys(segments) | plan.keeps_unknown
+    compared = has_all_keys(segments) | (plan.settings.unknown == "keep")
     by_decisions = compared
-    if plan.favorable in ("selected", "rejected"):
+    if plan.settings.favorable in ("selected", "rejected"):
         # The groups that impact ratios compare.
         every = segments.cells_of(RATES[_SELECTION_RATE]).count(CELLS)
         named = zip(partition.names, compared, strict=True)
@@ -296,10 +300,10 @@ def _find_spreads(
     table = spread_rows(
         segments,
         partition.labels[AUDIT_KEYS[1]].to_list(),
-        [metric for name, metric in FAIRNESS.items() if plan.labeled or name in UNLABELED],
+        [metric for name, metric in FAIRNESS.items() if plan.settings.labeled or name in UNLABELED],
         rules.level,
         rules.min_rows,
-        favorable=plan.favorable,
+        favorable=plan.settings.favorable,
         compared=compared,
         compared_by_decisions=by_decisions,
     )
@@ -390,7 +394,7 @@ def _tabulate(divided: DividedScore, plan: AuditPlan) -> pl.DataFrame:
             "n_selected": every.count(("tp", "fp")).rows,
             "threshold": np.full(segments.number, threshold),
         }
-    if plan.labeled:
+    if plan.settings.labeled:
         assert segments.aucs is not None
         names, values = ["w_pos", "w_neg"], [*segments.aucs.weight]
         if cells is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -40,6 +41,12 @@ def write_range(values: pl.Series, form: str = ".0%") -> str:
         return "none"
     low, high = write_number(min(numbers), form), write_number(max(numbers), form)
     return low if low == high else f"{low} to {high}"
+
+
+def write_ends(numbers: Sequence[tuple[str, str]]) -> str:
+    """Write the first and the last of several named numbers: ``0.67 (a) to 0.73 (b)``."""
+    (low, lowest), (high, highest) = numbers[0], numbers[-1]
+    return f"{low} ({lowest}) to {high} ({highest})"
 
 
 def join_sentences(*sentences: str) -> str:

@@ -111,8 +111,8 @@ class AucSums:
 
         The functions combine values along the last axis, that of the segments.
         """
-        maxima = {name: largest(getattr(self, name)) for name in MAXIMA}
-        return replace(map_arrays(self, add), **maxima)
+        sums: AucSums = map_arrays(self, add)
+        return replace(sums, **{name: largest(getattr(self, name)) for name in MAXIMA})
 
     def _share(self, part: Array, whole: Array) -> Array:
         # A sum of weights and the last of the cumulative sums may differ in the last digits.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, get_args
@@ -16,11 +16,11 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.config import Division
 from polars_wroc.counts.count_table import refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
-from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.looks import ConfidenceLevel, Looks
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import auc_sums, partial_areas
 from polars_wroc.metrics.counted_parts import Part, count_parts
 from polars_wroc.metrics.given_tables import Frames, GivenTables, division_of, one_of
@@ -277,7 +277,7 @@ def _check_areas(areas: Mapping[str, PartialAUC] | None) -> Mapping[str, Partial
 
 def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     """Return a row for each group, and for each model if there are several."""
-    level = _set_level(plan.level, partial(_count_seen, rows, columns))
+    level = rows.level(plan.level)
     tables = {}
     for model in columns.models:
         segments = rows.segments(columns.keys, model, ranks=True)
@@ -411,7 +411,7 @@ def _within_memory(
     counted = count_parts(parts, division)
     ranges = counted.cut(BYTES_IN_SCORE_RANGE)
     measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
-    level = _set_level(plan.level, counted.most_complete_rows)
+    level = Level.seeing(plan.level, counted.most_complete_rows)
     tables = {}
     for model in columns.models:
         measured_ranges = zip(ranges, measured, strict=True)
@@ -438,19 +438,3 @@ def add_segments(parts: Sequence[Segments]) -> Segments:
     aucs = aucs.combine(numbering.add, numbering.largest)
     missing = numbering.add(np.concatenate([part.missing for part in parts]))
     return Segments(numbering.keys, aucs.n, missing, aucs)
-
-
-def _set_level(level: ConfidenceLevel, count_seen: Callable[[], float]) -> Level:
-    """Return a confidence level, which may hold at repeated looks at the rows that are counted."""
-    if isinstance(level, Looks) and not level.is_known:
-        level = level.at(count_seen())
-    return Level.of(level)
-
-
-def _count_seen(rows: Rows, columns: Columns) -> float:
-    """Return how many complete rows there are; with several scores, for the score with most."""
-    if MODEL not in columns.keys:
-        return rows.seen()
-    used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
-    by_model = rows.keys.select(MODEL, used=used).group_by(MODEL).agg(pl.col("used").sum())
-    return float(max([1.0, *by_model["used"]]))

@@ -94,7 +94,7 @@ def test_columns_are_named_for_what_they_hold_where_being_selected_is_bad() -> N
     table = glance(audit)
     notes = {column.heading: column.note for column in table.columns}
     assert notes["Impact ratio (granted)"] == "to the highest share granted"
-    assert notes["Denied"] == "selection rate"
+    assert notes["Denied"] == "share of all"
     assert "four fifths of the highest share granted" in [sign.meaning for sign in table.legend]
     black = cell_of(table, "black", "Denied")
     assert (black.change[0], black.tone) == ("▲", "worse")
@@ -183,7 +183,7 @@ def test_the_legend_has_only_what_occurs(loans: wroc.Audit) -> None:
     assert meanings == [
         "group, with 95% interval",
         "everyone else",
-        "plain: no difference that matters is shown",
+        "plain: inconclusive, or too small to matter",
     ]
 
 
@@ -210,7 +210,10 @@ def test_the_first_sign_with_a_size_says_what_it_is() -> None:
     options: dict[str, Any] = {"attributes": "g", "selected": "hired"}
     table = glance(wroc.audit(frame, favorable="selected", **options))
     meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
-    assert meanings == ["worse than everyone else by n points", "better"]
+    assert meanings == [
+        "worse than everyone else by n points or shown to be below four fifths",
+        "better",
+    ]
     table = glance(wroc.audit(frame, favorable="neither", **options))
     meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
     assert meanings == ["different by n points, neither better nor worse"]

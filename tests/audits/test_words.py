@@ -184,13 +184,13 @@ PEOPLE = replace(NAMES, people="applicants", groups={"region": "applicants in {}
         (
             f"sex{CROSSED}branch",
             "male, 7",
-            "male applicants with branch 7 (sex)",
+            "male applicants with branch 7",
             "the group male, 7 (sex and branch)",
         ),
         (
             f"sex{CROSSED}age",
             "female, 55+",
-            "female applicants aged 55 or over (sex)",
+            "female applicants aged 55 or over",
             "the group female, 55+ (sex and age)",
         ),
         (

@@ -181,7 +181,8 @@ def test_every_comparison_of_groups_is_counted_once() -> None:
         numbers = dict(gaps["verdict"].value_counts().rows())
         different, little = numbers["different"], numbers["inconclusive"]
         assert f"{gaps.height} comparisons of groups: {different} differ, " in audit.verdict
-        assert f", {little} {'is' if little == 1 else 'are'} inconclusive." in audit.verdict
+        are = "is" if little == 1 else "are"
+        assert f", {little} {are} inconclusive (too few rows to tell)." in audit.verdict
 
 
 def test_differences_below_the_margin_are_counted_apart() -> None:
