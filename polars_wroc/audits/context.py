@@ -48,8 +48,9 @@ def write_deck(toned: TonedAudit) -> str:
     text = f"{overall['n']:,} {toned.words.rows}"
     share = _share_positive(overall)
     if share is not None:
-        weighted = " by weight" if toned.audit.settings.weight is not None else ""
-        text += f", {write_percent(share)} of them {toned.words.positive}{weighted}"
+        weighted = ", by weight" if toned.audit.settings.weight is not None else ""
+        outcome = f"{toned.words.positive} (the outcome{weighted})"
+        text += f", {write_percent(share)} of them {outcome}"
     return f"{text}. {write_decisions(toned)}".strip()
 
 
