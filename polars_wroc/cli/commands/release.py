@@ -13,7 +13,8 @@ from cyclopts import Parameter
 import polars_wroc as wroc
 from polars_wroc.audits.gates import OF_RELEASE, judged
 from polars_wroc.audits.tables import segment_in_words
-from polars_wroc.audits.words import first_few, listed, many
+from polars_wroc.audits.words import first_few, many
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.cli import values
 from polars_wroc.cli.bundles import Dialect
 from polars_wroc.cli.options import (
@@ -340,7 +341,7 @@ def _say_selections(table: pl.DataFrame) -> str:
             ]
             if by:
                 sentences.append(
-                    f"{who} is selected by {listed(by)}: decisions cannot be compared. "
+                    f"{who} is selected by {write_list(by)}: decisions cannot be compared. "
                 )
     return "".join(sentences)
 
