@@ -44,6 +44,7 @@ _OTHER_RATIO = "{who}, impact ratio {ratio}{limits}"
 _LESS = "{who} {be} {good} less often than {others}, but more often among {deserving}"
 _MORE = "{who} {be} {good} more often than {others}, but less often among {deserving}"
 _NOBODY = "No group is shown to be worse off."
+_TOO_FEW = "(too few rows to tell)"
 _NO_DECISIONS = "No decisions were audited, as no threshold was given."
 # Most other groups, scores and groups with gaps in both directions that are named.
 _NAMED, _OTHER_SCORES, _MIXED = 3, 2, 3
@@ -80,7 +81,7 @@ def count_comparisons(toned: TonedAudit) -> str:
     kinds = {
         DIFFERENT: ("differs", "differ"),
         EQUIVALENT: (f"shows {no_difference}", f"show {no_difference}"),
-        INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
+        INCONCLUSIVE: (f"is inconclusive {_TOO_FEW}", f"are inconclusive {_TOO_FEW}"),
     }
     parts = []
     for verdict, (differs, differ) in kinds.items():
@@ -96,7 +97,7 @@ def count_comparisons(toned: TonedAudit) -> str:
     if len(parts) == 1 and len(rows) > 1:
         every = "Both" if len(rows) == 2 else f"All {len(rows):,}"  # noqa: PLR2004
         counted = f"{every} comparisons of groups {parts[0].partition(' ')[2]}"
-    return f"{counted}. Chance findings among so many {are} allowed for."
+    return f"{counted}. Tests {are} adjusted for the number of comparisons."
 
 
 def count_verdicts(findings: pl.DataFrame) -> dict[str, int]:
@@ -205,7 +206,7 @@ def _say_others(first: ComparedRow, others: Sequence[ComparedRow], words: Words)
     if len(others) > _NAMED:
         gaps = [abs(row["gap"] or 0) for row in others]
         most = sizes[gaps.index(max(gaps))]
-        return f"{also}: {len(others)} other groups, most of all {most}."
+        return f"{also}: {len(others)} other groups; the largest gap is that of {most}."
     return f"{also}: {'; '.join(sizes)}."
 
 

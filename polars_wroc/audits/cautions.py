@@ -21,8 +21,8 @@ from polars_wroc.audits.words import (
     name_briefly,
     quote,
     required_values,
-    threshold_text,
     verb,
+    write_threshold,
 )
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS
@@ -151,13 +151,13 @@ def _say_scale(audit: AuditTables) -> Iterator[str]:
         if low is None or high is None or low < 0 or high <= 1:
             continue
         # In few rows the least and the greatest score may be those of a person.
-        places = f"from {threshold_text(low)} to {threshold_text(high)}"
+        places = f"from {write_threshold(low)} to {write_threshold(high)}"
         if audit.settings.min_cell is not None:
             places = "beyond 1"
         yield (
             f"The scores{_name_score(audit, model, 'of ')} go {places}, and the threshold of "
-            f"{threshold_text(threshold)} selects {write_percent(selected)}: if the scores are "
-            f"percentages, use a threshold of {threshold_text(100 * threshold)}."
+            f"{write_threshold(threshold)} selects {write_percent(selected)}: if the scores are "
+            f"percentages, use a threshold of {write_threshold(100 * threshold)}."
         )
 
 
@@ -240,7 +240,7 @@ def _say_uncalibrated(audit: AuditTables) -> Iterator[str]:
         scores = "outside 0 to 1"
         # In few rows the least and the greatest score may be those of a person.
         if low is not None and high is not None and settings.min_cell is None:
-            scores = f"{threshold_text(low)} to {threshold_text(high)}"
+            scores = f"{write_threshold(low)} to {write_threshold(high)}"
         yield (
             f"The scores{_name_score(audit, model, 'of ')} are not probabilities ({scores}), so "
             "calibration was not audited."

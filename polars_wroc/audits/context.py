@@ -19,9 +19,10 @@ from polars_wroc.audits.words import (
     listed,
     many,
     quote,
-    threshold_text,
+    write_threshold,
 )
 from polars_wroc.documents.numbers import DASH, write_points
+from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
@@ -71,7 +72,7 @@ def write_decisions(toned: TonedAudit) -> str:
         recorded = f"as recorded in {quote(settings.selected)}"
         return f"{rates[0]} are {words.selected}, {recorded}, {good}."
     cuts = toned.audit.segments.filter(attribute=OVERALL)["threshold"].to_list()
-    texts = [threshold_text(cut) for cut in cuts]
+    texts = [write_threshold(cut) for cut in cuts]
     if texts == [ABOVE]:
         return f"Nobody is {words.selected}, as the threshold is above every score."
     if texts == [DASH]:
@@ -101,7 +102,10 @@ def explain_gaps(toned: TonedAudit) -> list[str]:
     rows = find_named_rows(toned)
     if not rows or rows[0]["metric"] != SELECTION_RATE:
         return []
-    explained = [row for row in rows if row["metric"] == SELECTION_RATE][:_EXPLAINED]
+    rates = [row for row in rows if row["metric"] == SELECTION_RATE]
+    # What holds for a group holds for its parts too.
+    whole = [row for row in rates if CROSSED not in row["attribute"]]
+    explained = (whole or rates)[:_EXPLAINED]
     outcomes = [
         text
         for row in explained

@@ -69,7 +69,7 @@ def write_report(audit: AuditTables, *, with_charts: bool) -> list[Block]:
     """Turn an audit into a document; charts need vl-convert."""
     toned = TonedAudit.read(audit)
     return [
-        *_begin(toned),
+        *_write_first_screen(toned),
         *_list_differences(toned),
         *(_draw_charts(toned) if with_charts else ()),
         _add_context(toned),
@@ -90,23 +90,23 @@ def write_summary(audit: AuditTables) -> list[Block]:
     remarks += cautions.say_left_out(audit, words)
     remarks += cautions.say_values(audit)
     shown = [Lines([Line(text) for text in remarks])] if remarks else []
-    return [*_begin(toned), *shown]
+    return [*_write_first_screen(toned), *shown]
 
 
-def _begin(toned: TonedAudit) -> Iterator[Block]:
+def _write_first_screen(toned: TonedAudit) -> Iterator[Block]:
     """Say what was audited, what was found, which checks failed, and show all groups."""
     text = toned.audit.settings.text
     yield Text(context.write_title(toned.audit.settings), 1)
     yield Text(context.write_deck(toned), style="deck")
     if text.note:
         yield Text(text.note, style="deck")
-    yield from _answer(toned)
+    yield from _lay_out_answer(toned)
     if toned.audit.gates:
         yield from _list_checks(write_gates(toned.audit.gates, toned.words))
     yield lay_out_groups(toned)
 
 
-def _answer(toned: TonedAudit) -> Iterator[Block]:
+def _lay_out_answer(toned: TonedAudit) -> Iterator[Block]:
     """Say who is worse off, and count what was compared if groups differ."""
     first, *others = write_answer(toned)
     lead, colon, rest = first.partition(": ")

@@ -488,11 +488,11 @@ def _describe_change(
         pl.Series(name, np.where(np.isfinite(values), values, np.nan), nan_to_null=True)
         for name, values in numbers.items()
     ]
-    masks = {
-        "few_events": change.few_events,
-        "same_order": change.same_order,
-    }
-    return [*columns, too_small, *(pl.Series(name, values) for name, values in masks.items())]
+    masks = [
+        pl.Series("few_events", np.broadcast_to(change.few_events, change.old.shape)),
+        pl.Series("same_order", np.broadcast_to(change.same_order, change.old.shape)),
+    ]
+    return [*columns, too_small, *masks]
 
 
 def _find_verdicts(level: Level) -> pl.Expr:
