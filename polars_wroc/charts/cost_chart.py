@@ -194,8 +194,8 @@ def _write_cheapest() -> pl.Expr:
     everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("select all"))
     nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("select none"))
     selected = pl.coalesce(everyone, nobody, at_threshold)
-    label = pl.format("cheapest: {}", selected)
-    return pl.when(pl.col("rank").is_not_null()).then(label)
+    is_known = pl.col("rank").is_not_null()
+    return pl.when(is_known).then(pl.format("cheapest: {}", selected))
 
 
 def _write_area() -> pl.Expr:
