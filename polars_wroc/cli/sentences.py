@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.words import capitalised, first_few
-from polars_wroc.documents.phrases import write_list
 from polars_wroc.documents.numbers import metric_label
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL
 from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.metrics.compare import PAIR
