@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from cyclopts.exceptions import MissingArgumentError
 from fill_pages import ANY_LINES, BLOCK, printed_by, sessions
 from public_surface import RESULT_TYPES
 from reference_pages import defined_in, pages
@@ -177,7 +178,11 @@ _WORKED_EXAMPLE = DOCS / "maintaining" / "add-a-metric.md"
 @pytest.mark.parametrize("path", [p for p in TEXTS if p != _WORKED_EXAMPLE], ids=_name_of)
 def test_commands_have_options_that_exist(path: Path) -> None:
     for command in _commands(path):
-        app.parse_args(shlex.split(command)[1:])
+        try:
+            app.parse_args(shlex.split(command)[1:])
+        except MissingArgumentError:
+            # What must be given may be in a variable of the shell.
+            assert "$how" in command
 
 
 def _sessions() -> list[tuple[str, str, str]]:

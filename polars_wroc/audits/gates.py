@@ -133,7 +133,7 @@ OF_PAIRS = Judged(
     what="the comparisons",
     example="auc.gap<0",
     metrics=[ROC_AUC.column],
-    schema=dict.fromkeys(("attribute", "segment", "pair"), pl.String) | PAIR_SCHEMA,
+    schema={**dict.fromkeys(("attribute", "segment", "pair"), pl.String), **PAIR_SCHEMA},
 )
 
 
@@ -399,9 +399,7 @@ def read_gate(text: str, of: Judged) -> Gate:
     if of.metrics and parts and parts[2] not in of.schema:
         place, metric, column, sign, limit = parts.groups()
         if column is None and metric not in of.metrics:
-            close = get_close_matches(metric, of.columns, 1, _ALIKE) if place is None else []
-            meant = f"; did you mean {close[0]!r}?" if close else ""
-            _refuse(text, of, meant or _guess_meaning(metric, of))
+            _refuse(text, of, _guess_meaning(metric, of))
         column = column or NAMED_FOR.get(metric, "value")
         return _write_gate(text, of, GateCondition(place, metric, column, sign, float(limit)))
     return Gate(of, text, text.strip(), _read_sql(text, of))
@@ -470,6 +468,8 @@ def _refuse(text: str, of: Judged, hint: str = "") -> NoReturn:
 def _guess_meaning(name: str, of: Judged) -> str:
     """End a message about one name, such as ``auc_gap_low``, with what may be meant."""
     begun = [metric for metric in of.metrics if f"{name}_".startswith(f"{metric}_")]
+    if not begun and (close := get_close_matches(name, of.columns, 1, _ALIKE)):
+        return f"; did you mean {close[0]!r}?"
     if not begun and len(of.metrics) > 1:
         return _near(name, of.metrics)
     metric = max(begun or of.metrics, key=len)

@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from importlib.metadata import version
 from inspect import BoundArguments
@@ -177,7 +177,6 @@ _ALIASES = {
     "frame": "FILE",
     "frames": "FILE",
     "table": "FILE",
-    **dict.fromkeys(("by", "attributes", "facet"), "--by"),
     **dict.fromkeys(("by", "attributes", "facet"), "--attribute"),
     "bins": "--approximate",
     "design": "--cluster",
@@ -199,6 +198,7 @@ def _name_options(message: str) -> str:
     known |= {flag.removeprefix("--").replace("-", "_"): flag for flag in flags if flag[0] == "-"}
     files = [token.value for each in _called if each.name == "FILE" for token in each.tokens]
     if len(files) == 1:
+        known |= dict.fromkeys(("counts", "files"), files[0])
         message = message.replace("a column of the frame", f"a column of {files[0]}")
     message = message.replace("a column of the frame", "a column of the files")
     message = re.sub(r"`(--[\w-]+)`", r"\1", message)
@@ -211,7 +211,7 @@ def _describe_wrong_call(error: CycloptsError) -> str:
     command = " ".join(["polars-wroc", *(error.command_chain or ())])
     if isinstance(error, UnknownCommandError):
         word = (error.unused_tokens or [""])[0]
-        said = f"there is no command {word!r}{_hint(word, COMMANDS)}"
+        said = f"there is no command {word!r}{_hint(word, [*COMMANDS])}"
     elif isinstance(error, UnknownOptionError):
         flag = (error.token.keyword or error.token.value).partition("=")[0]
         arguments = error.argument_collection or _called
@@ -230,8 +230,8 @@ def _describe_wrong_call(error: CycloptsError) -> str:
     return f"{said}{see} {command} --help"
 
 
-def _hint(word: str, known: Sequence[str] | dict[str, str]) -> str:
-    close = get_close_matches(word, [*known], 1, _ALIKE)
+def _hint(word: str, known: Iterable[str]) -> str:
+    close = get_close_matches(word, known, 1, _ALIKE)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -61,11 +61,15 @@ def read_all_by(read: Callable[[list[str]], Value]) -> Callable[[object, Sequenc
     return convert
 
 
+# Arguments that an unknown option may stand for: the command line knows them.
+_NONE: ArgumentCollection = ArgumentCollection()  # type: ignore[no-untyped-call]
+
+
 def _read_files(_: object, tokens: Sequence[Token]) -> list[str]:
     """Read names of files; what begins with a hyphen is none, but for the standard input."""
     for token in tokens:
         if token.value.startswith("-") and token.value != "-":
-            raise UnknownOptionError(token=token, argument_collection=ArgumentCollection())
+            raise UnknownOptionError(token=token, argument_collection=_NONE)
     return [token.value for token in tokens]
 
 

@@ -21,7 +21,7 @@ from polars_wroc.cli.options import Rows, Scores, Weights
 from polars_wroc.cli.terminal import print_note
 from polars_wroc.config import division
 from polars_wroc.counts.count_table import CountTable, merge, read_count_tables
-from polars_wroc.counts.score_sums import SUMS
+from polars_wroc.counts.score_sums import WEIGHT_SUMS
 from polars_wroc.files import sources
 from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.files.scan import describe_reading_error, scan_files
@@ -116,7 +116,7 @@ class Source(Files):
         """The counts in all files added up, if they hold counts and not rows."""
         first, *others = sources.each_file(self.files)
         frame = scan_files([first], self.dialect) if others else self.frame
-        if not {*SUMS} <= {*frame.collect_schema()}:
+        if not {*WEIGHT_SUMS} <= {*frame.collect_schema()}:
             return None
         return merge_files(self.files, self.approximate)
 
@@ -256,8 +256,8 @@ class Source(Files):
         """Return how many rows lack a value of each column: its name, and their number."""
         if self.counts is not None:
             # Rows are there once for each score.
-            counts = self.counts
-            sums = aggregate(counts.frame, counts.model_keys, {"n_missing": pl.sum("n_missing")})
+            table = self.counts
+            sums = aggregate(table.frame, table.model_keys, {"n_missing": pl.sum("n_missing")})
             return sums.select(
                 column=pl.lit("a label, score or weight"), n_missing=pl.max("n_missing")
             )

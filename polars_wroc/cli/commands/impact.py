@@ -82,12 +82,11 @@ def _check_decisions(source: Source, options: ByAttributes) -> None:
 
 def _count_decisions(source: Source, threshold: Any) -> pl.LazyFrame:
     """Return the numbers of decisions, for each score."""
-    counts: pl.LazyFrame
-    if source.counts is not None:
-        counts = count_decisions(source.counts, score="score", threshold=threshold)
-    else:
-        names = {"score": None, "selected": None} | source.arguments
-        counts = count_decisions(source.frame, **names, threshold=threshold)
+    names = {"score": "score", "selected": None, "weight": None}
+    frame: Any = source.counts
+    if source.counts is None:
+        frame, names = source.frame, {"score": None, "selected": None} | source.arguments
+    counts: pl.LazyFrame = count_decisions(frame, **names, threshold=threshold)
     return counts
 
 

@@ -81,4 +81,4 @@ def new_york(
         blocks = new_york_result.lay_out_new_york(summary)
         print_text(f"{write_text(blocks, measure_screen().terminal)}\n")
     for hint in summary.hints:
-        print_note(hint)
+        print_note(hint.replace("`unknown`", "--unknown"))

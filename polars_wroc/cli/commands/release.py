@@ -152,8 +152,10 @@ def release(
     """Check a new score against the old one; raise if a condition holds."""
     output.check(TABLES_AND_CHARTS, file)
     gates = conditions.read(OF_RELEASE)
-    if first_run_ok and len(file) == 2 and is_first_run(*file, partial(_check_new, rows)):  # noqa: PLR2004
-        return
+    if first_run_ok and len(file) == 2:  # noqa: PLR2004  (before and after)
+        before, after = file
+        if is_first_run(before, after, partial(_check_new, rows)):
+            return
     decided = dict(text.partition("=")[::2] for text in selected)
     source = Source(
         files=file[:1] if rows.key else file,
