@@ -25,7 +25,7 @@ from polars_wroc.curves.score_distribution import DISTRIBUTION_TYPES, distribute
 from polars_wroc.groups.calibration_test import CalibrationTest, measure_divisions
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
-from polars_wroc.groups.group_gaps import find_decisions
+from polars_wroc.groups.group_columns import find_decisions
 from polars_wroc.groups.segment_search import SearchRules, SegmentSearch, TooManySegmentsError
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL

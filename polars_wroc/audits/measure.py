@@ -35,7 +35,9 @@ from polars_wroc.groups.compare_segments import (
 )
 from polars_wroc.groups.comparisons import FAIRNESS, GAP_METRICS, METRICS, TARGET
 from polars_wroc.groups.divisions import find_reference, name_segments
-from polars_wroc.groups.group_gaps import in_order, label_segments, pick_best
+from polars_wroc.groups.fairness import has_all_keys, spread_rows
+from polars_wroc.groups.group_columns import in_order, label_segments
+from polars_wroc.groups.group_gaps import pick_best
 from polars_wroc.groups.impact_ratios import (
     MIN_SHARE,
     ImpactRules,
@@ -48,7 +50,6 @@ from polars_wroc.groups.known_categories import (
     pool_unknown,
     share_weight,
 )
-from polars_wroc.groups.segment_spreads import has_all_keys, spread_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.decisions import unknown_conditions
 from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
@@ -198,8 +199,9 @@ def _find_ratios(
     segments = score.measure_cells(pooled)
     categories = name_categories(grouping, segments.keys)
     highest = CategoryReference("highest", {})
-    table = compare_categories(segments, categories, grouping, highest, _impact_rules(plan, rules))
-    return label_segments(grouping, categories, model, place).hstack(table)
+    labels = label_segments(grouping, categories, model, place)
+    impact_rules = _impact_rules(plan, rules)
+    return compare_categories(labels, segments, categories, grouping, highest, impact_rules)
 
 
 def _impact_rules(plan: AuditPlan, rules: GapRules) -> ImpactRules:

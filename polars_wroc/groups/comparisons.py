@@ -11,13 +11,7 @@ from typing import Literal
 import polars as pl
 
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL
-from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.metric import Metric, SampleSize
-from polars_wroc.inputs.rows import (
-    IntoColumns,
-    RowSource,
-    polars_frame,
-)
 from polars_wroc.metrics.registry import CURVE_METRICS, LOSSES, ROC_AUC
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT
 from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
@@ -288,11 +282,3 @@ _SELECTION_RATE = "selection_rate"
 IMPACT_RATES = (_SELECTION_RATE, FAVORABLE_RATE.name)
 # What compares decisions or scores, whatever the label.
 UNLABELED = tuple(name for name, metric in METRICS.items() if not metric.needs_label)
-
-
-def score_name(frame: object, score: IntoColumns | None) -> str | None:
-    """Name the column of the score; None without one. Counts have no names but a placeholder."""
-    if score is None or isinstance(frame, RowSource):
-        return None if score is None else str(score)
-    names = named_columns("score", score, polars_frame(frame).lazy())
-    return next(iter(names))

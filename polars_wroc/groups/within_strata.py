@@ -25,6 +25,7 @@ from polars_wroc.groups.compare_segments import (
     compare_pair,
     compare_segments,
 )
+from polars_wroc.groups.group_columns import InnerColumns, table_of_groups
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import IntoColumns, RowSource
@@ -71,19 +72,11 @@ def check_within(reference: object, metrics: Sequence[str] | None, design: Desig
 
 
 def read_strata(
-    source: pl.DataFrame | pl.LazyFrame | RowSource,
-    attributes: IntoColumns,
-    within: IntoColumns | None,
-) -> tuple[IntoColumns, int]:
-    """Return the columns of attributes and then of strata, and the number of the former."""
-    table = source.groups if isinstance(source, RowSource) else source.lazy()
-    groups = named_columns("attributes", attributes, table)
-    if within is None:
-        return attributes, len(groups)
-    strata = named_columns("within", within, table)
-    if both := sorted(strata.keys() & groups.keys()):
-        reject("within", "not name a column of `attributes`", f"{both[0]!r} in both")
-    return [column.alias(name) for name, column in (groups | strata).items()], len(groups)
+    source: pl.DataFrame | pl.LazyFrame | RowSource, within: IntoColumns
+) -> InnerColumns:
+    """Return the columns of strata."""
+    strata = named_columns("within", within, table_of_groups(source))
+    return InnerColumns(strata, "within", "not name a column of `attributes`")
 
 
 @dataclass(frozen=True)
