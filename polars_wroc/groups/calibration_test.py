@@ -331,12 +331,12 @@ def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, NDArray[An
     is_inside &= segments.score <= segments.spread(ranges.to_score)
     effect = np.ones(segments.number)
     if rows.sample is not None:
-        assert sums.errors.unit_first is not None
-        assert sums.errors.unit_whole is not None
+        unit_first, unit_whole = sums.errors.unit_first, sums.errors.unit_whole
+        assert unit_first is not None
+        assert unit_whole is not None
         error = (segments.score - (segments.weight > 0)) * is_inside
         inside = sum_in_units(segments, rows.sample, error)
-        units, unit_sums = rows.sample.units, sums.errors
-        _, effect = _find_effects(ranges, units, unit_sums.unit_first, inside, unit_sums.unit_whole)
+        _, effect = _find_effects(ranges, rows.sample.units, unit_first, inside, unit_whole)
     mean = sums.mean_score
     expected = np.minimum(mean, 1 - mean) / whole.inverse_size
     residuals = sums.errors.second / whole.weight / whole.weight

@@ -19,14 +19,9 @@ from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
+from polars_wroc.metrics import cross_aucs
 from polars_wroc.metrics.auc_limits import interval_columns, limit_aucs
 from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
-from polars_wroc.metrics.cross_aucs import (
-    sample_against_rest,
-    sample_pairs,
-    sum_against_rest,
-    sum_pairs,
-)
 from polars_wroc.metrics.sampled_aucs import sample_aucs
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, alternate_models, check_level, read_columns, table_of
@@ -216,10 +211,10 @@ def _compare_pairs(
     rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
 ) -> pl.DataFrame:
     """Return the AUC of each pair of groups, minus the AUC with exchanged roles too."""
-    sums = sum_pairs(segments)
+    sums = cross_aucs.sum_pairs(segments)
     auc, correlation = estimate_aucs(sums), np.zeros_like(sums.misranked)
     if rows.sample is not None:
-        sampled = sample_pairs(rows, segments)
+        sampled = cross_aucs.sample_pairs(rows, segments)
         auc = estimate_aucs(sums, sampled.variance, sampled.df)
         correlation = sampled.correlation
     columns = interval_columns(sums, auc, level, method)
@@ -261,11 +256,11 @@ def _compare_with_rest(
     rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
 ) -> pl.DataFrame:
     """Return each group's own AUC, and the AUCs of one of its classes against the rest's other."""
-    sums = [measure_aucs(segments), *sum_against_rest(segments)]
+    sums = [measure_aucs(segments), *cross_aucs.sum_against_rest(segments)]
     aucs = [estimate_aucs(each) for each in sums]
     if rows.sample is not None:
         own = sample_aucs(rows, segments, auc_influences)
-        variance, df = sample_against_rest(rows, segments)
+        variance, df = cross_aucs.sample_against_rest(rows, segments)
         variances, dfs = [own.variance, *variance], [own.df, *df]
         aucs = [estimate_aucs(*each) for each in zip(sums, variances, dfs, strict=True)]
     columns: dict[str, Array] = {}

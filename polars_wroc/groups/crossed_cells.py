@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.buckets import number_groups
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, require_probabilities
-from polars_wroc.metrics.segments import Decisions
-from polars_wroc.queries import collect
+from polars_wroc.metrics.segments import Decisions, map_arrays
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows
 from polars_wroc.stats.part_means import CrossSums, ErrorSums, ValueSums
@@ -57,21 +56,26 @@ def sum_crossed_cells(
     rows = rows if complete.all() else rows.at(complete)
     # In the order of the rows, since all are in one segment.
     together = rows.segments([], model)
-    taken: Mask | None = None
+    columns = rows.keys.select(keys)
+    if rows.sample is not None:
+        columns = columns.with_columns(pl.Series(_UNIT, rows.sample.unit))
+    values: ValueSums | ErrorSums
     if isinstance(needs.metric, RateMetric):
-        taken, values = _find_outcomes(rows, together, needs.metric, needs.decisions)
-    elif needs.metric.name == CALIBRATION_ERROR:
-        require_probabilities(together.score)
-        values = _find_errors(together)
+        is_base, values = _find_outcomes(rows, together, needs.metric, needs.decisions)
+        columns, values = columns.filter(is_base), map_arrays(values, lambda each: each[is_base])
     else:
         require_probabilities(together.score)
-        values = _find_losses(together, needs)
-    return _add_up_cells(rows, keys, values, taken)
+        is_error = needs.metric.name == CALIBRATION_ERROR
+        values = _find_errors(together) if is_error else _find_losses(together, needs)
+    cells, cell = number_groups(columns)
+    sums = map_arrays(values, lambda each: np.bincount(cell, each, cells.height).astype(np.float64))
+    unit = None if rows.sample is None else cells[_UNIT].to_numpy()
+    return CrossedCells(cells.select(keys), sums, unit)
 
 
 def _find_outcomes(
     rows: Rows, together: SegmentRows, metric: RateMetric, decisions: Decisions | None
-) -> tuple[Mask, dict[str, Array]]:
+) -> tuple[Mask, ValueSums]:
     """Return which rows are in the denominator of a rate, and what is summed over these."""
     assert decisions is not None
     if decisions.recorded:
@@ -81,75 +85,41 @@ def _find_outcomes(
         selected = select_rows(together, decisions.threshold) & decisions.selects
     cell = number_cells(together, selected)
     is_counted, is_base = (np.isin(CELLS, names)[cell] for names in (metric.counted, metric.cells))
-    powers = _find_powers(together)
-    return is_base, powers | {"first": np.where(is_counted, powers["weight"], 0.0)}
+    n, weight, squares, cubes = _find_powers(together)
+    # The powers of values that are 0 or 1 are the same.
+    first = np.where(is_counted, weight, 0.0)
+    return is_base, ValueSums(n, weight, squares, cubes, first, first, first)
 
 
-def _find_errors(together: SegmentRows) -> dict[str, Array]:
+def _find_errors(together: SegmentRows) -> ErrorSums:
     """Return what is summed over rows for calibration in the large."""
-    powers = _find_powers(together)
-    weight, squares, cubes = (powers[name] for name in ("weight", "squares", "cubes"))
+    n, weight, squares, cubes = _find_powers(together)
     score = together.score
     spread = score * (1 - score)
-    return {
-        "n": powers["n"],
-        "weight": weight,
-        "squares": squares,
-        "first": weight * (score - (together.weight > 0)),
-        "promised": weight * score,
-        "spread": squares * spread,
-        "third": cubes * spread * (1 - 2 * score),
-    }
+    return ErrorSums(
+        n,
+        weight,
+        squares,
+        first=weight * (score - (together.weight > 0)),
+        promised=weight * score,
+        spread=squares * spread,
+        third=cubes * spread * (1 - 2 * score),
+    )
 
 
-def _find_losses(together: SegmentRows, needs: SearchNeeds) -> dict[str, Array]:
+def _find_losses(together: SegmentRows, needs: SearchNeeds) -> ValueSums:
     """Return what is summed over rows for a mean loss."""
-    powers = _find_powers(together)
+    n, weight, squares, cubes = _find_powers(together)
     loss = ROW_LOSSES[needs.metric.name](together.score, together.weight > 0, needs.precision)
-    weight, squares = powers["weight"], powers["squares"]
-    return powers | {
-        "first": weight * loss,
-        "second": weight * loss**2,
-        "third": weight * loss**3,
-        "cross_first": squares * loss,
-        "cross_second": squares * loss**2,
-    }
+    powers = weight * loss, weight * loss**2, weight * loss**3
+    cross = CrossSums(squares * loss, squares * loss**2)
+    return ValueSums(n, weight, squares, cubes, *powers, cross)
 
 
-def _find_powers(together: SegmentRows) -> dict[str, Array]:
+def _find_powers(together: SegmentRows) -> tuple[Array, Array, Array, Array]:
     """Return the number of rows that each row stands for, and the powers of its weight."""
     weight = np.abs(together.weight)
     if together.counts is None:
-        number, squares, cubes = np.ones(len(weight)), weight**2, weight**3
-    else:
-        number, squares, cubes = together.counts
-    return {"n": number, "weight": weight, "squares": squares, "cubes": cubes}
-
-
-def _add_up_cells(
-    rows: Rows, keys: Sequence[str], values: Mapping[str, Array], taken: Mask | None
-) -> CrossedCells:
-    columns = [pl.Series(name, each) for name, each in values.items()]
-    groups = [*keys]
-    if rows.sample is not None:
-        columns.append(pl.Series(_UNIT, rows.sample.unit))
-        groups.append(_UNIT)
-    table = rows.keys.select(keys).with_columns(columns).lazy()
-    if taken is not None:
-        table = table.filter(pl.Series(taken))
-    # In one order, which decides the last digits of sums of cells
-    sums = table.group_by(groups).agg(pl.col(*values).sum()).sort(groups)
-    cells = collect(sums, reproducible=True)
-    unit = None if rows.sample is None else cells[_UNIT].to_numpy()
-    return CrossedCells(cells.select(keys), _read_sums(cells.select([*values])), unit)
-
-
-def _read_sums(cells: pl.DataFrame) -> ValueSums | ErrorSums:
-    """Return the sums of cells; the powers of values that are 0 or 1 are the same."""
-    sums: dict[str, Any] = {each.name: each.to_numpy() for each in cells}
-    if "promised" in sums:
-        return ErrorSums(**sums)
-    if "second" not in sums:
-        return ValueSums(**sums, second=sums["first"], third=sums["first"])
-    cross = CrossSums(sums.pop("cross_first"), sums.pop("cross_second"))
-    return ValueSums(**sums, cross=cross)
+        return np.ones(len(weight)), weight, weight**2, weight**3
+    number, squares, cubes = together.counts
+    return number, weight, squares, cubes

@@ -21,6 +21,7 @@ from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import IntoColumns, RowSource
 from polars_wroc.metrics.segments import Decisions, Needs
 from polars_wroc.rows import Columns, Rows, read_columns
+from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.thresholds.choice import choose_thresholds
 from polars_wroc.thresholds.rules import Rule
 
@@ -181,7 +182,7 @@ def label_segments(
 
 def make_rows(
     labels: pl.DataFrame,
-    numbers: Mapping[str, Array],
+    numbers: Mapping[str, Array | Sequence[float]],
     texts: Mapping[str, Sequence[str | None] | str | None],
 ) -> pl.DataFrame:
     """Return labelled rows with numbers, null where they are NaN, and texts of each or of all."""
@@ -194,10 +195,25 @@ def make_rows(
     return labels.hstack(columns)
 
 
-def choose_texts(cases: Sequence[tuple[Mask, str | None]]) -> list[str | None]:
+def choose_texts(cases: Sequence[tuple[Mask | bool, str | None]]) -> list[str | None]:
     """Return the text of the first case that holds for each row, None where none does."""
-    conditions, texts = [holds for holds, _ in cases], [text or "" for _, text in cases]
-    return [text or None for text in np.select(conditions, texts, "").tolist()]
+    texts = np.full(np.shape(cases[0][0]), None, dtype=object)
+    for holds, text in reversed(cases):
+        texts[holds] = text
+    chosen: list[str | None] = texts.tolist()
+    return chosen
+
+
+def adjust_together(
+    p_values: Sequence[Array], method: Adjustment, repeats: Sequence[Mask] = ()
+) -> list[Array]:
+    """Return the p-values of the parts of a table, adjusted for the number of all its tests.
+
+    Tests that repeat others count once.
+    """
+    repeated = np.concatenate(repeats) if repeats else None
+    adjusted = adjust_p_values(np.concatenate(p_values), method, repeated)
+    return np.split(adjusted, np.cumsum([each.size for each in p_values])[:-1])
 
 
 def in_order(

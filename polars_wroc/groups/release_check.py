@@ -22,7 +22,13 @@ from polars_wroc.groups.comparisons import (
     UNDEFINED,
 )
 from polars_wroc.groups.divisions import name_segments, read_divisions
-from polars_wroc.groups.group_columns import choose_texts, in_order, label_segments, make_rows
+from polars_wroc.groups.group_columns import (
+    adjust_together,
+    choose_texts,
+    in_order,
+    label_segments,
+    make_rows,
+)
 from polars_wroc.inputs.columns import OVERALL, IntoColumn, IntoWeight, numeric, score_column
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
@@ -40,13 +46,7 @@ from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
 from polars_wroc.stats.estimates import Limits
-from polars_wroc.stats.families import (
-    DIFFERENT,
-    EQUIVALENT,
-    INCONCLUSIVE,
-    Adjustment,
-    adjust_p_values,
-)
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE, Adjustment
 from polars_wroc.stats.levels import Level
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 from polars_wroc.thresholds.rules import read_number
@@ -230,12 +230,10 @@ def release_check(
         changes = []
         for number, division in enumerate(divisions):
             changes += _measure_changes(paired, division, number, margins, rules)
-        p_values = [each.p_value for each in changes]
-        adjusted = adjust_p_values(np.concatenate(p_values), adjust)
-        parts = np.split(adjusted, np.cumsum([each.size for each in p_values])[:-1])
+        adjusted = adjust_together([each.numbers["p_value"] for each in changes], adjust)
         tables = [
             each.tabulate(p_adjusted, rules)
-            for each, p_adjusted in zip(changes, parts, strict=True)
+            for each, p_adjusted in zip(changes, adjusted, strict=True)
         ]
         in_place = in_order(pl.concat(tables, how="diagonal"), _ORDER, _SCHEMA)
         return in_place.with_columns(model=pl.lit(names[1]), reference=pl.lit(names[0]))
@@ -470,11 +468,6 @@ class _TestedChange:
     too_small: Sequence[tuple[Mask, str]]
     same_decision: str | None
 
-    @property
-    def p_value(self) -> Array:
-        """The p-value of each segment, NaN without a test."""
-        return self.numbers["p_value"]
-
     def tabulate(self, p_adjusted: Array, rules: _Rules) -> pl.DataFrame:
         """Return the rows with their verdicts and reasons."""
         texts = {
@@ -505,21 +498,17 @@ class _TestedChange:
                 (is_small, NO_WORSE),
                 (is_significant & (gain < 0), WORSE),
             ]
-        everywhere = np.ones(gap.shape, dtype=bool)
-        return choose_texts([(is_untold, INCONCLUSIVE), *found, (everywhere, INCONCLUSIVE)])
+        return choose_texts([(is_untold, INCONCLUSIVE), *found, (True, INCONCLUSIVE)])
 
     def _find_reasons(self, rules: _Rules) -> list[str | None]:
         numbers = self.numbers
-        everywhere = np.ones(numbers["gap"].shape, dtype=bool)
-        no_change = (self.metric in METRICS_OF_DECISIONS) & (
-            numbers.get("n_changed", np.full(everywhere.shape, np.nan)) == 0
-        )
+        no_change = self.metric in METRICS_OF_DECISIONS and numbers["n_changed"] == 0
         return choose_texts(
             [
                 (np.isnan(numbers["gap"]), UNDEFINED),
-                (everywhere & (self.same_decision is not None), self.same_decision),
+                (self.same_decision is not None, self.same_decision),
                 *self.too_small,
-                (everywhere & rules.same_scores, SAME_SCORES),
+                (rules.same_scores, SAME_SCORES),
                 (np.isnan(numbers["gap_low"]), NO_VARIANCE),
                 (self.change.same_order, SAME_ORDER),
                 (no_change, NO_CHANGE),

@@ -18,13 +18,8 @@ import polars as pl
 from polars_wroc.arrays import Array
 from polars_wroc.buckets import number_groups
 from polars_wroc.checks import reject, shown
-from polars_wroc.groups.compare_segments import (
-    Comparison,
-    GapRules,
-    Partition,
-    compare_pair,
-    compare_segments,
-)
+from polars_wroc.groups import compare_segments
+from polars_wroc.groups.compare_segments import Comparison, GapRules, Partition
 from polars_wroc.groups.group_columns import InnerColumns, table_of_groups
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import named_columns
@@ -130,12 +125,12 @@ def compare_within(
     There are also the gap without strata, the share of it that they explain, and the share of the
     segment's weight in strata where its reference has rows.
     """
-    crude = compare_segments(metric, partition, rules).columns
+    crude = compare_segments.compare_segments(metric, partition, rules).columns
     if metric in RATES:
         pair = pair_rates_within(metric, strata, partition.reference)
     else:
         pair = pair_aucs_within(strata, partition.reference)
-    found = compare_pair(metric, pair, partition, rules)
+    found = compare_segments.compare_pair(metric, pair, partition, rules)
     # A gap without strata whose interval includes 0 may be nothing.
     is_gap = (crude["gap_low"] > 0) | (crude["gap_high"] < 0)
     more = {
