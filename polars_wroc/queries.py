@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
 import polars as pl
@@ -140,6 +140,15 @@ def _raise_first(sentences: pl.Series) -> pl.Series:
 
 
 FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
+
+
+def select_schema(table: FrameT, schema: Mapping[str, pl.DataType | type[pl.DataType]]) -> FrameT:
+    """Return the columns of a schema, null where a table has none."""
+    known = table.lazy().collect_schema()
+    return table.select(
+        (pl.col(name) if name in known else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in schema.items()
+    )
 
 
 def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:

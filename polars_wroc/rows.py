@@ -690,11 +690,11 @@ def read_columns(
     frame: object,
     label: IntoColumn | None,
     score: IntoColumns,
-    *,
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     design: Design | None = None,
+    *,
     selected: IntoColumn | None = None,
     argument: str = "by",
 ) -> Columns:
@@ -940,6 +940,17 @@ def name_columns(
     return named.with_columns(pl.col(numbers).fill_nan(None)).cast(pl.Schema(schema))
 
 
+def make_table(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
+    """Return arrays as the columns of a table; arrays of objects are texts, or None."""
+    return pl.DataFrame(
+        {
+            # NumPy's None would stay an object.
+            name: pl.Series(values.tolist(), dtype=pl.String) if values.dtype == object else values
+            for name, values in columns.items()
+        }
+    )
+
+
 class SegmentColumns(NamedTuple):
     """Some rows of a table: the number of the segment of each, and their columns."""
 
@@ -949,6 +960,28 @@ class SegmentColumns(NamedTuple):
 
 # What makes columns of the rows of one score, and of their segments
 Tabulate = Callable[[Rows, SegmentRows], Iterable[SegmentColumns]]
+
+
+def table_of_segments(
+    frame: FrameT,
+    columns: Columns,
+    types: Mapping[str, Any],
+    tabulate: Callable[..., Iterable[SegmentColumns]],
+    level: ConfidenceLevel | None = None,
+) -> FrameT:
+    """Return the table of what ``tabulate`` makes of the segments of each score.
+
+    The ``types`` are those of its columns after the groups and the model. If there is a ``level``,
+    ``tabulate`` gets it as a keyword, with the number of rows seen at repeated looks.
+    """
+    checked = None if level is None else check_level(level, frame)
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        if checked is None:
+            return tabulate_models(rows, columns, tabulate)
+        return tabulate_models(rows, columns, partial(tabulate, level=rows.level(checked)))
+
+    return table_of(frame, columns, columns.schema(types), compute)
 
 
 def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.DataFrame:
@@ -970,7 +1003,7 @@ def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.Data
             name: np.concatenate([part.columns[name] for part in parts])[order]
             for name in parts[0].columns
         }
-        table = pl.DataFrame(values).with_columns(
+        table = make_table(values).with_columns(
             pl.lit(model).alias(MODEL), pl.lit(place).alias(_MODEL_PLACE)
         )
         groups = segments.segments

@@ -49,6 +49,14 @@ class RowCounts(NamedTuple):
         return RowCounts(*(values[places] for values in self))
 
 
+class RowPowers(NamedTuple):
+    """How many rows each row stands for, the sum of their weights, and of the squared weights."""
+
+    n: Array
+    weight: Array
+    squares: Array
+
+
 class ScoreBins(NamedTuple):
     """The highest score in the bin of each row, and whether rows of the bin differ in score."""
 
@@ -100,6 +108,14 @@ class SegmentRows:
     def segment(self) -> Ints:
         """The number of each row's segment."""
         return np.repeat(np.arange(self.number), np.diff(self.starts))
+
+    @property
+    def powers(self) -> RowPowers:
+        """How many rows each row stands for, and the sums of the powers of their weights."""
+        weight = np.abs(self.weight)
+        if self.counts is not None:
+            return RowPowers(self.counts.n, weight, self.counts.squares)
+        return RowPowers(np.ones(len(weight)), weight, weight**2)
 
     def spread(self, values: Array) -> Array:
         """Repeat values of segments for each of their rows."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from polars_wroc.audits.words import DASH
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import DASH, write_number
 
 # Smaller differences, in points, are written with a decimal.
 _SMALL = 2
@@ -42,19 +41,6 @@ def find_digits(value: float, other: float, margin: float | None = None) -> int:
 def subtract_rounded(value: float, other: float, digits: int) -> float:
     """Return the difference, in points, of two shares that are written with so many decimals."""
     return abs(round(round(100 * value, digits) - round(100 * other, digits), digits))
-
-
-def write_size(gap: float, digits: int = 0) -> str:
-    """Write the size of a difference in points of 100: ``24``; below 2 with a decimal: ``1.4``."""
-    size = abs(100 * gap)
-    text = f"{size:.{max(digits, int(0 < size < _SMALL))}f}"
-    return text.rstrip("0").removesuffix(".") if "." in text and float(text) else text
-
-
-def write_points(gap: float, digits: int = 0) -> str:
-    """Write the size of a difference with its unit: ``24 points``, ``1.4 points``, ``1 point``."""
-    text = write_size(gap, digits)
-    return f"{text} point{'' if text == '1' else 's'}"
 
 
 def write_margin(margin: float) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, get_args
 
@@ -14,10 +15,8 @@ from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.audits.findings import SEGMENT_COLUMNS
 from polars_wroc.audits.formats import SCHEMA
-from polars_wroc.audits.tables import ALL_KEYS, AuditTables, segment_in_words
-from polars_wroc.audits.words import capitalised, first_few, listed, many, verb
-from polars_wroc.charts.options import Show
-from polars_wroc.charts.wording import write_gap_change
+from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
+from polars_wroc.audits.words import Words, listed
 from polars_wroc.checks import reject_type
 from polars_wroc.files.outputs import in_json
 from polars_wroc.groups.comparisons import (
@@ -26,23 +25,20 @@ from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
     FINDINGS,
     GAP_CHANGES,
-    GAP_FINDINGS,
     GAP_METRICS,
     GROWN,
     IMPACT_RATIO,
     NEW,
-    NO_VARIANCE,
     REVERSED,
     SHRUNK,
     SMALL_SHARE,
     THE_REFERENCE,
-    UNDEFINED,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
-from polars_wroc.inputs.reasons import FEW, few_rows
+from polars_wroc.inputs.reasons import FEW, NO_VARIANCE, UNDEFINED, few_rows
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.looks import ConfidenceLevel, Looks, as_number
+from polars_wroc.queries import select_schema
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.families import (
@@ -56,30 +52,16 @@ from polars_wroc.stats.levels import Level
 
 Auditable: TypeAlias = AuditTables | Mapping[str, Any] | str | Path
 
-# Versions of the schema that are read, and those of a development version.
+# Versions of the schema that can be read, and those of a development version.
 _VERSION, _OLD = "2.", "1."
 _ROWS_OF_CLASS: dict[SampleSize, str] = {"positives": "n_pos", "negatives": "n_neg"}
-_COUNTS, _WEIGHTS = ("n", "n_pos"), ("w_pos", "w_neg")
+# Equal in all segments of two audits, these columns show that the rows are the same.
+_COUNTS = ("n", "n_pos", "w_pos", "w_neg")
+_OF_SEGMENTS = (*ALL_KEYS, *_COUNTS, *_ROWS_OF_CLASS.values())
 # So few rows may have the same counts by chance.
 _FEW_ROWS = 100
-# Of sums of the same weights in another order.
+# Sums of the same weights in another order differ by less.
 _ROUNDING = 1e-9
-# Most gaps whose changes are told in a sentence each.
-_MOST_TOLD = 3
-
-
-class Audited(NamedTuple):
-    """The parts of an audit that are compared."""
-
-    table: pl.DataFrame
-    segments: pl.DataFrame
-    level: ConfidenceLevel
-    min_rows: int
-    margin: float
-    # As they are in JSON
-    settings: Mapping[str, Any]
-
-
 # Settings that change what numbers mean, so that those of two audits cannot be compared.
 _MEANING = (
     *("label", "pos_label", "weight", "threshold", "selected", "favorable", "reference", "unknown"),
@@ -87,16 +69,12 @@ _MEANING = (
 )
 
 
-def read_audit(argument: str, audit: Auditable) -> Audited:
-    """Read an audit, or its JSON, which the ``argument`` holds or has the path of."""
+def read_audit(argument: str, audit: Auditable) -> AuditTables:
+    """Return an audit, or the tables and settings of its JSON or of the path of that."""
     if isinstance(audit, AuditTables):
-        used = audit.settings
-        settings = {name: in_json(value) for name, value in used.as_dict().items()}
-        return Audited(
-            audit.table, audit.segments, used.level, used.min_rows, used.margin, settings
-        )
+        return audit
     if isinstance(audit, str | Path):
-        audit = _from_file(argument, audit)
+        audit = _read_file(argument, audit)
     if not isinstance(audit, Mapping):
         reject_type(argument, "be an Audit, the path of its JSON, or the JSON", audit)
     rule = f"`{argument}` must be the JSON of an audit, of schema {SCHEMA} {_VERSION}x"
@@ -107,79 +85,21 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
         msg = f"{rule}; found {schema} {version}{made}"
         raise ValueError(msg)
     try:
-        settings = audit["settings"]
-        table = _columns_of(audit["table"], COMPARISON_SCHEMA, [*COMPARISON_SCHEMA])
-        segments = _columns_of(
-            audit["segments"],
-            SEGMENT_COLUMNS,
-            (*ALL_KEYS, *_COUNTS, "n_neg", "n_selected", *_WEIGHTS),
+        return AuditTables(
+            _read_columns(audit["table"], COMPARISON_SCHEMA),
+            _read_columns(
+                audit["segments"], {name: SEGMENT_COLUMNS[name] for name in _OF_SEGMENTS}
+            ),
+            pl.DataFrame(),
+            pl.DataFrame(),
+            AuditSettings.from_dict(audit["settings"]),
         )
-        confidence, looks = float(settings["level"]), settings.get("looks")
-        level = Looks(**looks, level=confidence) if looks else confidence
-        min_rows, margin = int(settings["min_rows"]), float(settings["margin"])
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or table in it"
         raise ValueError(msg) from None
-    return Audited(table, segments, level, min_rows, margin, settings)
 
 
-def _refuse_other_settings(before: Audited, after: Audited) -> None:
-    """Refuse audits whose numbers mean different things, and list the settings that differ."""
-    # Plain JSON, in which tuples are lists
-    old, new = (json.loads(json.dumps(audit.settings, default=str)) for audit in (before, after))
-    differ = [
-        f"{name} ({_in_words(old[name])} before, {_in_words(new[name])} after)"
-        for name in _MEANING
-        if name in old and name in new and old[name] != new[name]
-    ]
-    if differ:
-        msg = (
-            f"`before` and `after` must have the same settings; found other {listed(differ)}: make "
-            "both audits alike, or set `different_settings` to compare them all the same"
-        )
-        raise ValueError(msg)
-
-
-def _in_words(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}={each}" for name, each in value.items())
-    return "none" if value is None else str(value)
-
-
-def refuse_same_rows(before: Audited, after: Audited) -> None:
-    """Refuse audits that have the same counts and weights in each segment of the same attributes.
-
-    Attributes that only one of them has say nothing about the rows.
-    """
-    old, new = before.segments, after.segments
-    common = pl.col(AUDIT_KEYS[0]).is_in(set(old[AUDIT_KEYS[0]]) & set(new[AUDIT_KEYS[0]]))
-    both = new.filter(common).join(
-        old.filter(common),
-        on=list(ALL_KEYS),
-        how="full",
-        coalesce=True,
-        nulls_equal=True,
-        suffix="_before",
-    )
-    pairs = ((pl.col(name), pl.col(f"{name}_before")) for name in (*_COUNTS, *_WEIGHTS))
-    # Without a label there are no numbers of positives.
-    same = (
-        ((new - old).abs() <= _ROUNDING * new.abs()).fill_null(new.is_null() & old.is_null())
-        for new, old in pairs
-    )
-    alike = both.select(pl.all_horizontal(*same, pl.col("n").is_not_null())).to_series()
-    segments = both.select(AUDIT_KEYS).n_unique()
-    rows = new.filter(attribute=OVERALL)["n"].max()
-    if alike.all() and segments > 1 and isinstance(rows, int) and rows >= _FEW_ROWS:
-        msg = (
-            "`before` and `after` must be audits of different rows; found the same numbers of rows "
-            f"and of positives, and the same weights, in all {segments} segments: test a new score "
-            "on the same rows by `release_check`, or set `different_rows` if the rows do differ"
-        )
-        raise ValueError(msg)
-
-
-def _from_file(argument: str, path: str | Path) -> Any:
+def _read_file(argument: str, path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -188,20 +108,78 @@ def _from_file(argument: str, path: str | Path) -> Any:
         raise ValueError(msg) from None
 
 
-def _columns_of(
-    rows: list[dict[str, Any]], columns: Mapping[str, type[pl.DataType]], needed: Sequence[str]
+def _read_columns(
+    rows: list[dict[str, Any]], columns: Mapping[str, type[pl.DataType]]
 ) -> pl.DataFrame:
-    """Read the columns that are compared; raise if one of those needed is not there."""
-    known = {name: columns[name] for name in needed}
-    return pl.DataFrame([{name: row[name] for name in known} for row in rows], known, orient="row")
+    """Return columns of the rows of a table; raise if one of them is not there."""
+    return pl.DataFrame(
+        [{name: row[name] for name in columns} for row in rows], columns, orient="row"
+    )
+
+
+def _refuse_other_settings(before: AuditTables, after: AuditTables) -> None:
+    """Refuse audits whose numbers mean different things, and list the settings that differ."""
+    # As in JSON, in which tuples are lists.
+    old, new = (
+        {
+            name: json.loads(json.dumps(in_json(value), default=str))
+            for name, value in audit.settings.as_dict().items()
+            if name in _MEANING
+        }
+        for audit in (before, after)
+    )
+    differ = [
+        f"{name} ({_write_setting(old[name])} before, {_write_setting(new[name])} after)"
+        for name in _MEANING
+        if old[name] != new[name]
+    ]
+    if differ:
+        msg = (
+            f"`before` and `after` must have the same settings; found {listed(differ)}: make both "
+            "audits alike, or set `different_settings`"
+        )
+        raise ValueError(msg)
+
+
+def _write_setting(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={each}" for name, each in value.items())
+    return "none" if value is None else str(value)
+
+
+def _refuse_same_rows(before: AuditTables, after: AuditTables) -> None:
+    """Refuse audits that have the same counts and weights in each segment of the same attributes.
+
+    Attributes that only one of them has say nothing about the rows.
+    """
+    common = {*before.segments["attribute"]} & {*after.segments["attribute"]}
+    old, new = (
+        audit.segments.filter(pl.col("attribute").is_in(common)).sort(ALL_KEYS)
+        for audit in (before, after)
+    )
+    if not old.select(ALL_KEYS).equals(new.select(ALL_KEYS)):
+        return
+    n_segments = new.select(AUDIT_KEYS).n_unique()
+    # Without a label there are no numbers of positives.
+    are_same = all(
+        np.allclose(old[name], new[name], rtol=_ROUNDING, atol=0, equal_nan=True)
+        for name in _COUNTS
+    )
+    n_rows = max(new.filter(attribute=OVERALL)["n"], default=0)
+    if are_same and n_segments > 1 and n_rows >= _FEW_ROWS:
+        msg = (
+            "`before` and `after` must be audits of different rows; found the same numbers of rows "
+            f"and of positives, and the same weights, in all {n_segments} segments: test a new "
+            "score on the same rows by `release_check`, or set `different_rows` if the rows do "
+            "differ"
+        )
+        raise ValueError(msg)
 
 
 # A gap that did not change significantly, and is different in one audit only.
 NOW_SHOWN, NO_LONGER_SHOWN = "now shown", "no longer shown"
-# Why there is nothing to compare.
-ONLY_BEFORE, ONLY_AFTER = "only before", "only after"
-# Why a change may be that of what the number is compared with.
-_OTHER_REFERENCE = "another reference"
+# Reasons: why there is nothing to compare, and why a change may be a change of the reference.
+ONLY_BEFORE, ONLY_AFTER, _OTHER_REFERENCE = "only before", "only after", "another reference"
 # The name of the reference.
 _BEFORE = "before"
 CHANGES_SCHEMA: dict[str, type[pl.DataType]] = COMPARISON_SCHEMA | {
@@ -211,55 +189,33 @@ CHANGES_SCHEMA: dict[str, type[pl.DataType]] = COMPARISON_SCHEMA | {
 _PLACE = "__place"
 
 
-class Kind(NamedTuple):
-    """Metrics whose changes are counted and shown together."""
-
-    noun: str
-    heading: str
-    metrics: tuple[str, ...]
-
-    def rows(self, changes: pl.DataFrame) -> pl.DataFrame:
-        """Return the changes of these metrics."""
-        return changes.filter(pl.col("metric").is_in(self.metrics))
-
-
-_GAPS = Kind("gap", "Gaps to the reference, in points", tuple(GAP_CHANGES))
-_RATIOS = Kind("impact ratio", "Impact ratios", (IMPACT_RATIO,))
-_VALUES = Kind("value", "Values, with changes in points", tuple(GAP_METRICS))
-KINDS = (_GAPS, _RATIOS, _VALUES)
-
-
 class Changes(NamedTuple):
     """The table of changes, with the audits and the options that it was made from."""
 
     table: pl.DataFrame
-    before: Audited
-    after: Audited
+    before: AuditTables
+    after: AuditTables
     adjust: Adjustment
 
     @property
-    def level(self) -> ConfidenceLevel:
-        """The confidence level of both audits."""
-        return self.after.level
+    def words(self) -> Words:
+        """What sentences call groups, classes and decisions: as the audit after does."""
+        return Words.of(self.after.settings)
 
     @property
     def significant(self) -> pl.Expr:
         """Whether a change is significant."""
-        return (pl.col("p_adjusted") <= 1 - as_number(self.level)).fill_null(value=False)
+        alpha = 1 - self.after.settings.confidence
+        return (pl.col("p_adjusted") <= alpha).fill_null(value=False)
 
-    @property
-    def several(self) -> bool:
-        """Whether there are several scores, whose names must be told."""
-        return self.table[MODEL].n_unique() > 1
-
-    def divided(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def divide(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the changes that are significant or a finding, then the others that are tested."""
         notable = self.significant | pl.col("finding").is_not_null()
         is_tested = pl.col("p_value").is_not_null()
         return self.table.filter(notable), self.table.filter(is_tested, ~notable)
 
     def most_changed(self, metric: str | None) -> list[str]:
-        """List the metrics that changed significantly, the surest first; else the closest to it.
+        """List the metrics that changed significantly, by p-value; else the closest to it.
 
         A ``metric`` that is given is the only one.
         """
@@ -395,42 +351,42 @@ def changes_between(
     """Return the table of `audit_changes` with what it was made from."""
     checks.flag("different_rows", different_rows)
     checks.flag("different_settings", different_settings)
-    audits = read_audit("before", before), read_audit("after", after)
-    levels = [audit.level for audit in audits]
+    old, new = read_audit("before", before), read_audit("after", after)
+    levels = [audit.settings.level for audit in (old, new)]
     checks.option("adjust", adjust, get_args(Adjustment))
     checks.level(levels[0])
     planned = [getattr(level, "planned", None) for level in levels]
     if levels[0] != levels[1] or planned[0] != planned[1]:
         msg = f"`before` and `after` must have the same level; found {levels[0]} and {levels[1]}"
         raise ValueError(msg)
-    several = [audit.segments[MODEL].n_unique() > 1 for audit in audits]
-    if several[0] != several[1]:
+    if old.settings.several != new.settings.several:
         msg = "`before` and `after` must both have one score, or both several; found one of each"
         raise ValueError(msg)
     if not different_settings:
-        _refuse_other_settings(*audits)
-    if not several[0]:
+        _refuse_other_settings(old, new)
+    if not new.settings.several:
         # The only score may have got another name.
-        name = pl.lit(audits[1].segments[MODEL][0], pl.String).alias(MODEL)
-        table, segments = (each.with_columns(name) for each in audits[0][:2])
-        audits = audits[0]._replace(table=table, segments=segments), audits[1]
+        name = pl.lit(new.segments[MODEL][0], pl.String).alias(MODEL)
+        table, segments = old.table.with_columns(name), old.segments.with_columns(name)
+        old = replace(old, table=table, segments=segments)
     if not different_rows:
-        refuse_same_rows(*audits)
-    keys = [*ALL_KEYS, "metric"]
-    old, new = (_list_estimates(audit) for audit in audits)
-    both = new.join(old, on=keys, how="full", coalesce=True, nulls_equal=True, suffix="_before")
+        _refuse_same_rows(old, new)
+    both = _list_estimates(new).join(
+        _list_estimates(old),
+        on=[*ALL_KEYS, "metric"],
+        how="full",
+        coalesce=True,
+        nulls_equal=True,
+        suffix="_before",
+    )
     in_order = both.sort(_PLACE, f"{_PLACE}_before", nulls_last=True, maintain_order=True)
     level = Level.of(levels[0])
-    measured = _measure_changes(in_order, level, audits[1].margin, adjust)
+    measured = _measure_changes(in_order, level, new.settings.margin, adjust)
     found = measured.with_columns(_find_reasons(), _find_findings(level), reference=pl.lit(_BEFORE))
-    columns = [
-        (pl.col(name) if name in found.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in CHANGES_SCHEMA.items()
-    ]
-    return Changes(found.select(columns), *audits, adjust)
+    return Changes(select_schema(found, CHANGES_SCHEMA), old, new, adjust)
 
 
-def _list_estimates(audit: Audited) -> pl.DataFrame:
+def _list_estimates(audit: AuditTables) -> pl.DataFrame:
     """Return a row for each value, gap and impact ratio of an audit, with its limits.
 
     ``is_different`` is null without a verdict on the number itself; ``too_few`` says of which kind
@@ -442,7 +398,7 @@ def _list_estimates(audit: Audited) -> pl.DataFrame:
     values = (
         audit.table.filter(metric.is_in([*GAP_METRICS, IMPACT_RATIO]))
         .join(counts, on=ALL_KEYS, how="left", nulls_equal=True)
-        .with_columns(_say_too_few(audit).alias("too_few"))
+        .with_columns(_say_too_few(audit.settings.min_rows).alias("too_few"))
     )
     gaps = values.filter(~is_ratio, pl.col("attribute") != OVERALL)
     columns = [*ALL_KEYS, "metric", "value", "value_low", "value_high", "n"]
@@ -468,18 +424,18 @@ def _list_estimates(audit: Audited) -> pl.DataFrame:
     return pl.concat(parts).sort(order, maintain_order=True).with_row_index(_PLACE)
 
 
-def _say_too_few(audit: Audited) -> pl.Expr:
+def _say_too_few(min_rows: int) -> pl.Expr:
     """Say of which kind a number of an audit has too few rows, beside the rows of its segment."""
 
     def is_few(rows: str) -> pl.Expr:
-        return (pl.col(rows) < audit.min_rows).fill_null(value=True)
+        return (pl.col(rows) < min_rows).fill_null(value=True)
 
     return pl.coalesce(
         pl.when(
             pl.col("metric") == name,
             # With one kind of rows these are the ones that the number is based on.
             is_few("n" if len(metric.sample_sizes) == 1 else _ROWS_OF_CLASS[size]),
-        ).then(pl.lit(few_rows(audit.min_rows, size)))
+        ).then(pl.lit(few_rows(min_rows, size)))
         for name, metric in CHANGED_METRICS.items()
         if name not in GAP_CHANGES
         for size in metric.sample_sizes
@@ -580,116 +536,3 @@ def _find_findings(level: Level) -> pl.Expr:
     is_changed = (pl.col("p_adjusted") <= level.error).fill_null(value=False)
     finding = pl.when(is_changed).then(change).otherwise(detection)
     return pl.when(growth.is_not_null()).then(finding).alias("finding")
-
-
-def what_to_show(metric: str) -> Show:
-    """Choose the changes of gaps, and the values of other metrics."""
-    return "gap" if metric in GAP_CHANGES else "value"
-
-
-def not_significant(others: pl.DataFrame) -> str:
-    """Count the changes that are neither significant nor a finding."""
-    are = verb(others.height, "is", "are")
-    return f"{many(others.height, 'other change')} {are} not significant."
-
-
-def sentences_of(changes: Changes) -> list[str]:
-    """Count what changed and what is only shown, and name what only one audit has."""
-    table = changes.table
-    return [
-        _count_changes(changes),
-        *_tell_gaps(changes),
-        *_count_detections(table),
-        *_name_other_references(changes),
-        *_name_segments_of_one_audit(table),
-        *_name_small_segments(table),
-    ]
-
-
-def _tell_gaps(changes: Changes) -> list[str]:
-    """Say of the gaps that changed significantly from where to where, the surest first."""
-    changed = _GAPS.rows(changes.table).filter(changes.significant)
-    rows = changed.sort("p_value", maintain_order=True).head(_MOST_TOLD)
-    texts = []
-    for row in rows.iter_rows(named=True):
-        score = f" ({row[MODEL]})" if changes.several else ""
-        place = segment_in_words(row["attribute"], row["segment"])
-        turn = write_gap_change(row["finding"], row["reference_value"], row["value"])
-        label = CHANGED_METRICS[row["metric"]].label
-        texts.append(f"{capitalised(label)} of {place}{score}: {turn}.")
-    return texts
-
-
-def _count_detections(table: pl.DataFrame) -> list[str]:
-    """Count the gaps that are different in one audit only and did not change significantly."""
-    sentences = []
-    for finding in (NOW_SHOWN, NO_LONGER_SHOWN):
-        for kind in (_GAPS, _RATIOS):
-            if number := kind.rows(table).filter(finding=finding).height:
-                own = verb(number, "its change is", "their changes are")
-                are = verb(number, "is", "are")
-                sentences.append(
-                    f"{many(number, kind.noun)} {are} {finding}; {own} not significant."
-                )
-    return sentences
-
-
-def _name_other_references(changes: Changes) -> list[str]:
-    """Name the impact ratios that refer to another category after than before."""
-    keys = ["attribute", MODEL]
-    old, new = (
-        audit.table.filter(pl.col("reference").is_not_null(), metric=IMPACT_RATIO)
-        .select(*keys, "reference")
-        .unique(maintain_order=True)
-        for audit in (changes.before, changes.after)
-    )
-    both = new.join(old, on=keys, nulls_equal=True, suffix="_before", maintain_order="left")
-    return [
-        f"Impact ratios by {row['attribute']} refer to {row['reference']} after and to "
-        f"{row['reference_before']} before: their changes are also those of the reference."
-        for row in both.iter_rows(named=True)
-        if row["reference"] != row["reference_before"]
-    ]
-
-
-def _count_changes(changes: Changes) -> str:
-    """Count the significant changes of gaps, by what became of them, and of the metrics."""
-    parts = []
-    for kind in KINDS:
-        tested = kind.rows(changes.table).filter(pl.col("p_value").is_not_null())
-        changed = tested.filter(changes.significant)
-        if tested.height:
-            how = [
-                f"{number:,} {finding}"
-                for finding in GAP_FINDINGS
-                if (number := changed.filter(finding=finding).height)
-            ]
-            count = f"{changed.height:,}" if changed.height else "none"
-            of_all = f"{count} of {many(tested.height, kind.noun)}"
-            parts.append(f"{of_all} ({', '.join(how)})" if how else of_all)
-    text = f"{listed(parts)} changed significantly." if parts else "no change can be tested."
-    return capitalised(text)
-
-
-def _name_segments_of_one_audit(table: pl.DataFrame) -> list[str]:
-    """Name the segments that only one of the audits has."""
-    sentences = []
-    for reason in (ONLY_BEFORE, ONLY_AFTER):
-        is_only = (pl.col("reason") == reason).fill_null(value=False).all()
-        if names := _name_segments(table, is_only):
-            sentences.append(f"{capitalised(reason)}: {first_few(names, '; ')}.")
-    return sentences
-
-
-def _name_small_segments(table: pl.DataFrame) -> list[str]:
-    """Name the segments none of whose changes is tested because they have too few rows."""
-    few = pl.col("reason").str.starts_with(FEW).fill_null(value=False)
-    is_untested = few.any() & pl.col("p_value").is_null().all()
-    names = _name_segments(table, is_untested)
-    return [f"Too few rows for a test: {first_few(names, '; ')}."] if names else []
-
-
-def _name_segments(table: pl.DataFrame, condition: pl.Expr) -> list[str]:
-    """Name the segments whose rows meet a condition."""
-    segments = table.group_by(AUDIT_KEYS, maintain_order=True).agg(condition.alias("met"))
-    return [segment_in_words(*keys) for keys in segments.filter("met").select(AUDIT_KEYS).rows()]

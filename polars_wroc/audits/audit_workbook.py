@@ -9,7 +9,7 @@ from polars_wroc.audits.cautions import write_cautions
 from polars_wroc.audits.context import write_deck, write_title
 from polars_wroc.audits.provenance import list_provenance
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.words import Words
+from polars_wroc.audits.toned_audit import TonedAudit
 from polars_wroc.documents.table_layout import write_value
 from polars_wroc.documents.workbook import write_workbook
 
@@ -28,12 +28,12 @@ def save_audit_workbook(audit: AuditTables, verdict: str, path: str | Path) -> N
     """Write the tables of an audit that have rows, after a sheet that says what they are."""
     tables = {name: getattr(audit, name) for name in _SHEETS}
     sheets = {name: table for name, table in tables.items() if table.height}
-    words = Words.of(audit.settings)
+    toned = TonedAudit.read(audit)
     facts: list[tuple[str, object]] = [
-        ("Audited", write_deck(audit, words)),
+        ("Audited", write_deck(toned)),
         ("Answer", verdict),
         *(("Pipeline check", gate.sentence) for gate in audit.gates if gate.sentence),
-        *(("Limit", text) for text in write_cautions(audit, words)),
+        *(("Limit", text) for text in write_cautions(audit, toned.words)),
         *list_provenance(audit.run),
         *((f"Sheet {name}", _SHEETS[name]) for name in sheets),
         *_list_settings(audit),

@@ -16,8 +16,8 @@ from polars_wroc.groups.compare_segments import (
     Partition,
     compare_pair,
 )
-from polars_wroc.groups.comparisons import CALIBRATION, NO_VARIANCE
-from polars_wroc.inputs.reasons import FEW, few_expected
+from polars_wroc.groups.comparisons import CALIBRATION
+from polars_wroc.inputs.reasons import FEW, NO_VARIANCE, few_expected
 from polars_wroc.metrics.calibration import (
     CALIBRATION_ERROR,
     SLOPE,

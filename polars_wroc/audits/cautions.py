@@ -28,8 +28,9 @@ from polars_wroc.audits.words import (
     verb,
 )
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
+from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.inputs.reasons import NO_VARIANCE
 from polars_wroc.inputs.spellings import say_near_equal
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import ROC_AUC

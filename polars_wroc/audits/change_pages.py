@@ -2,64 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.audit_changes import (
+from polars_wroc.audits.audit_changes import Changes
+from polars_wroc.audits.change_sentences import (
     KINDS,
-    Changes,
-    not_significant,
-    sentences_of,
-    what_to_show,
+    Kind,
+    count_others,
+    name_metric,
+    name_segment,
+    write_changes,
 )
 from polars_wroc.audits.provenance import write_foot
-from polars_wroc.audits.tables import Run, segment_in_words
-from polars_wroc.audits.words import many, points
+from polars_wroc.audits.say import ComparedRow
+from polars_wroc.audits.tables import Run
+from polars_wroc.audits.words import capitalised, many
 from polars_wroc.charts.options import Show
 from polars_wroc.documents.blocks import Block, Cell, Column, Figures, Fold, Row, Table, Text
-from polars_wroc.documents.numbers import write_number, write_p_value
+from polars_wroc.documents.numbers import gap_form, value_form, write_p_value
 from polars_wroc.documents.screen import Screen
-from polars_wroc.groups.comparisons import CHANGED_METRICS, GAP_CHANGES, IMPACT_RATIO
+from polars_wroc.groups.comparisons import GAP_CHANGES
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
-from polars_wroc.looks import as_number
 
 # Most charts, and most changes that are not significant.
 _CHARTS, _OTHERS = 4, 500
 _TERMS = (
-    ("New", "a gap that is different only after, and whose change is significant"),
-    ("Closed", "a gap that was different only before, and whose change is significant"),
-    ("Grown, shrunk, reversed", "a gap whose size, or whose sign, changed significantly"),
+    ("New", "the gap differs only after, and its change is significant"),
+    ("Closed", "the gap differs only before, and its change is significant"),
+    ("Grown, shrunk, reversed", "the size of the gap, or its sign, changed significantly"),
     (
         "Now shown, no longer shown",
-        "a gap that is different in one audit only, but is not itself shown to have changed",
+        "the gap differs in one audit only, but is not shown to have changed",
     ),
 )
 _ADJUSTED = {
-    "holm": "p-values are adjusted for their number by Holm's method",
-    "bh": "p-values are adjusted for their number by Benjamini and Hochberg's method",
-    "none": "p-values are not adjusted for their number",
+    "holm": "adjusted for their number by Holm's method",
+    "bh": "adjusted for their number by Benjamini and Hochberg's method",
+    "none": "not adjusted for their number",
 }
+
+
+def choose_shown(metric: str) -> Show:
+    """Choose what a chart draws: the changes of gaps, and the values of other metrics."""
+    return "gap" if metric in GAP_CHANGES else "value"
 
 
 def lay_out_notable_changes(changes: Changes, screen: Screen) -> list[Block]:
     """Return what a terminal shows: sentences, and tables of what is significant or a finding."""
     screen.check_columns(changes.table)
-    notable, others = changes.divided()
-    blocks: list[Block] = [Text(" ".join(sentences_of(changes)))]
+    notable, others = changes.divide()
+    blocks: list[Block] = [Text(" ".join(write_changes(changes)))]
     for kind in KINDS:
-        rows = kind.rows(notable)
-        if rows.height and screen.columns is None:
-            table = _lay_out_table(rows.head(screen.rows or rows.height), kind.heading, changes)
+        rows = kind.select(notable)
+        if rows.is_empty():
+            continue
+        if screen.columns is None:
+            table = _lay_out_table(rows.head(screen.rows or rows.height), kind, changes)
             blocks.append(replace(table, note=screen.count_left_out(rows)))
-        elif rows.height:
+        else:
             named = rows.with_columns(pl.col("segment").fill_null(MISSING))
-            keys = [*AUDIT_KEYS, *([MODEL] if changes.several else []), "metric"]
-            blocks.append(replace(screen.lay_out_asked(named, keys), title=kind.heading))
+            keys = [*AUDIT_KEYS, *([MODEL] if changes.words.several else []), "metric"]
+            blocks.append(replace(screen.lay_out_asked(named, keys), title=kind.title))
     if notable.height and others.height:
-        blocks.append(Text(not_significant(others)))
+        blocks.append(Text(count_others(others)))
     return blocks
 
 
@@ -76,7 +84,7 @@ def draw_changes(changes: Changes, metric: str | None, show: Show | None) -> lis
     from polars_wroc.charts.gap_chart import gap_chart  # noqa: PLC0415
 
     figures = [
-        make_figure(gap_chart(changes.table, metric=each, show=show or what_to_show(each)))
+        make_figure(gap_chart(changes.table, metric=each, show=show or choose_shown(each)))
         for each in changes.most_changed(metric)[:_CHARTS]
     ]
     return [Figures(figures)] if figures else []
@@ -91,49 +99,48 @@ def lay_out_changes(
     changes: Changes, names: tuple[str, str], run: Run, charts: Sequence[Block]
 ) -> list[Block]:
     """Return the changes between the audits of these names: sentences, charts and tables."""
-    notable, others = changes.divided()
+    notable, others = changes.divide()
     is_notable = not notable.filter(changes.significant).is_empty()
     blocks: list[Block] = [
         Text(title_changes(names), 1),
-        Text(" · ".join(_count_rows(changes)), style="deck"),
-        Text(" ".join(sentences_of(changes)), style="answer either" if is_notable else "answer"),
+        Text(_count_rows(changes), style="deck"),
+        Text(" ".join(write_changes(changes)), style="answer either" if is_notable else "answer"),
         *charts,
+        *_lay_out_tables(notable, changes),
     ]
-    for kind in KINDS:
-        rows = kind.rows(notable)
-        if rows.height:
-            blocks.append(_lay_out_table(rows, kind.heading, changes))
     if others.height:
-        shown = others.head(_OTHERS)
-        left_out = others.height - shown.height
-        more = f" The first {_OTHERS} are listed." if left_out else ""
-        table = _lay_out_table(shown, "", changes)
-        blocks.append(Fold("Not significant", [Text(f"{not_significant(others)}{more}"), table]))
+        more = f" The first {_OTHERS} are listed." if others.height > _OTHERS else ""
+        tables = _lay_out_tables(others.head(_OTHERS), changes)
+        blocks.append(Fold("Not significant", [Text(f"{count_others(others)}{more}"), *tables]))
     return [*blocks, Fold("How to read this", _explain(changes)), *write_foot(run)]
 
 
-def _count_rows(changes: Changes) -> list[str]:
+def _count_rows(changes: Changes) -> str:
     """Count the rows of both audits, where that is known."""
-    return [
-        f"{many(overall['n'], 'row')} {when}"
-        for when in ("before", "after")
-        for overall in getattr(changes, when).segments.filter(attribute=OVERALL).head(1).to_dicts()
-        if overall.get("n") is not None
-    ]
+    audits = {"before": changes.before, "after": changes.after}
+    counts = {when: audit.segments.filter(attribute=OVERALL)["n"] for when, audit in audits.items()}
+    known = {when: n for when, n in counts.items() if n.count()}
+    return " · ".join(f"{many(n[0], 'row')} {when}" for when, n in known.items())
 
 
-def _lay_out_table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
-    """Lay out changes as a table."""
-    level = f"{100 * as_number(changes.level):g}% interval"
+def _lay_out_tables(rows: pl.DataFrame, changes: Changes) -> list[Table]:
+    """Lay out changes, a table for each kind of metric."""
+    of_kinds = ((kind, kind.select(rows)) for kind in KINDS)
+    return [_lay_out_table(some, kind, changes) for kind, some in of_kinds if some.height]
+
+
+def _lay_out_table(rows: pl.DataFrame, kind: Kind, changes: Changes) -> Table:
+    """Lay out the changes of a kind of metric."""
+    words = changes.words
     has_findings = rows["finding"].count() > 0
     columns = [Column("Group")]
-    if changes.several:
+    if words.several:
         columns.append(Column("Score", style="name", essential=True))
     columns += [
-        Column("Metric", style="name", essential=True),
+        Column("Measure", style="name", essential=True),
         Column("Before", essential=True),
         Column("After", essential=True),
-        Column("Change", level, essential=True),
+        Column("Change", f"{100 * words.confidence:g}% interval", essential=True),
         Column("p", "adjusted"),
     ]
     if has_findings:
@@ -141,51 +148,39 @@ def _lay_out_table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
     marked = rows.select(changes.significant).to_series()
     lines = []
     for row, is_significant in zip(rows.iter_rows(named=True), marked, strict=True):
-        cells = [Cell(row[MODEL])] if changes.several else []
-        # A title says that all rows are gaps.
-        metric = row["metric"].removesuffix("_gap") if title else row["metric"]
-        cells.append(Cell(CHANGED_METRICS[metric].label))
-        cells += _write_numbers(row, is_significant=bool(is_significant))
+        cells = [Cell(row[MODEL])] if words.several else []
+        cells.append(Cell(capitalised(name_metric(row["metric"], words))))
+        cells += _write_numbers(row, is_significant=is_significant)
         if has_findings:
             cells.append(Cell(row["finding"] or ""))
-        lines.append(Row(segment_in_words(row["attribute"], row["segment"]), cells))
-    return Table(columns, lines, title, label="Changes that are not significant", style="changes")
+        name = name_segment(row["attribute"], row["segment"], words)
+        lines.append(Row(capitalised(name) if row["attribute"] == OVERALL else name, cells))
+    return Table(columns, lines, kind.title, style="changes")
 
 
-def _write_numbers(row: Mapping[str, Any], *, is_significant: bool) -> list[Cell]:
-    """Write the values before and after, and their change with its p-value."""
-    is_gap, is_ratio = row["metric"] in GAP_CHANGES, row["metric"] == IMPACT_RATIO
-    before, after = (
-        points(row[name]) if is_gap else f"{row[name]:.3f}" for name in ("reference_value", "value")
-    )
-    change, limits = _write_change(row["gap"], is_ratio=is_ratio), ""
+def _write_numbers(row: ComparedRow, *, is_significant: bool) -> list[Cell]:
+    """Write the values before and after, and their change with its limits and p-value."""
+    form, form_of_change = value_form(row["metric"]), gap_form(row["metric"])
     low, high = row["gap_low"], row["gap_high"]
-    if low is not None and high is not None:
-        limits = " to ".join(_write_change(end, is_ratio=is_ratio) for end in (low, high))
     return [
-        Cell(before),
-        Cell(after),
+        Cell(form.write(row["reference_value"])),
+        Cell(form.write(row["value"])),
         Cell(
-            change,
+            form_of_change.write(row["gap"]),
             tone="either" if is_significant else "",
-            limits=f"({limits})" if limits else "",
+            limits="" if low is None or high is None else form_of_change.write_limits(low, high),
         ),
         Cell(write_p_value(row["p_adjusted"]) or "not tested"),
     ]
 
 
-def _write_change(change: float, *, is_ratio: bool) -> str:
-    return write_number(change, "+.3f") if is_ratio else points(change)
-
-
 def _explain(changes: Changes) -> list[Block]:
-    """Say how changes are measured and tested, and what their verdicts are."""
-    alpha = f"{1 - as_number(changes.level):.2g}"
+    """Say how changes are measured and tested, and what their findings mean."""
+    alpha = f"{1 - changes.words.confidence:.2g}"
     method = (
-        "A gap is the value of a group minus that of its reference in the same audit. Gaps and "
-        "changes are in points, that is in hundredths. A change is after minus before. It is "
-        f"significant at a level of {alpha}, where {_ADJUSTED[changes.adjust]}. Both audits must "
-        "be of different rows: two scores on the same rows need the paired tests of a release "
-        "check."
+        "A gap is the value of a group minus that of its reference in the same audit, and a change "
+        "is the value after minus the value before. A change is significant if its p-value is at "
+        f"most {alpha}; p-values are {_ADJUSTED[changes.adjust]}. The audits must be of different "
+        "rows: to compare two scores on the same rows, use a release check."
     )
     return [Text(method), *(Text(f"{text}.", lead=f"{term}:") for term, text in _TERMS)]

@@ -11,17 +11,18 @@ from zlib import crc32
 import altair as alt
 import polars as pl
 
-from polars_wroc.audits.amounts import write_points
-from polars_wroc.audits.answer import SELECTION_RATE, SHOWN
-from polars_wroc.audits.findings import add_tones, favorable_rates
-from polars_wroc.audits.say import AUC, Row, fill
+from polars_wroc.audits.findings import favorable_rates
+from polars_wroc.audits.say import AUC, SELECTION_RATE, ComparedRow, fill, fill_sentence
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditTables,
+    name_of,
+    rows_with,
     wide_table,
     without_model,
 )
-from polars_wroc.audits.words import Words, capitalised, label_group
+from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit
+from polars_wroc.audits.words import Words, capitalised
 from polars_wroc.charts.calibration_chart import calibration_chart
 from polars_wroc.charts.distribution_chart import distribution_chart
 from polars_wroc.charts.gap_chart import gap_chart
@@ -29,6 +30,7 @@ from polars_wroc.charts.look import LIGHT
 from polars_wroc.charts.options import MOST_COLORS
 from polars_wroc.charts.roc_charts import FPR, TPR, roc_chart
 from polars_wroc.documents.blocks import Figure
+from polars_wroc.documents.numbers import write_points
 from polars_wroc.groups.comparisons import FAVORABLE_RATE, IMPACT_RATIO
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
@@ -54,6 +56,8 @@ _VARIABLES = {
 # curve: a curve of a handful of rows is noise. Panels of distributions.
 _PANELS, _ENOUGH, _ENOUGH_OF_CLASS, _DISTRIBUTIONS = 3, 100, 20, 3
 _WIDTH, _HEIGHT = 380, 250
+# The width of each of so many panels beside each other.
+_WIDTHS = {1: _WIDTH, 2: 184, 3: 118}
 _CHANCE = "Higher curves rank better; on the dashed line, no better than chance."
 
 
@@ -109,99 +113,76 @@ def _select_attribute(
 # The charts of the page.
 
 
-def draw_ranking(audit: AuditTables, attribute: str, words: Words) -> Figure | None:
+def draw_ranking(toned: TonedAudit, attribute: str) -> Figure | None:
     """Draw the ROC curves of the groups that have enough rows of both classes."""
-    table = add_tones(audit.table, audit.settings)
-    aucs = table.filter(
-        pl.col("value").is_not_null(),
-        pl.col("n") >= _ENOUGH_OF_CLASS,
-        attribute=attribute,
-        metric=AUC,
-    )
+    audit, words, settings = toned.audit, toned.words, toned.audit.settings
+    is_large = pl.col("value").is_not_null() & (pl.col("n") >= _ENOUGH_OF_CLASS)
+    aucs = toned.table.filter(is_large, attribute=attribute, metric=AUC)
     if audit.curves.is_empty() or aucs.is_empty():
         return None
-    settings = audit.settings
-    keys = ["segment", MODEL] if settings.several else ["segment"]
+    keys = without_model(aucs.select("segment", MODEL), settings)
     curves = audit.curves.filter(attribute=attribute).drop("attribute")
-    curves = without_model(curves, settings).join(
-        aucs.select(keys), on=keys, how="semi", nulls_equal=True, maintain_order="left"
-    )
-    options: ChartOptions = {"title": "", "subtitle": ""}
+    curves = rows_with(without_model(curves, settings), keys)
+    options: ChartOptions = {"title": "", "subtitle": "", "width": _WIDTH, "height": _HEIGHT}
     if aucs["segment"].n_unique() > MOST_COLORS:
-        differ = aucs.filter(pl.col("tone").is_in(SHOWN))["segment"].unique(maintain_order=True)
-        named = [label_group(name) for name in differ.head(MOST_COLORS - 1)]
-        options |= {"highlight": named or None}
-    how = _CHANCE
+        differ = aucs.filter(pl.col("tone").is_in(NOTABLE))["segment"].unique(maintain_order=True)
+        options["highlight"] = [name_of(name) for name in differ.head(MOST_COLORS - 1)] or None
+    summary = None
+    how = f"{_CHANCE} Numbers: AUC."
     if settings.several:
         options |= {"facet": MODEL, "color": "segment", "columns": 2, "width": 196, "height": 210}
-        chart = roc_chart(curves, band=False, **options)
-        how += " Numbers: AUC."
     else:
-        options |= {"width": _WIDTH, "height": _HEIGHT}
         summary = aucs.select("segment", auc="value", auc_low="value_low", auc_high="value_high")
-        chart = roc_chart(curves, band=False, summary=summary, **options)
-        how += f" Brackets: {100 * words.confidence:.4g}% interval of the AUC."
+        how = f"{_CHANCE} Brackets: {100 * words.confidence:.4g}% interval of the AUC."
     axes = {}
     if settings.selected is None and settings.decides:
         axes = {
             FPR.title: capitalised(words.heading("fpr")),
             TPR.title: f"↑ {capitalised(words.heading('tpr'))}",
         }
+    chart = roc_chart(curves, band=False, summary=summary, **options)
     title = _say_ranking(aucs.to_dicts(), words)
     return Figure(draw_svg(chart, axes), title, how, f"ROC curves by {attribute}. {title}")
 
 
-def _say_ranking(rows: Sequence[Row], words: Words) -> str:
+def _say_ranking(rows: Sequence[ComparedRow], words: Words) -> str:
     """Say whether the score ranks some groups differently."""
-    differ = [row for row in rows if row["tone"] in SHOWN]
-    worse = [row for row in differ if row["gap"] < 0]
-    if differ:
-        first = (worse or differ)[0]
+    notable, different = _list_notable(rows), _list_different(rows)
+    if notable:
+        first = ([row for row in notable if row["gap"] < 0] or notable)[0]
         return fill("Ranks {who} {ranked}: AUC {own}, {others} {other}", first, words)
-    values = [row["value"] for row in rows]
-    span = f"(AUC {min(values):.2f} to {max(values):.2f})"
-    if slightly := _find_different(rows):
-        farthest = max(slightly, key=lambda row: abs(row["gap"]))
+    if different:
+        farthest = max(different, key=lambda row: abs(row["gap"]))
         return fill("Ranks {who} slightly {ranked}: AUC {own}, {others} {other}", farthest, words)
-    compared = [row for row in rows if row["verdict"] is not None]
-    if compared and all(row["verdict"] == EQUIVALENT for row in compared):
-        return f"Ranks all groups about equally well {span}"
-    return f"Ranking: no difference is shown {span}"
+    values = [row["value"] for row in rows]
+    same = "Ranks all groups about equally well"
+    found = same if _are_equivalent(rows) else "Ranking: no difference is shown"
+    return f"{found} (AUC {min(values):.2f} to {max(values):.2f})"
 
 
-def draw_calibration(audit: AuditTables, attribute: str, words: Words) -> Figure | None:
+def draw_calibration(toned: TonedAudit, attribute: str) -> Figure | None:
     """Draw what came true against the score: of the groups that are off, and the largest others."""
-    curves = audit.further().calibration_curves
-    n = _count_groups(audit, attribute)
-    table = add_tones(audit.table, audit.settings)
-    errors = table.filter(attribute=attribute, metric=CALIBRATION_ERROR)
-    rows = [row for row in errors.to_dicts() if n.get(row["segment"], 0) >= _ENOUGH]
-    rows = [row for row in rows if row["value"] is not None]
+    audit, words, settings = toned.audit, toned.words, toned.audit.settings
+    curves, n = audit.further().calibration_curves, _count_groups(audit, attribute)
+    table = toned.table.filter(attribute=attribute)
+    errors = table.filter(pl.col("value").is_not_null(), metric=CALIBRATION_ERROR).to_dicts()
+    rows = [row for row in errors if n.get(row["segment"], 0) >= _ENOUGH]
+    if not curves.is_empty():
+        curves = curves.filter(attribute=attribute)
     if curves.is_empty() or not rows:
         return None
-    curves = curves.filter(attribute=attribute)
-    if curves.is_empty():
-        return None
     # The groups that the page names come first.
-    named = table.filter(pl.col("tone").is_in(SHOWN), attribute=attribute)["segment"]
-    off = set(named.to_list())
-    slopes = table.filter(attribute=attribute, metric=SLOPE, verdict=DIFFERENT).to_dicts()
-    most = 2 if audit.settings.several else _PANELS
-    chosen = sorted(
-        dict.fromkeys(row["segment"] for row in rows), key=lambda name: (name not in off, -n[name])
-    )[:most]
-    drawn = _choose_groups(without_model(curves, audit.settings), [*n], chosen)
-    panels = {1: _WIDTH, 2: 184}
-    options: ChartOptions = {
-        "facet": "segment",
-        "title": "",
-        "subtitle": "",
-        "width": panels.get(len(chosen), 118),
-        "height": 232,
-    }
-    if audit.settings.several:
-        options |= {"color": MODEL}
+    named = {*table.filter(pl.col("tone").is_in(NOTABLE))["segment"]}
+    groups = dict.fromkeys(row["segment"] for row in rows)
+    most = 2 if settings.several else _PANELS
+    chosen = sorted(groups, key=lambda name: (name not in named, -n[name]))[:most]
+    options: ChartOptions = {"facet": "segment", "title": "", "subtitle": "", "height": 232}
+    options["width"] = _WIDTHS[len(chosen)]
+    if settings.several:
+        options["color"] = MODEL
+    drawn = _choose_groups(without_model(curves, settings), [*n], chosen)
     chart = calibration_chart(drawn, **options)
+    slopes = table.filter(metric=SLOPE, verdict=DIFFERENT).to_dicts()
     title = _say_calibration(rows, slopes, words)
     part = f" {len(chosen)} of {len(n)} groups." if len(chosen) < len(n) else ""
     how = (
@@ -212,75 +193,84 @@ def draw_calibration(audit: AuditTables, attribute: str, words: Words) -> Figure
     return Figure(draw_svg(chart, axes), title, how, f"Calibration by {attribute}. {title}")
 
 
-def _say_calibration(rows: Sequence[Row], slopes: Sequence[Row], words: Words) -> str:
+def _say_calibration(
+    rows: Sequence[ComparedRow], slopes: Sequence[ComparedRow], words: Words
+) -> str:
     """Say for whom scores are too high or too low, on average or along the scores.
 
     ``slopes`` are the groups whose slope differs.
     """
-    for off in ([row for row in rows if row["tone"] in SHOWN], _find_different(rows)):
-        if off:
-            farthest = max(off, key=lambda row: abs(row["value"]))
-            return fill("Scores {own_off} for {who}", farthest, words)
-        if slopes:
-            farthest = max(slopes, key=lambda row: abs(row["value"] - 1))
-            return fill("{own_slope_of_group}, {other_slope} for {others}", farthest, words)
-    most = f"(at most {write_points(max(abs(row['value']) for row in rows))} off on average)"
-    compared = [row for row in rows if row["verdict"] is not None]
-    if compared and all(row["verdict"] == EQUIVALENT for row in compared):
-        return f"Average scores are right in every group {most}"
-    return f"Calibration: no difference is shown {most}"
+    off = _list_notable(rows) or ([] if slopes else _list_different(rows))
+    if off:
+        farthest = max(off, key=lambda row: abs(row["value"]))
+        return fill("Scores {own_off} for {who}", farthest, words)
+    if slopes:
+        farthest = max(slopes, key=lambda row: abs(row["value"] - 1))
+        pattern = "{own_slope_of_group}, {other_slope} for {others}"
+        return fill_sentence(pattern, farthest, words)
+    most = write_points(max(abs(row["value"]) for row in rows))
+    same = "Average scores are right in every group"
+    found = same if _are_equivalent(rows) else "Calibration: no difference is shown"
+    return f"{found} (at most {most} off on average)"
 
 
-def _find_different(rows: Sequence[Row]) -> list[Row]:
+def _list_notable(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
+    return [row for row in rows if row["tone"] in NOTABLE]
+
+
+def _list_different(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
     return [row for row in rows if row["verdict"] == DIFFERENT]
 
 
-def draw_distribution(audit: AuditTables, attribute: str, words: Words) -> Figure | None:
+def _are_equivalent(rows: Sequence[ComparedRow]) -> bool:
+    """Whether all groups that were compared are shown not to differ by more than the margin."""
+    return {row["verdict"] for row in rows if row["verdict"] is not None} == {EQUIVALENT}
+
+
+def draw_distribution(toned: TonedAudit, attribute: str) -> Figure | None:
     """Draw how the scores of the largest groups spread, with the threshold."""
+    audit, words = toned.audit, toned.words
     table = audit.distributions
     if table.is_empty():
         table = audit.further().distributions
     n = _count_groups(audit, attribute)
-    chosen = sorted((name for name in n if n[name] >= _ENOUGH), key=lambda name: -n[name])
-    chosen = chosen[:_DISTRIBUTIONS]
+    large = [name for name in n if n[name] >= _ENOUGH]
+    chosen = sorted(large, key=lambda name: -n[name])[:_DISTRIBUTIONS]
+    if not table.is_empty():
+        table = table.filter(attribute=attribute, model=audit.settings.score[0]).drop(MODEL)
     if table.is_empty() or not chosen:
         return None
-    table = table.filter(attribute=attribute, model=audit.settings.score[0]).drop(MODEL)
-    if table.is_empty():
-        return None
     drawn = _choose_groups(table, [*n], chosen)
-    has_classes = bool(drawn["positive"].count())
-    if not has_classes:
+    how = []
+    if drawn["positive"].count():
+        how.append(f"Blue: {words.positive}; grey: {words.negative}.")
+    else:
         drawn = drawn.drop("positive")
     threshold = audit.segments.filter(attribute=OVERALL)["threshold"][0]
     if threshold is not None:
-        low, high = drawn["bin_low"].min(), drawn["bin_high"].max()
-        if not low <= threshold <= high:
+        if drawn["bin_low"].min() <= threshold <= drawn["bin_high"].max():
+            how.append(f"Right of the upright line: {words.selected}.")
+        else:
             threshold = None
-    height = max(50, 240 // len(chosen) - 34)
     options: ChartOptions = {"facet": "segment", "title": "", "subtitle": ""}
-    options |= {"width": _WIDTH, "height": height}
+    options |= {"width": _WIDTH, "height": max(50, 240 // len(chosen) - 34)}
     chart = distribution_chart(drawn, threshold=threshold, **options)
-    classes = f"Blue: {words.positive}; grey: {words.negative}." if has_classes else ""
-    line = f"Right of the upright line: {words.selected}." if threshold is not None else ""
-    how = " ".join(filter(None, (classes, line)))
     title = "How the scores of each group spread"
     alt_text = f"Distribution of the score by {attribute}."
-    return Figure(draw_svg(chart, {}), title, how, alt_text)
+    return Figure(draw_svg(chart, {}), title, " ".join(how), alt_text)
 
 
 def _count_groups(audit: AuditTables, attribute: str) -> dict[str | None, int]:
     """Return the rows of each group in the order of the table, those without a value last."""
     counts = dict(audit.segments.filter(attribute=attribute).select("segment", "n").rows())
-    names = sorted(counts, key=lambda name: name is None)
-    return {name: counts[name] for name in names}
+    return {name: counts[name] for name in sorted(counts, key=lambda name: name is None)}
 
 
 def _choose_groups(
     table: pl.DataFrame, names: Sequence[str | None], chosen: Sequence[str | None]
 ) -> pl.DataFrame:
     """Keep the rows of some groups, in the order of all names."""
-    shown = [label_group(name) for name in names if name in chosen]
+    shown = [name_of(name) for name in names if name in chosen]
     groups = table.drop("attribute").with_columns(pl.col("segment").fill_null(MISSING))
     groups = groups.filter(pl.col("segment").is_in(shown))
     return groups.sort(pl.col("segment").cast(pl.Enum(shown)), maintain_order=True)
@@ -318,7 +308,8 @@ _UNSEEN_ATTRIBUTES = re.compile(
     r'="[^"]*"| opacity="1"'
 )
 _UNSEEN_ELEMENTS = re.compile(
-    r'<(path|rect)[^>]*(display="none"|opacity="0")[^>]*/>'
+    # A hollow point has a `fill-opacity` of 0, and an outline.
+    r'<(path|rect)[^>]* (display="none"|opacity="0")[^>]*/>'
     r'|<path d="M0,0h[\d.]+v[\d.]+h-[\d.]+Z"/>|<path d=""/>'
 )
 _EMPTY_GROUP = re.compile(r'<g(?: transform="translate\(0,0\)")?></g>')

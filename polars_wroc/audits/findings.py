@@ -27,7 +27,6 @@ from polars_wroc.groups.comparisons import (
     METRICS,
     PLACE,
     REPEATS,
-    UNDEFINED,
     UNLABELED,
     is_cleared,
     is_finding,
@@ -35,6 +34,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.inputs.reasons import UNDEFINED
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.metrics.summary import AUC_BOUNDS

@@ -55,7 +55,7 @@ from polars_wroc.inputs.decisions import unknown_conditions
 from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.inputs.rows import MissingRows
 from polars_wroc.looks import ConfidenceLevel
-from polars_wroc.metrics.auc_limits import interval_columns
+from polars_wroc.metrics.auc_sums import interval_columns
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Decisions, Numbering, Segments
 from polars_wroc.ranking.curve import CELLS, ratio

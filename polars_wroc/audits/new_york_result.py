@@ -14,9 +14,10 @@ import polars as pl
 from polars_wroc.audits.page import write_document
 from polars_wroc.audits.provenance import list_provenance, write_foot
 from polars_wroc.audits.tables import Run
-from polars_wroc.audits.words import DASH, listed, many, verb
+from polars_wroc.audits.words import listed, many, verb
 from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
 from polars_wroc.documents.notebook import write_for_notebook
+from polars_wroc.documents.numbers import DASH
 from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.documents.workbook import write_workbook

@@ -15,7 +15,7 @@ import polars as pl
 
 from polars_wroc.audits.answer import (
     count_comparisons,
-    find_leading_row,
+    find_named_rows,
     say_all_rows,
     write_answer,
 )
@@ -27,7 +27,7 @@ from polars_wroc.audits.formats import json_of
 from polars_wroc.audits.page import write_document
 from polars_wroc.audits.sections import write_report, write_summary
 from polars_wroc.audits.tables import AuditTables, Further, name_of, restricted, with_tables
-from polars_wroc.audits.words import Words
+from polars_wroc.audits.toned_audit import TonedAudit
 from polars_wroc.checks import did_you_mean, reject
 from polars_wroc.documents.blocks import Text
 from polars_wroc.documents.notebook import write_for_notebook
@@ -85,21 +85,21 @@ class Audit(AuditTables):
     @property
     def verdict(self) -> str:
         """Who is worse off, on what, by how much and how sure that is, in a few sentences."""
-        words = Words.of(self.settings)
-        sentences = write_answer(self, words)
-        leading = find_leading_row(self)
+        toned = TonedAudit.read(self)
+        sentences = write_answer(toned)
+        leading = next(iter(find_named_rows(toned)), None)
         if leading is not None and leading["tone"] == "worse" and self.settings.labeled:
-            sentences += compare_outcomes(self, leading, words)
+            sentences += compare_outcomes(toned, leading)
         counted = []
         if leading is not None:
-            sentences += say_all_rows(self, words)
-            counted.append(count_comparisons(self, words))
+            sentences += say_all_rows(toned)
+            counted.append(count_comparisons(toned))
         return " ".join(filter(None, [*sentences, *counted, *say_unknown_slopes(self)]))
 
     @property
     def reading(self) -> str:
         """Who is selected, and whether that counts as good; empty without decisions."""
-        return write_decisions(self, Words.of(self.settings))
+        return write_decisions(TonedAudit.read(self))
 
     def __repr__(self) -> str:
         return write_text(write_summary(self), Terminal(shutil.get_terminal_size().columns))

@@ -18,12 +18,11 @@ from polars_wroc.audits.amounts import (
     write_interval,
     write_margin,
     write_percent,
-    write_points,
 )
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.words import Words, capitalised, quote
 from polars_wroc.checks import FOUR_FIFTHS
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import write_number, write_points, write_signed_size
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
@@ -34,124 +33,150 @@ from polars_wroc.groups.comparisons import (
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
+    NAMED_FOR,
     NO_REFERENCE,
-    ONE_CLASS,
     SMALL_SHARE,
     SMD,
     THE_REFERENCE,
-    UNDEFINED,
     UNKNOWN_REASON,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.inputs.reasons import EVERYBODY, FEW, NOBODY
+from polars_wroc.inputs.reasons import EVERYBODY, FEW, NOBODY, ONE_CLASS, UNDEFINED
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import ROC_AUC
 
-Row: TypeAlias = Mapping[str, Any]
-AUC = ROC_AUC.column
+ComparedRow: TypeAlias = Mapping[str, Any]
+AUC, SELECTION_RATE = ROC_AUC.column, "selection_rate"
 # Mean errors of scores that are called right, and slopes.
 _RIGHT, _STRAIGHT = 0.005, 0.05
+# Most decimals of a ratio near four fifths.
+_MOST_DIGITS = 6
 
 # A comparison that differs, as a sentence that names the group; `limits` say how sure it is.
 _HOW_MUCH = "{own}, against {other} of {others}, {size} {side}{limits}."
-_AMONG = "Among {kind}, {who} {be} {selected} {often}: " + _HOW_MUCH
-_DIFFERS = "{Who}, {heading}: {own}, against {other} of {others}; {size} {side}{limits}."
+_AMONG = "among {kind}, {who} {be} {selected} {often}: " + _HOW_MUCH
+_DIFFERS = "{who}, {heading}: {own}, against {other} of {others}; {size} {side}{limits}."
 _SENTENCES = {
-    "selection_rate": "{Who} {be} {selected} {often}: " + _HOW_MUCH,
+    SELECTION_RATE: "{who} {be} {selected} {often}: " + _HOW_MUCH,
     "tpr": _AMONG,
     "fpr": _AMONG,
-    AUC: "The score ranks {who} {ranked}: AUC {own}, against {other} for {others}, {size} "
+    AUC: "the score ranks {who} {ranked}: AUC {own}, against {other} for {others}, {size} "
     "{side}{limits}.",
-    IMPACT_RATIO: "{Who} {be} {good} {ratio} times as often as {others}{limits}, {four_fifths}.",
-    CALIBRATION_ERROR: "The scores of {who} {own_off}{limits}; those of {others} {others_off}.",
+    IMPACT_RATIO: "{who} {be} {good} {ratio} times as often as {others}{limits}, {four_fifths}.",
+    CALIBRATION_ERROR: "the scores of {who} {own_off}{limits}; those of {others} {others_off}.",
     SLOPE: "{own_slope_of_group}, against {other_slope} for {others}.",
 }
-# The same as a line below the name of the group; other metrics have the first.
-_LINE = "{Heading}: {own}, against {other}; {size} {side}{limits}."
+# The first sentence of an answer, where that is another one.
+_LEADS = {
+    CALIBRATION_ERROR: "the scores of {who} are too {high}: by {off} on average{limits}; those of "
+    "{others} {others_off}."
+}
+# The same as a line below the name of the group.
+_LINE = "{heading}: {own}, against {other}; {size} {side}{limits}."
 _LINES = {
-    IMPACT_RATIO: "Impact ratio: {ratio}{limits} of the rate of {others}, {four_fifths}.",
-    CALIBRATION_ERROR: "Scores {own_off}{limits}; those of {others} {others_off}.",
+    IMPACT_RATIO: "impact ratio: {ratio}{limits} of the rate of {others}, {four_fifths}.",
+    CALIBRATION_ERROR: "scores {own_off}{limits}; those of {others} {others_off}.",
     SLOPE: "{own_slope}, against {other_slope} for {others}.",
 }
+# The same in a few words.
+_IN_SHORT = "{heading} {signed_size}"
+_IN_SHORT_BY_METRIC = {
+    IMPACT_RATIO: "impact ratio {ratio}",
+    CALIBRATION_ERROR: "scores {off} too {high}",
+    SLOPE: "slope of the scores {slope}",
+}
 # All rows, whose calibration is compared with what is right.
-_LINES_OF_ALL = {
-    CALIBRATION_ERROR: "Scores {own_off}{limits}.",
-    SLOPE: "{own_slope}.",
+_SENTENCES_OF_ALL = {
+    CALIBRATION_ERROR: "the scores of {who} {own_off}{limits}.",
+    SLOPE: "{own_slope_of_group}.",
 }
-# The scores of a group differ from those of others in what they mean.
-SCORES_ARE_OFF = (
-    "The scores of {who} are too {high}: by {off} on average{limits}; those of {others} "
-    "{others_off}."
-)
+_LINES_OF_ALL = {CALIBRATION_ERROR: "scores {own_off}{limits}.", SLOPE: "{own_slope}."}
 # Comparisons that show no difference that matters, or nothing.
-_BOTH = "{Who}, {heading}: {own}, against {other} for {others}"
+_BOTH = "{who}, {heading}: {own}, against {other} for {others}"
 _BOTH_BY_METRIC = {
-    IMPACT_RATIO: "{Who} {be} {good} {ratio} times as often as {others}{limits}",
-    CALIBRATION_ERROR: "The scores of {who} {own_off}; those of {others} {others_off}",
-    SLOPE: "{Who}, slope of the scores: {slope}, against {other_slope} for {others}",
+    IMPACT_RATIO: "{who} {be} {good} {ratio} times as often as {others}{limits}",
+    CALIBRATION_ERROR: "the scores of {who} {own_off}; those of {others} {others_off}",
+    SLOPE: "{who}, slope of the scores: {slope}, against {other_slope} for {others}",
 }
-_OF_ALL = {
-    CALIBRATION_ERROR: "The scores of {who} {own_off}",
-    SLOPE: "The slope of the scores of {who} is {slope}, where 1 is right",
+_BOTH_OF_ALL = {
+    CALIBRATION_ERROR: "the scores of {who} {own_off}",
+    SLOPE: "the slope of the scores of {who} is {slope}, where 1 is right",
 }
 
 
-def write_sentence(row: Row, words: Words) -> str | None:
+def write_sentence(row: ComparedRow, words: Words) -> str | None:
     """Write a row of the table as a sentence or two; None if nothing is compared."""
-    metric, of_all = row["metric"], row["attribute"] == OVERALL
+    metric = row["metric"]
     if metric in FAIRNESS:
         text = _say_fairness(row, words)
     elif metric == SMD.name:
         if row["value"] is None or row["reason"] == THE_REFERENCE:
             return None
         text = _say_mean_scores(row, words)
-    elif metric in CALIBRATION or metric == IMPACT_RATIO or (metric in GAP_METRICS and not of_all):
+    elif (
+        metric in CALIBRATION
+        or metric == IMPACT_RATIO
+        or (metric in GAP_METRICS and row["attribute"] != OVERALL)
+    ):
         text = _say_compared(row, words)
     else:
         return None
-    return f"{name_score(row, words)}{text}"
+    return name_score(row, words) + text
 
 
-def name_score(row: Row, words: Words) -> str:
+def name_score(row: ComparedRow, words: Words) -> str:
     """Begin a sentence with the score that it is about, if there are several."""
-    return f"Score {Phrase(row, words).model}: " if words.several else ""
+    return f"Score {quote(row[MODEL])}: " if words.several else ""
 
 
-def write_line(row: Row, words: Words) -> str:
+def write_first_sentence(row: ComparedRow, words: Words) -> str:
+    """Write the first sentence of an answer, in which limits name their level."""
+    metric = row["metric"]
+    pattern = _LEADS.get(metric) or _SENTENCES.get(metric, _DIFFERS)
+    pattern = pattern.replace("{limits}", "{first_limits}")
+    if words.several:
+        pattern = f"with the score {{model}}, {pattern}"
+    return fill_sentence(pattern, row, words)
+
+
+def write_line(row: ComparedRow, words: Words) -> str:
     """Write a comparison that differs as one line, below the name of the group."""
-    if row["attribute"] == OVERALL and row["metric"] in _LINES_OF_ALL:
-        return fill(_LINES_OF_ALL[row["metric"]], row, words)
-    return fill(_LINES.get(row["metric"], _LINE), row, words)
+    patterns = _LINES_OF_ALL if row["attribute"] == OVERALL else _LINES
+    return fill_sentence(patterns.get(row["metric"], _LINE), row, words)
 
 
-def fill(pattern: str, row: Row, words: Words, **others: str) -> str:
-    """Put the pieces of a comparison into a pattern, and others that are not of the comparison."""
-    return pattern.format_map(Phrase(row, words, others))
+def write_in_short(row: ComparedRow, words: Words) -> str:
+    """Write a comparison that differs in a few words, by which score if there are several."""
+    text = fill(_IN_SHORT_BY_METRIC.get(row["metric"], _IN_SHORT), row, words)
+    return f"{quote(str(row[MODEL]))} {text}" if words.several else text
 
 
-def _say_compared(row: Row, words: Words) -> str:
+def fill(pattern: str, row: ComparedRow, words: Words) -> str:
+    """Put the pieces of a comparison into a pattern."""
+    return pattern.format_map(Phrase(row, words))
+
+
+def fill_sentence(pattern: str, row: ComparedRow, words: Words) -> str:
+    """Put the pieces of a comparison into a pattern that begins a sentence."""
+    return capitalised(fill(pattern, row, words))
+
+
+def _say_compared(row: ComparedRow, words: Words) -> str:
     """Say what a comparison shows, or why there is none."""
-    metric, of_all = row["metric"], row["attribute"] == OVERALL
+    metric, is_all = row["metric"], row["attribute"] == OVERALL
     if row["verdict"] is None:
-        return explain_missing(row, words)
+        return _explain_missing(row, words)
     if row["verdict"] in FINDINGS:
-        found = find_sentence(metric)
-        if of_all:
-            found = "{own_slope_of_group}." if metric == SLOPE else f"{_OF_ALL[metric]}{{limits}}."
-        return fill(found, row, words)
-    patterns = _OF_ALL if of_all else _BOTH_BY_METRIC
-    both = fill(patterns.get(metric, _BOTH), row, words)
+        sentences = _SENTENCES_OF_ALL if is_all else _SENTENCES
+        return fill_sentence(sentences.get(metric, _DIFFERS), row, words)
+    patterns = _BOTH_OF_ALL if is_all else _BOTH_BY_METRIC
+    both = fill_sentence(patterns.get(metric, _BOTH), row, words)
     if row["verdict"] in CLEARED:
         return f"{both}{_say_cleared(row, words)}."
     return f"{both}: inconclusive{_say_why(row, words)}.{_say_needed(row, words)}"
 
 
-def find_sentence(metric: str) -> str:
-    """Return the pattern of the sentence on a group that differs in a metric."""
-    return _SENTENCES.get(metric, _DIFFERS)
-
-
-def _say_cleared(row: Row, words: Words) -> str:
+def _say_cleared(row: ComparedRow, words: Words) -> str:
     if row["verdict"] == AT_LEAST_FOUR_FIFTHS:
         return f", {Phrase(row, words).four_fifths}"
     within = write_margin(words.margin)
@@ -163,11 +188,11 @@ def _say_cleared(row: Row, words: Words) -> str:
     return f": no difference that matters (within {within})"
 
 
-def _say_why(row: Row, words: Words) -> str:
+def _say_why(row: ComparedRow, words: Words) -> str:
     """Say why a comparison is inconclusive: few rows, several comparisons, or its limits."""
     phrase = Phrase(row, words)
     if row["reason"]:
-        return f", {say_few(row, words)}"
+        return f", {_say_few(row, words)}"
     if row["metric"] == IMPACT_RATIO:
         return f", as it is {phrase.four_fifths}"
     if row["gap_low"] is None or row["gap_high"] is None:
@@ -179,44 +204,33 @@ def _say_why(row: Row, words: Words) -> str:
     return f" ({limits})"
 
 
-def say_few(row: Row, words: Words) -> str:
+def _say_few(row: ComparedRow, words: Words) -> str:
     """Say which side has too few rows for a test, or else the reason of the table."""
     reason: str = row["reason"]
     if not reason.startswith(FEW):
         return reason
     least = int(reason.removeprefix(FEW).split()[0].replace(",", ""))
     kinds = METRICS[row["metric"]].sample_sizes
-    named = {"rows": words.rows, "selected": words.selected, "rejected": words.rejected}
-    classes = {"positives": words.positive, "negatives": words.negative}
-    unit = (named | classes)[kinds[0]] if len(kinds) == 1 else f"{words.rows} of a class"
+    rows = words.name_rows(kinds[0]) if len(kinds) == 1 else f"{words.rows} of a class"
     is_other = row["n"] is not None and row["n"] >= least
     where = f"among {words.name_reference(row)}" if is_other else "in the group"
-    return f"with fewer than {least} {unit} {where}"
+    return f"with fewer than {least} {rows} {where}"
 
 
 # What is known of the rows that would tell.
 NEEDED = ("factor", "needed", "sampling_unit")
 
 
-def _say_needed(row: Row, words: Words) -> str:
+def _say_needed(row: ComparedRow, words: Words) -> str:
     """Say how many times as many rows would tell, and how many of the group that are."""
     factor, number, unit = map(row.get, NEEDED)
     if factor is None or number is None or factor <= 1:
         return ""
     times, rows = (f"{float(f'{each:.2g}'):,g}" for each in (factor, number))
-    units = {
-        "selected": words.selected,
-        "rejected": words.rejected,
-        # Only the words of classes that nobody chose are nouns.
-        "positives": "positives" if words.positive == "positive" else words.positive,
-        "negatives": "negatives" if words.negative == "negative" else words.negative,
-        "rows": words.rows,
-    }
-    kind = units.get(str(unit), str(unit))
-    return f" About {times} times as many would tell: {rows} {kind} in this group."
+    return f" About {times} times as many would tell: {rows} {words.name_rows(unit)} in this group."
 
 
-def explain_missing(row: Row, words: Words) -> str:
+def _explain_missing(row: ComparedRow, words: Words) -> str:
     """Say why a metric of a group is not compared."""
     phrase, reason = Phrase(row, words), row["reason"] or ""
     if row["attribute"] == OVERALL:
@@ -231,26 +245,27 @@ def explain_missing(row: Row, words: Words) -> str:
         EVERYBODY: f"not compared, as everybody is {words.selected}",
         UNKNOWN_REASON: "not compared, as the value is not known",
     }
-    why = explanations.get(reason, "undefined")
+    why = explanations.get(reason, UNDEFINED)
     if reason.startswith(SMALL_SHARE):
         why = f"not compared, as the group has less than {reason.removeprefix(SMALL_SHARE)}"
-    return f"{phrase.Who}, {phrase.heading}: {why}."
+    return capitalised(f"{phrase.who}, {phrase.heading}: {why}.")
 
 
-def _say_fairness(row: Row, words: Words) -> str:
+def _say_fairness(row: ComparedRow, words: Words) -> str:
     """Write a fairness metric, with the rates of both groups."""
-    kind = "ratio" if row["gap"] is None else "gap"
-    if row["value"] is None or row["reference_value"] is None or row[kind] is None:
-        return f"{METRICS[row['metric']].label}: {row['reason'] or UNDEFINED}."
-    limits = write_in_brackets(_write_plain_limits(row, kind))
-    own = words.group(row["attribute"], row["segment"])
+    label, kind = METRICS[row["metric"]].label, NAMED_FOR[row["metric"]]
+    number, own, other = row[kind], row["value"], row["reference_value"]
+    if number is None or own is None or other is None:
+        return f"{label}: {row['reason'] or UNDEFINED}."
+    low, high = row[f"{kind}_low"], row[f"{kind}_high"]
+    limits = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
+    group, reference = words.group(row["attribute"], row["segment"]), words.name_reference(row)
     return (
-        f"{METRICS[row['metric']].label}: {row[kind]:.2f}{limits}, from {row['value']:.2f} of "
-        f"{own} and {row['reference_value']:.2f} of {words.name_reference(row)}."
+        f"{label}: {number:.2f}{limits}, from {own:.2f} of {group} and {other:.2f} of {reference}."
     )
 
 
-def _say_mean_scores(row: Row, words: Words) -> str:
+def _say_mean_scores(row: ComparedRow, words: Words) -> str:
     """Say how far the mean score of a group is from that of its reference."""
     phrase, value = Phrase(row, words), row["value"]
     side = "above" if value > 0 else "below"
@@ -261,25 +276,16 @@ def _say_mean_scores(row: Row, words: Words) -> str:
     )
 
 
-def _write_plain_limits(row: Row, number: str) -> str:
-    low, high = row[f"{number}_low"], row[f"{number}_high"]
-    return "" if low is None or high is None else f"{low:.2f} to {high:.2f}"
-
-
 @dataclass(frozen=True)
 class Phrase:
     """The pieces of sentences on a comparison, by their names."""
 
-    row: Row
+    row: ComparedRow
     words: Words
-    # Pieces that replace those of the comparison.
-    given: Mapping[str, str] | None = None
 
     def __getitem__(self, name: str) -> str:
-        """Return a piece: one that was given, of the comparison, or of the words."""
-        if self.given and name in self.given:
-            return self.given[name]
-        piece: str = getattr(self, name) if hasattr(self, name) else getattr(self.words, name)
+        """Return a piece of the comparison, or one of the words."""
+        piece: str = getattr(self if hasattr(self, name) else self.words, name)
         return piece
 
     # Whom.
@@ -288,11 +294,6 @@ class Phrase:
     def who(self) -> str:
         """The group."""
         return self.words.group(self.row["attribute"], self.row["segment"])
-
-    @property
-    def Who(self) -> str:  # noqa: N802  (a piece that begins a sentence)
-        """The group, at the start of a sentence."""
-        return capitalised(self.who)
 
     @property
     def be(self) -> str:
@@ -316,13 +317,8 @@ class Phrase:
 
     @property
     def heading(self) -> str:
-        """What is measured, in the middle of a sentence."""
+        """What is measured."""
         return self.words.heading(self.row["metric"])
-
-    @property
-    def Heading(self) -> str:  # noqa: N802
-        """What is measured, at the start of a line."""
-        return capitalised(self.heading)
 
     # How much.
 
@@ -357,6 +353,13 @@ class Phrase:
         return write_points(subtract_rounded(own, other, self.digits) / 100, self.digits)
 
     @property
+    def signed_size(self) -> str:
+        """The gap with its sign: +24."""
+        if self.row["metric"] == AUC:
+            return write_number(self.row["gap"], "+.2f")
+        return write_signed_size(self.row["gap"])
+
+    @property
     def side(self) -> str:
         """The direction of the gap."""
         return "higher" if self.row["gap"] > 0 else "lower"
@@ -373,12 +376,8 @@ class Phrase:
 
     @property
     def ratio(self) -> str:
-        """The impact ratio, with as many decimals as tell it from four fifths."""
-        ratio = self.row["ratio"]
-        digits = 2
-        while (round(ratio, digits) >= FOUR_FIFTHS) != (ratio >= FOUR_FIFTHS) and digits < 6:  # noqa: PLR2004
-            digits += 1
-        return f"{ratio:.{digits}f}"
+        """The impact ratio."""
+        return f"{self.row['ratio']:.{_find_ratio_digits(self.row['ratio'])}f}"
 
     @property
     def four_fifths(self) -> str:
@@ -411,10 +410,8 @@ class Phrase:
         row, metric = self.row, self.row["metric"]
         if metric == IMPACT_RATIO:
             low, high = row["ratio_low"], row["ratio_high"]
-            # A limit must not round to the other side of four fifths.
-            ends = [end for end in (low, high) if end is not None]
-            crosses = any((round(end, 2) < FOUR_FIFTHS) != (end < FOUR_FIFTHS) for end in ends)
-            return write_interval(low, high, 3 if crosses else 2, 1)
+            digits = [_find_ratio_digits(end) for end in (low, high) if end is not None]
+            return write_interval(low, high, max(digits, default=2), 1)
         if metric == CALIBRATION_ERROR:
             sides = ("too low", "too high")
             return write_interval(
@@ -481,21 +478,28 @@ class Phrase:
     @property
     def own_slope_of_group(self) -> str:
         """What the slope means, in a sentence that names the group."""
-        of_all = self.row["attribute"] == OVERALL
-        return self._say_slope(
-            f" for all {self.words.rows} together" if of_all else f" for {self.who}"
-        )
+        if self.row["attribute"] == OVERALL:
+            return self._say_slope(f" for all {self.words.rows} together")
+        return self._say_slope(f" for {self.who}")
 
     def _say_slope(self, whose: str) -> str:
         limits = f", {self.bare_limits}" if self.bare_limits else ""
         slope = f"(slope {self.slope}{limits}; 1 is right)"
-        value = self.row["value"]
-        if value < 0:
-            return f"The score ranks backwards{whose} {slope}"
+        value, upper = self.row["value"], self.row["value_high"]
+        if (value if upper is None else upper) < 0:
+            return f"the score ranks backwards{whose} {slope}"
         if abs(value - 1) < _STRAIGHT:
-            return f"High and low scores are right{whose} {slope}"
+            return f"high and low scores are right{whose} {slope}"
         high, low = ("high", "low") if value < 1 else ("low", "high")
-        return f"High scores are too {high} and low ones too {low}{whose} {slope}"
+        return f"high scores are too {high} and low ones too {low}{whose} {slope}"
+
+
+def _find_ratio_digits(ratio: float) -> int:
+    """Return the decimals that leave a ratio on its side of four fifths, at least two."""
+    digits = 2
+    while (round(ratio, digits) < FOUR_FIFTHS) != (ratio < FOUR_FIFTHS) and digits < _MOST_DIGITS:
+        digits += 1
+    return digits
 
 
 def say_off(error: float) -> str:

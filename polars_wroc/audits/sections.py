@@ -2,48 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
+from polars_wroc.audits import cautions, context
 from polars_wroc.audits.amounts import write_margin
-from polars_wroc.audits.answer import (
-    SHOWN,
-    count_comparisons,
-    find_mood,
-    write_answer,
-)
-from polars_wroc.audits.cautions import (
-    say_left_out,
-    say_missing,
-    say_not_given,
-    say_unlabeled,
-    say_values,
-    write_cautions,
-)
-from polars_wroc.audits.context import (
-    compare_pairs,
-    explain_gaps,
-    name_subgroups,
-    write_deck,
-    write_title,
-)
-from polars_wroc.audits.findings import add_tones
+from polars_wroc.audits.answer import count_comparisons, find_mood, write_answer
 from polars_wroc.audits.gate_lines import write_gates
-from polars_wroc.audits.glance import METRICS, lay_out_groups
+from polars_wroc.audits.glance import GLANCE_METRICS, lay_out_groups
 from polars_wroc.audits.method import write_method
 from polars_wroc.audits.provenance import write_foot
-from polars_wroc.audits.say import AUC, Row, say_off, write_line
-from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.say import SELECTION_RATE, ComparedRow, write_in_short, write_line
+from polars_wroc.audits.tables import AuditTables, name_of
+from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit, find_keys
 from polars_wroc.audits.words import (
     Words,
     capitalised,
-    label_group,
     listed,
     many,
+    name_attribute,
     quote,
 )
 from polars_wroc.documents.blocks import (
@@ -55,232 +33,243 @@ from polars_wroc.documents.blocks import (
     Fold,
     Line,
     Lines,
+    Row,
     Table,
     Text,
+    Tone,
 )
-from polars_wroc.documents.blocks import Row as TableRow
-from polars_wroc.documents.numbers import write_number, write_p_value
-from polars_wroc.groups.categories import CROSSED
+from polars_wroc.documents.numbers import (
+    NumberForm,
+    compared_form,
+    gap_form,
+    value_form,
+    write_p_value,
+)
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
     FAIRNESS,
     IMPACT_RATIO,
     NAMED_FOR,
-    SMD,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
+from polars_wroc.metrics.calibration import SLOPE
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT
 
-# Groups whose differences have a line each, lines of the others, attributes with charts, and rows
-# of the table of all numbers.
-_GROUPS, _LINES, _ATTRIBUTES, _NUMBERS = 3, 8, 6, 800
+# Groups whose differences have a line each, most lines of other groups, attributes with charts, and
+# rows of the table of all numbers.
+_DETAILED, _IN_SHORT, _DRAWN, _NUMBERS = 3, 8, 6, 800
 # Metrics whose differences are told; others are in the table of all numbers.
-_TOLD = ("selection_rate", *METRICS, SLOPE)
-# Numbers that are no shares of rows.
-_NO_SHARES = (AUC, "auc_difference", SLOPE, "average_precision", SMD.name)
+_TOLD = (SELECTION_RATE, *GLANCE_METRICS, SLOPE)
 _ALL_NUMBERS = "All numbers"
+_CERTIFIES_NOTHING = "This audit is not a certification."
 
 
-@dataclass(frozen=True)
-class Report:
-    """An audit with its words, and its comparisons with how they are shown."""
+def write_report(audit: AuditTables, *, with_charts: bool) -> list[Block]:
+    """Turn an audit into a document; charts need vl-convert."""
+    toned = TonedAudit.read(audit)
+    return [
+        *_begin(toned),
+        *_list_differences(toned),
+        *(_draw_charts(toned) if with_charts else ()),
+        _add_context(toned),
+        _list_numbers(toned),
+        Fold("How this was measured", write_method(audit, toned.words)),
+        *write_foot(audit.run, _CERTIFIES_NOTHING),
+    ]
 
-    audit: AuditTables
-    words: Words
 
-    @cached_property
-    def table(self) -> pl.DataFrame:
-        """The table of the audit with the tone of each comparison."""
-        return add_tones(self.audit.table, self.audit.settings)
+def write_summary(audit: AuditTables) -> list[Block]:
+    """Turn an audit into what a terminal and a notebook show: the answer, and all groups."""
+    toned = TonedAudit.read(audit)
+    words, remarks = toned.words, list[str]()
+    if not audit.settings.labeled:
+        remarks += cautions.say_not_given(audit.settings)
+        remarks += cautions.say_missing(audit, words)
+    remarks += cautions.say_unlabeled(audit, words)
+    remarks += cautions.say_left_out(audit, words)
+    remarks += cautions.say_values(audit)
+    shown = [Lines([Line(text) for text in remarks])] if remarks else []
+    return [*_begin(toned), *shown]
 
 
-def begin(report: Report) -> Iterator[Block]:
-    """Name the audit, and say what was audited."""
-    text = report.audit.settings.text
-    yield Text(write_title(report.audit.settings), 1)
-    yield Text(write_deck(report.audit, report.words), style="deck")
+def _begin(toned: TonedAudit) -> Iterator[Block]:
+    """Say what was audited, what was found, which checks failed, and show all groups."""
+    text = toned.audit.settings.text
+    yield Text(context.write_title(toned.audit.settings), 1)
+    yield Text(context.write_deck(toned), style="deck")
     if text.note:
         yield Text(text.note, style="deck")
+    yield from _answer(toned)
+    if toned.audit.gates:
+        yield from _list_checks(write_gates(toned.audit.gates, toned.words))
+    yield lay_out_groups(toned)
 
 
-def answer(report: Report) -> Iterator[Block]:
-    """Say who is worse off, and count what was compared if anything differs."""
-    sentences = write_answer(report.audit, report.words)
-    lead, colon, rest = sentences[0].partition(": ")
-    mood = find_mood(report.audit)
-    text = " ".join(filter(None, [rest, *sentences[1:]]))
-    yield Text(text, style=f"answer {mood}".strip(), lead=f"{lead}{colon.strip()}")
-    counted = count_comparisons(report.audit, report.words)
-    if mood and counted:
-        # Otherwise the answer has counted them.
+def _answer(toned: TonedAudit) -> Iterator[Block]:
+    """Say who is worse off, and count what was compared if groups differ."""
+    first, *others = write_answer(toned)
+    lead, colon, rest = first.partition(": ")
+    text = " ".join([rest, *others]).strip()
+    yield Text(text, style=f"answer {find_mood(toned)}".strip(), lead=f"{lead}{colon.strip()}")
+    # Otherwise the answer has counted them.
+    if toned.notable and (counted := count_comparisons(toned)):
         yield Text(counted, style="tally")
 
 
-def checks(report: Report) -> Iterator[Block]:
-    """List the conditions of a pipeline; those that failed come first."""
-    gates = report.audit.gates
-    if not gates:
-        return
-    lines = write_gates(gates, report.words)
-    failed = sum(line.tone == "failed" for line in lines)
-    unjudged = sum(line.tone == "unjudged" for line in lines)
-    result = f"all {len(lines)} passed" if len(lines) > 1 else "passed"
-    if failed or unjudged:
-        parts = [f"{failed} of {len(lines)} failed"] if failed else []
-        parts += [f"{unjudged} of {len(lines)} not judged"] if unjudged else []
-        result = ", ".join(parts)
-    yield Text(f"Pipeline checks: {result}", 2)
+def _list_checks(lines: Sequence[Line]) -> Iterator[Block]:
+    """List the conditions of a pipeline, and count those that failed or were not judged."""
+    tones, parts = [line.tone for line in lines], []
+    if failed := tones.count("failed"):
+        parts.append(f"{failed} of {len(lines)} failed")
+    if unjudged := tones.count("unjudged"):
+        parts.append(f"{unjudged} of {len(lines)} not judged")
+    passed = f"all {len(lines)} passed" if len(lines) > 1 else "passed"
+    yield Text(f"Pipeline checks: {', '.join(parts) or passed}", 2)
     yield Lines(lines, style="checks")
 
 
-def groups(report: Report) -> Iterator[Block]:
-    """Lay out all groups at a glance."""
-    yield lay_out_groups(report.audit, report.words)
+# What differs.
 
 
-def differences(report: Report) -> Iterator[Block]:
+def _list_differences(toned: TonedAudit) -> Iterator[Block]:
     """List what differs, a line each, below its group; mirror images have one line each."""
-    found = _find_differences(report)
-    pairs = compare_pairs(report.audit, report.words)
-    rest = _say_rest(found, report)
-    if not found and not pairs and not rest:
+    pairs = [Line(text) for text in context.compare_pairs(toned)]
+    groups = _find_differences(toned)
+    rest = _say_rest(toned)
+    if not pairs and not groups and not rest:
         return
     yield Text("What differs", 2)
     if pairs:
-        yield Lines([Line(text) for text in pairs], "The scores", "found")
-    full, others, mirrored = list[Block](), list[Line](), list[Line]()
-    for (attribute, segment), rows in found.items():
-        told = sorted(
-            (row for row in rows if row["metric"] in _TOLD),
-            key=lambda row: _TOLD.index(row["metric"]),
-        )
-        tones = [row["tone"] for row in told]
-        if attribute != OVERALL and "better" in tones and "worse" not in tones:
-            mirrored.append(_write_in_short("better", attribute, segment, told, report))
-        elif told and len(full) < _GROUPS:
-            lines = [_write_difference(row, report) for row in told]
-            full.append(Lines(lines, _head_group(attribute, segment, report), "found"))
-        elif told:
-            others.append(_write_in_short(tones[0], attribute, segment, told, report))
-    yield from full
-    for lines, heading in ((others, "Other groups"), (mirrored, "The other side")):
-        if lines:
-            more = len(lines) - _LINES
-            shown = [*lines[:_LINES], Line(f"{more} more, listed under {_ALL_NUMBERS}.")]
-            yield Lines(shown if more > 0 else lines, heading, "found")
+        yield Lines(pairs, "The scores", "found")
+    better = {group: rows for group, rows in groups.items() if _find_tone(rows) == "better"}
+    others = [(group, rows) for group, rows in groups.items() if group not in better]
+    for (attribute, segment), rows in others[:_DETAILED]:
+        lines = [_write_difference(row, toned.words) for row in rows]
+        yield Lines(lines, _head_group(attribute, segment, toned.words), "found")
+    yield from _list_in_short("Other groups", dict(others[_DETAILED:]), toned.words)
+    yield from _list_in_short("The other side", better, toned.words)
     if rest:
         yield Text(rest, style="note")
 
 
-def _find_differences(report: Report) -> dict[tuple[str, str | None], list[Row]]:
-    """Return what differs and matters, by group, the most serious first."""
-    found: dict[tuple[str, str | None], list[Row]] = {}
-    ranked = report.table.filter(pl.col("rank").is_not_null(), pl.col("tone").is_in(SHOWN))
-    for row in ranked.sort("rank").iter_rows(named=True):
-        found.setdefault((row["attribute"], row["segment"]), []).append(row)
-    return found
+_Groups = Mapping[tuple[str, str | None], Sequence[ComparedRow]]
 
 
-def _head_group(attribute: str, segment: str | None, report: Report) -> str:
-    words = report.words
+def _find_differences(toned: TonedAudit) -> _Groups:
+    """Return what differs, matters and is told, by group, the most serious group first."""
+    groups: dict[tuple[str, str | None], list[ComparedRow]] = {}
+    for row in toned.findings:
+        if row["tone"] in NOTABLE and row["metric"] in _TOLD:
+            groups.setdefault((row["attribute"], row["segment"]), []).append(row)
+    for rows in groups.values():
+        rows.sort(key=lambda row: _TOLD.index(row["metric"]))
+    return groups
+
+
+def _find_tone(rows: Sequence[ComparedRow]) -> Tone:
+    """Return the tone of a group: worse or better if all its rows that are either agree."""
+    tones: set[Tone] = {row["tone"] for row in rows} - {"either"}
+    return tones.pop() if len(tones) == 1 else "either"
+
+
+def _head_group(attribute: str, segment: str | None, words: Words) -> str:
     name = capitalised(words.group(attribute, segment))
     if attribute == OVERALL or attribute in words.named:
         return name
     return f"{name}, against {words.others}"
 
 
-def _write_difference(row: Row, report: Report) -> Line:
+def _write_difference(row: ComparedRow, words: Words) -> Line:
     """Say how a group differs in one metric, by which score if there are several."""
-    score = quote(str(row[MODEL])) if report.words.several else ""
-    return Line(write_line(row, report.words), row["tone"], score)
+    score = quote(str(row[MODEL])) if words.several else ""
+    return Line(write_line(row, words), row["tone"], score)
 
 
-def _write_in_short(
-    tone: Any, attribute: str, segment: str | None, rows: Sequence[Row], report: Report
-) -> Line:
-    """Say in one line how a group differs: ``White applicants (race): selected +21, ...``."""
-    steps = [
-        f"{quote(str(row[MODEL]))} {_write_step(row, report)}"
-        if report.words.several
-        else _write_step(row, report)
-        for row in rows
+def _list_in_short(heading: str, groups: _Groups, words: Words) -> Iterator[Block]:
+    """Say in one line each how groups differ: ``White applicants (race): selected +21, ...``."""
+    lines = [
+        Line(
+            f"{', '.join(write_in_short(row, words) for row in rows)}.",
+            _find_tone(rows),
+            f"{capitalised(words.group(attribute, segment))}:",
+        )
+        for (attribute, segment), rows in groups.items()
     ]
-    name = capitalised(report.words.group(attribute, segment))
-    return Line(f"{', '.join(steps)}.", tone, f"{name}:")
+    if len(lines) > _IN_SHORT:
+        more = Line(f"{len(lines) - _IN_SHORT} more, listed under {_ALL_NUMBERS}.")
+        lines = [*lines[:_IN_SHORT], more]
+    if lines:
+        yield Lines(lines, heading, "found")
 
 
-def _write_step(row: Row, report: Report) -> str:
-    """Write a comparison in a few words: ``selected +21``."""
-    metric = row["metric"]
-    if metric == CALIBRATION_ERROR:
-        return f"scores {say_off(row['value']).removeprefix('are ')}"
-    if metric == IMPACT_RATIO:
-        return f"impact ratio {row['value']:.2f}"
-    if metric == SLOPE:
-        return f"slope of the scores {write_number(row['value'], '.2f')}"
-    number = write_number(row["gap"], "+.2f")
-    if metric != AUC:
-        number = write_number(100 * row["gap"], "+.0f")
-    return f"{report.words.heading(metric)} {number}"
-
-
-def _say_rest(found: dict[tuple[str, str | None], list[Row]], report: Report) -> str:
+def _say_rest(toned: TonedAudit) -> str:
     """Count what differs and is not told above."""
-    words = report.words
-    ranked = report.table.filter(pl.col("rank").is_not_null(), verdict=DIFFERENT)
-    small = ranked.filter(~pl.col("matters")).height
-    others = [row for rows in found.values() for row in rows if row["metric"] not in _TOLD]
+    words, different = toned.words, [row for row in toned.findings if row["verdict"] == DIFFERENT]
+    small = sum(not row["matters"] for row in different)
+    others = [
+        row["metric"] for row in different if row["tone"] in NOTABLE and row["metric"] not in _TOLD
+    ]
     parts = []
     if others:
-        names = sorted({f"“{words.heading(row['metric'])}”" for row in others})
+        names = sorted({f"“{words.heading(metric)}”" for metric in others})
         parts.append(f"{many(len(others), 'difference')} in {listed(names)}")
     if small:
         parts.append(f"{many(small, 'difference')} too small to matter")
     return f"Also shown, and listed under {_ALL_NUMBERS}: {listed(parts)}." if parts else ""
 
 
-def charts(report: Report) -> Iterator[Block]:
+# Charts, and what surrounds the numbers.
+
+
+def _draw_charts(toned: TonedAudit) -> Iterator[Block]:
     """Draw two charts of each attribute: ranking, and calibration or how scores spread."""
     # Only a page should cost the import of Altair.
     from polars_wroc.audits import figures  # noqa: PLC0415
 
-    audit, words = report.audit, report.words
+    audit = toned.audit
     if not audit.settings.score:
         return
-    known = audit.segments["attribute"].unique(maintain_order=True).to_list()
+    known = {*audit.segments["attribute"]}
     attributes = [name for name in audit.settings.attributes if name in known]
-    for attribute in attributes[:_ATTRIBUTES]:
-        second = figures.draw_calibration(audit, attribute, words)
-        if second is None:
-            second = figures.draw_distribution(audit, attribute, words)
-        drawn = [figures.draw_ranking(audit, attribute, words), second]
+    for attribute in attributes[:_DRAWN]:
+        second = figures.draw_calibration(toned, attribute)
+        second = second or figures.draw_distribution(toned, attribute)
+        drawn = [figures.draw_ranking(toned, attribute), second]
         shown = [figure for figure in drawn if figure is not None]
         if shown:
             yield Text(f"Scores by {attribute}", 2)
             yield Figures(shown)
+    if left_out := attributes[_DRAWN:]:
+        names = listed(left_out)
+        yield Text(
+            f"Only the first {_DRAWN} attributes have charts. For charts of {names}, audit fewer "
+            f"attributes, or call audit.chart({left_out[0]!r}) in Python.",
+            style="note",
+        )
 
 
-def surroundings(report: Report) -> Iterator[Block]:
-    """Say what may explain the largest gap, which subgroups do worse, and what is not shown."""
-    audit, words = report.audit, report.words
-    left: list[Block] = []
+def _add_context(toned: TonedAudit) -> Block:
+    """Say what may explain gaps, which subgroups do worse, and what the audit cannot show."""
     told = {
-        "Why these gaps?": explain_gaps(audit, words),
-        "Other subgroups": name_subgroups(audit, words),
+        "Why these gaps?": context.explain_gaps(toned),
+        "Other subgroups": context.name_subgroups(toned),
     }
+    left = list[Block]()
     for title, sentences in told.items():
         if sentences:
             left += [Text(title, 2), Text(" ".join(sentences))]
-    cautions = Lines([Line(text) for text in write_cautions(audit, words)])
-    right: list[Block] = [Text("Limits of this audit", 2), cautions]
-    yield Beside([part for part in (left, right) if part])
+    limits = Lines([Line(text) for text in cautions.write_cautions(toned.audit, toned.words)])
+    right: list[Block] = [Text("Limits of this audit", 2), limits]
+    return Beside([left, right] if left else [right])
 
 
-def numbers(report: Report) -> Iterator[Block]:
+# All numbers.
+
+
+def _list_numbers(toned: TonedAudit) -> Block:
     """List all numbers in one table."""
-    interval = f"{100 * report.words.confidence:.4g}% interval"
+    interval = f"{100 * toned.words.confidence:.4g}% interval"
     columns = [
         Column("Measure"),
         Column("Rows"),
@@ -290,78 +279,64 @@ def numbers(report: Report) -> Iterator[Block]:
         Column("p", "adjusted"),
         Column("Result"),
     ]
-    table = report.table.filter(pl.col("value").is_not_null())
-    shown = table.head(_NUMBERS)
-    rows, before = list[TableRow](), None
-    for row in shown.iter_rows(named=True):
-        group = (row["attribute"], row["segment"], row[MODEL])
-        if group != before:
-            rows.append(TableRow(_name_group(row, report), kind="group"))
-            before = group
-        rows.append(_write_numbers(row, report))
-    left_out = table.height - shown.height
+    known = toned.table.filter(pl.col("value").is_not_null())
+    rows, last = list[Row](), None
+    for row in known.head(_NUMBERS).iter_rows(named=True):
+        if find_keys(row) != last:
+            rows.append(Row(_name_group(row, toned.words), kind="group"))
+            last = find_keys(row)
+        rows.append(_write_numbers(row, toned.words))
+    left_out = max(known.height - _NUMBERS, 0)
     note = f"{left_out:,} more are in the CSV and JSON files." if left_out else ""
-    count = many(shown.height, "number")
-    label = f"{count}, with intervals and tests"
+    label = f"{many(known.height - left_out, 'number')}, with intervals and tests"
     instead = (
-        f"All {many(table.height, 'number')}, with intervals and p-values, are in the HTML, CSV "
+        f"All {many(known.height, 'number')}, with intervals and p-values, are in the HTML, CSV "
         "and JSON versions of this report."
     )
-    yield Fold(
-        _ALL_NUMBERS, [Table(columns, rows, label=label, note=note, style="numbers")], instead
-    )
+    table = Table(columns, rows, label=label, note=note, style="numbers")
+    return Fold(_ALL_NUMBERS, [table], instead)
 
 
-def _name_group(row: Row, report: Report) -> str:
-    attribute = row["attribute"].replace(CROSSED, " and ")
-    name = f"{label_group(row['segment'])} ({attribute})"
+def _name_group(row: ComparedRow, words: Words) -> str:
+    name = f"{name_of(row['segment'])} ({name_attribute(row['attribute'])})"
     if row["attribute"] == OVERALL:
-        name = capitalised(report.words.everyone)
-    return f"{name}, score {row[MODEL]}" if report.words.several else name
+        name = capitalised(words.everyone)
+    return f"{name}, score {row[MODEL]}" if words.several else name
 
 
-def _write_numbers(row: Row, report: Report) -> TableRow:
+def _write_numbers(row: ComparedRow, words: Words) -> Row:
     """Write a comparison as a row of the table of all numbers."""
     metric = row["metric"]
-    form, unit = (".3f", 1.0) if metric in _NO_SHARES else (".1f", 100.0)
-    percent = "" if metric in (*_NO_SHARES, CALIBRATION_ERROR) else "%"
-    gap = _with_limits(row, "gap", f"+{form}", unit)
-    value = _with_limits(row, "value", form, unit, percent)
+    # What a ratio or a criterion is named for is its value.
+    number = NAMED_FOR.get(metric, "value")
     against = ""
     if row["reference_value"] is not None:
-        others = report.words.name_reference(row).removeprefix("the ")
-        against = f"{others} {write_number(unit * row['reference_value'], form)}{percent}"
-    named_for = NAMED_FOR.get(metric)
-    if named_for == "ratio":
-        value, gap = _with_limits(row, "ratio", ".2f", 1.0), ""
-        if metric == IMPACT_RATIO:
-            against = report.words.name_reference(row).removeprefix("the ")
-    elif named_for == "gap":
-        value, gap = gap, ""
+        against = words.name_reference(row).removeprefix("the ")
+        if metric != IMPACT_RATIO:
+            against += f" {compared_form(metric).write(row['reference_value'])}"
     p = row["p_adjusted"] if row["p_adjusted"] is not None else row["p_value"]
     cells = [
         Cell(f"{row['n']:,}"),
-        Cell(value),
+        Cell(_write_estimate(row, number, value_form(metric))),
         Cell(against),
-        Cell(gap),
+        Cell(_write_estimate(row, "gap", gap_form(metric)) if number == "value" else ""),
         Cell(write_p_value(p)),
-        Cell(_write_result(row, report.words), tone=row["tone"]),
+        Cell(_write_result(row, words), tone=row["tone"]),
     ]
-    return TableRow(capitalised(report.words.heading(metric)), cells)
+    return Row(capitalised(words.heading(metric)), cells)
 
 
-def _with_limits(row: Row, name: str, form: str, unit: float, after: str = "") -> str:
+def _write_estimate(row: ComparedRow, name: str, form: NumberForm) -> str:
     """Write a number with its limits in brackets; empty without a number."""
-    value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if value is None:
         return ""
-    text = f"{write_number(unit * value, form)}{after}"
     if low is None or high is None:
-        return text
-    return f"{text} ({write_number(unit * low, form)} to {write_number(unit * high, form)})"
+        return form.write(value)
+    return f"{form.write(value)} {form.write_limits(low, high)}"
 
 
-def _write_result(row: Row, words: Words) -> str:
+def _write_result(row: ComparedRow, words: Words) -> str:
     """Write the verdict on a comparison, or why there is none."""
     if row["metric"] in FAIRNESS:
         return ""
@@ -374,46 +349,3 @@ def _write_result(row: Row, words: Words) -> str:
         EQUIVALENT: f"within {write_margin(words.margin)}",
     }
     return results.get(row["verdict"], "inconclusive")
-
-
-def method(report: Report) -> Iterator[Block]:
-    """Say how it was measured."""
-    yield Fold("How this was measured", write_method(report.audit, report.words))
-
-
-def end(report: Report) -> Iterator[Block]:
-    """Say when, with what and from which data this was made, and leave room for a signature."""
-    yield from write_foot(report.audit.run, "This audit is not a certification.")
-
-
-_BEGINNING = (begin, answer, checks, groups)
-SECTIONS: Sequence[Callable[[Report], Iterator[Block]]] = (
-    *_BEGINNING,
-    differences,
-    charts,
-    surroundings,
-    numbers,
-    method,
-    end,
-)
-
-
-def write_report(audit: AuditTables, *, with_charts: bool) -> list[Block]:
-    """Turn an audit into a document; charts need vl-convert."""
-    report = Report(audit, Words.of(audit.settings))
-    sections = [section for section in SECTIONS if with_charts or section is not charts]
-    return [block for section in sections for block in section(report)]
-
-
-def write_summary(audit: AuditTables) -> list[Block]:
-    """Turn an audit into what a terminal and a notebook show: the answer, and all groups."""
-    report = Report(audit, Words.of(audit.settings))
-    blocks = [block for section in _BEGINNING for block in section(report)]
-    words = report.words
-    remarks = [*say_unlabeled(audit, words), *say_left_out(audit, words), *say_values(audit)]
-    if not audit.settings.labeled:
-        unseen = [*say_not_given(audit.settings), *say_missing(audit, report.words)]
-        remarks = [*unseen, *remarks]
-    if remarks:
-        blocks.append(Lines([Line(text) for text in remarks]))
-    return blocks

@@ -14,10 +14,10 @@ from polars_wroc.groups.comparisons import (
     IMPACT_RATIO,
     NO_REFERENCE,
     SMD,
-    UNDEFINED,
     UNKNOWN_REASON,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
+from polars_wroc.inputs.reasons import UNDEFINED
 
 Tables = TypeVar("Tables", bound=AuditTables)
 # By attribute and name.

@@ -298,6 +298,22 @@ class AuditSettings:
         looks = self.level.as_dict() if isinstance(self.level, Looks) else None
         return values | shown | {"looks": looks}
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> AuditSettings:
+        """Return the settings that `as_dict` gave, as they are in JSON."""
+        used = {each.name: values[each.name] for each in fields(cls) if each.name in values}
+        level, looks = float(values["level"]), values.get("looks")
+        used["level"] = Looks(**looks, level=level) if looks else level
+        texts = values["text"]
+        used["text"] = Text(**{each.name: texts.get(each.name) for each in fields(Text)})
+        reference = values["reference"]
+        named = reference if isinstance(reference, Mapping) else {}
+        used["reference"] = CategoryReference("rest" if named else reference, named)
+        if isinstance(values["threshold"], Mapping):
+            name, *options = values["threshold"].items()
+            used["threshold"] = Rule(name[1], tuple(options))
+        return cls(**used)
+
 
 @dataclass(frozen=True)
 class AuditPlan:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from polars_wroc.audits.tables import AuditSettings
+from polars_wroc.documents.numbers import DASH
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
 from polars_wroc.inputs.columns import MISSING, OVERALL
-from polars_wroc.inputs.metric import MINUS
+from polars_wroc.inputs.metric import MINUS, SampleSize
 from polars_wroc.names import escape_controls
 
 _NAMES = 5
-DASH = "\N{EN DASH}"
 # A threshold that selects no row.
 ABOVE = "above every score"
 
@@ -159,6 +159,11 @@ class Words:
         return self.rejected if self.favorable == "rejected" else self.selected
 
     @property
+    def deserving(self) -> str:
+        """The people whose outcome deserves the decision that is good for them."""
+        return self.among("negative" if self.favorable == "rejected" else "positive")
+
+    @property
     def knows_good(self) -> bool:
         """Whether one of the decisions is good for people."""
         return self.favorable in ("selected", "rejected")
@@ -227,6 +232,14 @@ class Words:
         word = getattr(self, kind)
         return f"the {word}s" if word in ("positive", "negative") else f"those {word}"
 
+    def name_rows(self, kind: SampleSize) -> str:
+        """Name the rows of a class or a decision in a count: ``30 approved``, ``30 positives``."""
+        if kind == "rows":
+            return self.rows
+        word: str = getattr(self, kind.removesuffix("s"))
+        # Only the words of classes that nobody chose are nouns.
+        return kind if word in ("positive", "negative") else word
+
     def heading(self, metric: str) -> str:
         """Say in plain words what a metric is, in the middle of a sentence."""
         headings = {
@@ -259,14 +272,14 @@ def _repeats(attribute: str, name: str) -> bool:
     return len(rest) < len(name) and not rest[:1].isalnum()
 
 
-def label_group(segment: str | None) -> str:
-    """Name a group in a table, below the name of its attribute."""
-    return MISSING if segment is None else segment
+def name_attribute(attribute: str) -> str:
+    """Name an attribute in tables: ``race and sex`` for groups of both."""
+    return listed(attribute.split(CROSSED))
 
 
 def name_briefly(attribute: str, segment: str | None) -> str:
     """Name a group in a list: ``black (race)``, ``no recorded sex``."""
-    shown = escape_controls(" and ".join(attribute.split(CROSSED)))
+    shown = escape_controls(name_attribute(attribute))
     if segment is None:
         return f"no recorded {shown}"
     return f"{escape_controls(segment)} ({shown})"

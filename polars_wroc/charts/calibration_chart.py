@@ -19,8 +19,8 @@ from polars_wroc.charts.groups import (
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot
-from polars_wroc.charts.wording import join_sentences, write_points
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.charts.wording import join_sentences
+from polars_wroc.documents.numbers import write_number, write_points
 from polars_wroc.queries import over
 
 _COLUMNS = ("bin", "mean_score", "observed_rate", "n", "weight")

@@ -13,10 +13,15 @@ from polars_wroc.charts.groups import assign_groups, choose_one_panel, cross_all
 from polars_wroc.charts.look import BETTER, INK, PAPER, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Plot, thin_curves
-from polars_wroc.charts.roc_charts import FPR, ONE_CLASS, ROC_CURVE, TPR
+from polars_wroc.charts.roc_charts import (
+    FPR,
+    ROC_CURVE,
+    TPR,
+)
 from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
 from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
+from polars_wroc.inputs.reasons import ONE_CLASS
 from polars_wroc.metrics.partial_auc import Baseline, CostLine, cost_line, shares_of_area
 from polars_wroc.names import unique_name
 from polars_wroc.queries import over

@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.estimates import POINTS, ROW, Estimates, read_estimates
+from polars_wroc.charts.estimates import ROW, Estimates, read_estimates
 from polars_wroc.charts.groups import assign_groups, check_size, choose_panels, sort_names
 from polars_wroc.charts.look import (
     BETTER,
@@ -27,10 +27,12 @@ from polars_wroc.charts.look import (
 from polars_wroc.charts.options import ChartOptions, Show, read_options
 from polars_wroc.charts.plot import Axis, Plot, tip_title
 from polars_wroc.charts.wording import join_sentences
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import DIFFERENCE, POINTS, SHARE, NumberForm
 
 # Pixels of a row, of a model in a row, and of the chart; columns of numbers begin so far right.
 _STEP, _MODEL_STEP, _WIDTH = 24, 17, 420
+# Fewest pixels of a point and its number.
+_LEAST_STEP = 15
 _NUMBER_AT, _LIMITS_AT = 52, 60
 # How many times as wide as the median interval one is at most that sets the ends of the axis.
 _WIDE = 2.5
@@ -42,8 +44,8 @@ _FOUND = "datum.tone !== 'none'"
 def gap_chart(
     table: pl.DataFrame | pl.LazyFrame,
     *,
-    metric: str = "auc",
-    show: Show = "gap",
+    metric: str | None = None,
+    show: Show | None = None,
     margin: float | None = None,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.VConcatChart:
@@ -57,11 +59,13 @@ def gap_chart(
         `audit_changes` and `release_check` (which have a row for all rows too). A LazyFrame is
         collected.
     metric
-        Metric of the table.
+        Metric of the table: by default its first one, and the impact ratio in the table of
+        `impact_ratios`.
     show
-        ``"gap"``: the gap to the reference, in percentage points (0.05 is 5). ``"value"``: the
-        metric itself, with an upright mark at the value of the reference. ``"ratio"``: the ratio to
-        the reference. For `audit_changes` and `release_check`, ``"gap"`` is the change, and
+        ``"gap"``: the gap to the reference; gaps of rates are in percentage points (0.05 is 5).
+        ``"value"``: the metric itself, with an upright mark at the value of the reference.
+        ``"ratio"``: the ratio to the reference. By default the first that the metric has out of
+        gap, ratio and value. For `audit_changes` and `release_check`, ``"gap"`` is the change, and
         ``"value"`` the new value with the limits of its change and the mark at the old one.
     margin
         Half the width of a shaded band around no difference. It does not change the verdicts, which
@@ -102,29 +106,36 @@ def gap_chart(
     'LayerChart'
     """
     chosen = read_options(options, without=("highlight",))
-    checks.option("show", show, get_args(Show))
+    if show is not None:
+        checks.option("show", show, get_args(Show))
     if margin is not None:
         margin = checks.margin(margin)
     read = read_estimates(table, metric, show)
     check_size("table", read.rows)
     ranked = read.rows.with_columns(rank="x")
     rows, groups = assign_groups(ranked, read.keys, chosen, choose_panels)
-    axis = Axis(read.axis, _ends(rows, read), read.tick, "replace(datum.label, '+0', '0')")
+    axis = _make_axis(rows, read)
     plot = Plot(groups, chosen, axis, size=(_WIDTH, 0), panel_size=(_WIDTH, 0), columns=1)
     plot.legend, plot.has_lines = True, False
-    drawn = _drawn_rows(rows, read, margin, axis.ends)
-    _draw(plot, drawn, read)
+    drawn = _write_rows(rows, read, axis.ends)
+    if margin is not None and read.show != "ratio":
+        ends = {"near_low": pl.col("mark") - margin, "near_high": pl.col("mark") + margin}
+        drawn = drawn.with_columns(**{name: end.clip(*axis.ends) for name, end in ends.items()})
     n_models = len(groups.names)
-    step = _STEP if n_models == 1 else _MODEL_STEP * n_models + 8
+    n_rows = drawn.group_by("panel").agg(pl.col("label").n_unique())["label"].to_list()
+    chosen.check_room(height=_LEAST_STEP * n_models * max(n_rows))
+    _draw(plot, drawn, read)
+    is_tested = rows["tone"].count() or rows["note"].count()
+    has_marks = read.show == "value" and rows["mark"].count()
     subtitle = join_sentences(
-        read.mark,
+        f"Upright mark: {read.than}" if has_marks else "",
+        read.few,
         _name_limit(rows["limit"]),
-        f"Shaded: within {100 * margin:g} points" if margin and read.unit == POINTS else "",
-        "Filled: differs by more than chance"
-        if rows["tone"].count() or rows["note"].count()
-        else "",
+        _name_band(margin, read) if "near_low" in drawn.columns else "",
+        "Filled: differs by more than chance" if is_tested else "",
     )
-    return plot.finish_rows(read.title, subtitle, margin=266, step=step)
+    step = _STEP if n_models == 1 else _MODEL_STEP * n_models + 8
+    return plot.finish_rows(read.write_title(), subtitle, margin=266, step=step)
 
 
 def _name_limit(limits: pl.Series) -> str:
@@ -134,53 +145,55 @@ def _name_limit(limits: pl.Series) -> str:
     return "Dashed: four fifths" if limits.n_unique() == 1 else "Orange mark: four fifths"
 
 
-def _ends(rows: pl.DataFrame, read: Estimates) -> tuple[float, float]:
-    """Return the ends of the axis: all points and marks, and limits except of wide intervals."""
+def _name_band(margin: float | None, read: Estimates) -> str:
+    """Name the band around no difference; "" without one."""
+    if not margin:
+        return ""
+    return f"Shaded: within {f'{100 * margin:g} points' if read.has_points else f'{margin:g}'}"
+
+
+def _make_axis(rows: pl.DataFrame, read: Estimates) -> Axis:
+    """Return the axis: it has all points and marks, and limits except those of wide intervals."""
     width = pl.col("high") - pl.col("low")
     is_usual = (width <= _WIDE * width.median()) | pl.col("tone").is_not_null()
-    usual = rows.filter(is_usual.fill_null(value=False)).select("low", "high")
-    numbers = [
-        value
-        for column in (*rows.select("x", "mark", "limit"), *usual)
-        for value in column.drop_nulls()
-        if abs(value) != float("inf")
-    ]
-    numbers += [] if read.none is None else [read.none]
-    low, high = min(numbers, default=0.0), max(numbers, default=1.0)
+    usual = rows.filter(is_usual.fill_null(value=False))
+    columns = [*rows.select("x", "mark", "limit"), *usual.select("low", "high")]
+    numbers = pl.concat([column.cast(pl.Float64) for column in columns]).drop_nulls()
+    known = numbers.filter(numbers.is_finite()).to_list()
+    known += [] if read.no_difference is None else [read.no_difference]
+    low, high = min(known, default=0.0), max(known, default=1.0)
     room = 0.04 * ((high - low) or 1.0)
-    return low - room, high + room
+    form = "~%" if read.form is SHARE else ",~f"
+    labels = None
+    if read.form in (POINTS, DIFFERENCE):
+        # Gaps have a sign, but 0 has none.
+        number = f"format({read.form.units} * datum.value, '+,~f')"
+        labels = f"abs(datum.value) < 1e-9 ? '0' : {number}"
+    return Axis(read.axis, (low - room, high + room), form, labels)
 
 
-def _drawn_rows(
-    rows: pl.DataFrame, read: Estimates, margin: float | None, ends: tuple[float, float]
-) -> pl.DataFrame:
-    """Add the texts of each row, and the band around what it is compared with."""
+def _write_rows(rows: pl.DataFrame, read: Estimates, ends: tuple[float, float]) -> pl.DataFrame:
+    """Add the texts of each row, and let limits end where the axis does."""
     n = pl.col("n").first().over("panel", ROW)
     counted = n.map_elements("{:,}".format, return_dtype=pl.String)
     texts = [_write(row, read.form) for row in rows.iter_rows(named=True)]
-    drawn = rows.with_columns(
+    return rows.with_columns(
         number=pl.Series([number for number, _ in texts], dtype=pl.String),
         between=pl.Series([between for _, between in texts], dtype=pl.String),
         label=pl.format("{}  n = {}", ROW, counted).fill_null(pl.col(ROW)),
         tone=pl.col("tone").fill_null("none"),
-        # Limits end where the axis does.
         low=pl.col("low").clip(*ends),
         high=pl.col("high").clip(*ends),
     )
-    if margin is None or read.show == "ratio":
-        return drawn
-    size = margin * read.unit
-    return drawn.with_columns(
-        near_low=(pl.col("mark") - size).clip(*ends), near_high=(pl.col("mark") + size).clip(*ends)
-    )
 
 
-def _write(row: dict[str, Any], form: str) -> tuple[str, str]:
+def _write(row: dict[str, Any], form: NumberForm) -> tuple[str, str]:
     """Write the number of a row and its limits, or why there is none."""
     if row["x"] is None:
         return "", row["note"] or "undefined"
-    low, high = (write_number(row[end], form) for end in ("low", "high"))
-    return write_number(row["x"], form), f"{low} to {high}" if low and high else row["note"] or ""
+    if row["low"] is None or row["high"] is None:
+        return form.write(row["x"]), row["note"] or ""
+    return form.write(row["x"]), f"{form.write(row['low'])} to {form.write(row['high'])}"
 
 
 def _draw(plot: Plot, rows: pl.DataFrame, read: Estimates) -> None:
@@ -240,8 +253,8 @@ def _draw_marks(
     if "near_low" in rows.columns:
         band = base.mark_rect(color=SOFT, opacity=0.15, aria=False)
         plot.layers.append(band.encode(plot.across("near_low"), alt.X2("near_high:Q"), **y))
-    if read.none is not None:
-        plot.draw_line(x=read.none, strokeDash=[1, 0], strokeWidth=1.2)
+    if read.no_difference is not None:
+        plot.draw_line(x=read.no_difference, strokeDash=[1, 0], strokeWidth=1.2)
     elif rows["mark"].count():
         tick = base.mark_tick(size=15, thickness=2.5, color=INK, aria=False)
         plot.layers.append(tick.encode(plot.across("mark"), **y))

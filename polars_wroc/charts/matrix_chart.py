@@ -36,7 +36,7 @@ from polars_wroc.charts.look import (
 from polars_wroc.charts.options import ChartOptions, Options, Show, plain_name, read_options
 from polars_wroc.charts.plot import Plot, ends_of, number_tips, tip_title
 from polars_wroc.charts.wording import join_sentences, write_numbers
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import PLAIN, SHARE, NumberForm, write_number
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
 from polars_wroc.inputs.reasons import FEW
@@ -57,14 +57,14 @@ _PALE, _STRONG = 0.15, 0.4
 # The least difference that has a full colour.
 _LEAST_SHADE = 0.05
 # Formats of tiles, which have room for few digits.
-_SHORT_FORMS = {".1%": ".0%", ".3f": ".2f"}
+_SHORT_FORMS = {SHARE: NumberForm(".0f", 100, "%"), PLAIN: NumberForm(".2f")}
 
 
 @without_checks
 def matrix_chart(
     table: pl.DataFrame | pl.LazyFrame,
     *,
-    metric: str = "auc",
+    metric: str | None = None,
     show: Show = "value",
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
@@ -155,7 +155,8 @@ def _read_combinations(frame: pl.DataFrame, metric: str, show: Show) -> _Matrix:
     sides = pl.DataFrame(pairs, {"down": pl.String, "across": pl.String}, orient="row")
     read = read_estimates(crossed, metric, show)
     form = _SHORT_FORMS.get(read.form, read.form)
-    gap = pl.col("x") - pl.col("mark").fill_null(read.none or 0.0)
+    texts = [_NO_NUMBER if x is None else form.write(x) for x in read.rows["x"]]
+    gap = pl.col("x") - pl.col("mark").fill_null(read.no_difference or 0.0)
     down, up = (pl.lit(f" {arrow}") for arrow in _ARROWS)
     arrow = pl.when(gap < 0).then(down).otherwise(up)
     is_found = pl.col("tone").is_not_null()
@@ -168,13 +169,13 @@ def _read_combinations(frame: pl.DataFrame, metric: str, show: Show) -> _Matrix:
         rank="x",
         tone=pl.col("tone").fill_null(_NO_TONE),
         is_small=(pl.col("n") < _FEW_ROWS) | is_few,
-        number=write_numbers("x", form).fill_null(_NO_NUMBER)
+        number=pl.Series(texts, dtype=pl.String)
         + pl.when(is_found).then(arrow).otherwise(pl.lit("")),
     )
     found = f"Arrows: differs from {read.than} by more than chance"
     pale = f"Pale: fewer than {_FEW_ROWS} rows, or too few to test"
     key = join_sentences(read.axis, found, pale if rows["is_small"].any() else "")
-    return _Matrix(rows, first, second, read.title, key)
+    return _Matrix(rows, first, second, read.write_title(), key)
 
 
 def _split(segment: str | None, alone: list[str]) -> tuple[str, str]:

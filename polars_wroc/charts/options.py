@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -96,6 +97,14 @@ class Options:
             _check_highlight(self.highlight)
         if self.colors is not None:
             _check_colors(self.colors)
+
+    def check_room(self, *, width: float = 0, height: float = 0) -> None:
+        """Refuse a chosen size in which texts would be written over each other."""
+        for name, least in (("width", width), ("height", height)):
+            chosen = getattr(self, name)
+            if chosen is not None and chosen < least:
+                rule = f"be {math.ceil(least)} or more, so that the texts of this chart fit"
+                checks.reject(name, rule, f"{chosen}")
 
 
 def _check_highlight(values: object) -> None:

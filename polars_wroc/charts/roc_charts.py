@@ -16,13 +16,13 @@ from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of, thin_curves
 from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import ROC_COLUMNS
+from polars_wroc.inputs.reasons import ONE_CLASS
 from polars_wroc.queries import over
 from polars_wroc.ranking.curve_points import with_auc
 
 ROC_CURVE = "`roc_curve`"
 FPR = Axis("False positive rate")
 TPR = Axis("↑ True positive rate")
-ONE_CLASS = "one class only"
 # Most curves that have bands unless they are asked for.
 _BANDS = 3
 

@@ -10,17 +10,16 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.charts.estimates import find_metric
 from polars_wroc.charts.groups import Groups, assign_groups, check_size, read_table
 from polars_wroc.charts.look import INK, make_axis, without_checks
 from polars_wroc.charts.options import MOST_COLORS, ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, number_tips, span, tip_title
 from polars_wroc.charts.wording import join_sentences, write_list, write_numbers
-from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
+from polars_wroc.documents.numbers import is_share
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
-from polars_wroc.inputs.metric import check_metric
 from polars_wroc.queries import over
 from polars_wroc.stats.families import DIFFERENT
-from polars_wroc.thresholds.registry import GAP_RATES
 
 _COLUMNS = ("attribute", "segment", "metric", "value", "verdict", "period", "critical")
 _SEGMENT = protect_name("segment")
@@ -33,7 +32,10 @@ _SHORTEST_MONTH = 28
 
 @without_checks
 def time_chart(
-    table: pl.DataFrame | pl.LazyFrame, *, metric: str = "auc", **options: Unpack[ChartOptions]
+    table: pl.DataFrame | pl.LazyFrame,
+    *,
+    metric: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw a metric over time for each group, and mark the periods that differ from before.
 
@@ -42,7 +44,8 @@ def time_chart(
     table
         The table of `trend`; a LazyFrame is collected.
     metric
-        Metric of the table, also ``"shift_auc"``, ``"score_ks"`` or ``"psi"``.
+        Metric of the table, also ``"shift_auc"``, ``"score_ks"`` or ``"psi"``: by default its first
+        one.
     **options
         See `ChartOptions`. Group columns are ``segment`` (with the attribute's name if there are
         several attributes) and, with several models, ``model``. By default up to five segments have
@@ -73,16 +76,15 @@ def time_chart(
     """
     chosen = read_options(options)
     frame, _ = read_table("table", table, _COLUMNS, "`trend`")
-    known = frame["metric"].unique(maintain_order=True).to_list()
-    check_metric("metric", metric, known, ", which the table has")
-    rows = frame.filter(metric=metric)
+    found = find_metric(frame, metric)
+    rows = frame.filter(metric=found.column)
     check_size("table", rows)
     rows, keys = _read_groups(rows)
     is_free = chosen.color is None and chosen.facet is None
     if is_free and len(keys) == 1 and rows[keys[0]].n_unique() > MOST_COLORS:
         chosen = replace(chosen, facet=keys[0])
     if not rows["value"].count():
-        checks.reject("table", f"have values of {metric} to be drawn", "none")
+        checks.reject("table", f"have values of {found.column} to be drawn", "none")
     limits = ("low", "high") if rows["value_low"].count() else ()
     rows, groups = assign_groups(
         rows.select(
@@ -98,18 +100,19 @@ def time_chart(
         keys,
         chosen,
     )
-    name = METRICS[metric].heading
-    is_share = metric in GAP_RATES or metric == IMPACT_RATIO
-    form = ".0%" if is_share else ".2f"
-    y = Axis(f"↑ {name}", span(rows, "y", "low", "high", "critical"), form)
+    in_percent = is_share(found.column)
+    form = ".0%" if in_percent else ".2f"
+    y = Axis(f"↑ {found.heading}", span(rows, "y", "low", "high", "critical"), form)
     plot = Plot(groups, chosen, Axis(), y, size=(430, 230), panel_size=(250, 160))
     plot.has_lines = False
     _draw(plot, rows, limits)
     last = rows.drop_nulls("y").group_by("color", "panel", maintain_order=True).last()
-    plot.label_ends(last.with_columns(text=write_numbers("y", ".1%" if is_share else ".3f")))
+    plot.label_ends(last.with_columns(text=write_numbers("y", ".1%" if in_percent else ".3f")))
     key = "Ringed: differs from all earlier periods combined"
     critical = "Thin dashes: exceeded by chance alone" if rows["critical"].count() else ""
-    return plot.finish(_title(rows, groups, name), join_sentences(key, critical), margin=120)
+    return plot.finish(
+        _title(rows, groups, found.heading), join_sentences(key, critical), margin=120
+    )
 
 
 def _read_groups(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import write_number, write_signed_size
 from polars_wroc.groups.comparisons import CLOSED, GROWN, NEW, REVERSED, SHRUNK
 
 
@@ -18,15 +18,8 @@ def write_numbers(column: str, form: str) -> pl.Expr:
     )
 
 
-def write_points(gap: float) -> str:
-    """Write the size of a difference of rates: ``24 points``, ``1 point``, ``0.4 points``."""
-    size = abs(100 * gap)
-    text = f"{size:.0f}" if round(size, 1) >= 1 else f"{size:.1f}"
-    return f"{text} point" if text == "1" else f"{text} points"
-
-
 # What a gap did between two audits, by what became of it.
-_GAP_VERBS = {
+GAP_VERBS = {
     NEW: "opened",
     CLOSED: "closed",
     REVERSED: "turned",
@@ -37,12 +30,8 @@ _GAP_VERBS = {
 
 def write_gap_change(finding: str, before: float, after: float) -> str:
     """Write what became of a gap between two audits: ``closed from +14 to +3 points``."""
-    texts = [_write_signed_points(gap) for gap in (before, after)]
-    return f"{_GAP_VERBS[finding]} from {texts[0]} to {texts[1]} points"
-
-
-def _write_signed_points(gap: float) -> str:
-    return write_number(100 * gap, "+.0f" if round(abs(100 * gap), 1) >= 1 else "+.1f")
+    texts = [write_signed_size(gap) for gap in (before, after)]
+    return f"{GAP_VERBS[finding]} from {texts[0]} to {texts[1]} points"
 
 
 def write_range(values: pl.Series, form: str = ".0%") -> str:

@@ -17,7 +17,6 @@ from polars_wroc.audits.audit_changes import (
     Changes,
     changes_between,
     read_audit,
-    what_to_show,
 )
 from polars_wroc.audits.gates import (
     OF_CHANGES,
@@ -259,7 +258,10 @@ def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
         _save_changes(changes, options)
         return
     metric = changes.most_changed(options.metric)[0]
-    drawn: dict[str, Any] = {"metric": metric, "show": options.show or what_to_show(metric)}
+    drawn: dict[str, Any] = {
+        "metric": metric,
+        "show": options.show or change_pages.choose_shown(metric),
+    }
     before, after = (Path(name).name for name in options.files)
     shown = partial(tables.changes_shown, changes, (before, after))
     results.show_table("gap_chart", changes.table, options, shown, **drawn)
@@ -443,8 +445,8 @@ def run_size(options: argparse.Namespace) -> None:
     if len(options.files) > 1:
         refuse(f"size takes one FILE; found {len(options.files)}")
     if options.files and options.files[0].endswith(".json"):
-        audited = read_audit("FILE", options.files[0])
-        table, given["level"] = audited.table, audited.level
+        audit = read_audit("FILE", options.files[0])
+        table, given["level"] = audit.table, audit.settings.level
     elif options.files:
         read = scan(options.files)
         types = {name: COMPARISON_SCHEMA.get(name) for name in read.collect_schema()}

@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.audits.audit_changes import Changes, sentences_of
+from polars_wroc.audits.audit_changes import Changes
 from polars_wroc.audits.change_pages import title_changes
+from polars_wroc.audits.change_sentences import write_changes
 from polars_wroc.audits.provenance import list_provenance, write_foot
 from polars_wroc.audits.tables import Run, audited_files, saved_audits
 from polars_wroc.audits.words import capitalised, first_few, listed, many, points, verb
@@ -26,10 +27,14 @@ from polars_wroc.documents.text_writer import write_text
 from polars_wroc.documents.workbook import write_workbook
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE, REPEATS, is_finding
+from polars_wroc.groups.comparisons import (
+    GAP_METRICS,
+    REPEATS,
+    is_finding,
+)
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
+from polars_wroc.inputs.reasons import EVERYBODY, NO_VARIANCE, NOBODY
 from polars_wroc.looks import ConfidenceLevel, as_number
 from polars_wroc.metrics.compare import PAIR
 from polars_wroc.ranking.curve import CELLS
@@ -400,7 +405,7 @@ def gaps_shown(
 
 def changes_shown(changes: Changes, names: tuple[str, str]) -> list[Shown]:
     """Show what changed between the audits of these names."""
-    return [Shown(title_changes(names), changes.table, verdict=" ".join(sentences_of(changes)))]
+    return [Shown(title_changes(names), changes.table, verdict=" ".join(write_changes(changes)))]
 
 
 def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:

@@ -12,11 +12,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
-from polars_wroc.curves.smooth_calibration import (
-    SMOOTH_RATES,
-    limit_smooth_rates,
-    require_loess,
-)
+from polars_wroc.curves.smooth_calibration import SMOOTH_RATES, limit_smooth_rates, require_loess
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
@@ -26,15 +22,7 @@ from polars_wroc.metrics.calibration import CalibrationSums, MeanErrors, RateErr
 from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.sampled_aucs import take_parts
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import (
-    Columns,
-    Rows,
-    SegmentColumns,
-    check_level,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
 from polars_wroc.stats.histograms import find_ends, number_bins
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows, Steps, descend, find_changes, map_steps
@@ -160,16 +148,13 @@ def calibration_curve(
     checks.flag("smooth", smooth)
     if smooth:
         require_loess("leave it out")
-    columns = read_columns(
-        frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
-    )
+    columns = read_columns(frame, label, score, weight, by, pos_label, design)
     columns.require_scores("a calibration")
     types = dict(BIN_TYPES)
     if smooth:
         types |= dict.fromkeys(SMOOTH_RATES, pl.Float64)
-    plan = _Plan(divide, check_level(level, frame), smooth)
-    compute = partial(_measure_rows, columns=columns, plan=plan)
-    return table_of(frame, columns, columns.schema(types), compute)
+    measure = partial(_measure_segments, bins=divide, smooth=smooth)
+    return table_of_segments(frame, columns, types, measure, level)
 
 
 @dataclass(frozen=True)
@@ -227,29 +212,17 @@ def divide_segments(rows: SegmentRows, bins: BinOptions) -> SegmentRows:
     )
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What a calibration curve is made of."""
-
-    bins: BinOptions
-    level: ConfidenceLevel
-    smooth: bool
-
-
-def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
+def _measure_segments(
+    rows: Rows, segments: SegmentRows, bins: BinOptions, level: Level, *, smooth: bool
+) -> Iterator[SegmentColumns]:
     require_all_probabilities(rows)
-    level = rows.level(plan.level)
-
-    def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
-        for first, part_rows, part in take_parts(own, segments):
-            found = measure_bins(part_rows, part, plan.bins, level)
-            values = dict(found.columns)
-            if plan.smooth:
-                mean = values["mean_score"]
-                values |= limit_smooth_rates(part_rows, part, found.segment, mean, plan.level)
-            yield SegmentColumns(found.segment + first, values)
-
-    return tabulate_models(rows, columns, measure)
+    for first, part_rows, part in take_parts(rows, segments):
+        segment, columns = measure_bins(part_rows, part, bins, level)
+        rates = {}
+        if smooth:
+            mean = columns["mean_score"]
+            rates = limit_smooth_rates(part_rows, part, segment, mean, level)
+        yield SegmentColumns(segment + first, {**columns, **rates})
 
 
 def measure_bins(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,12 +12,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array
-from polars_wroc.curves.calibration_curve import (
-    BinOptions,
-    Strategy,
-    measure_bin_errors,
-    read_bins,
-)
+from polars_wroc.curves.calibration_curve import BinOptions, Strategy, measure_bin_errors, read_bins
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
@@ -36,15 +31,7 @@ from polars_wroc.metrics.calibration import (
 from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.sampled_aucs import take_parts
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import (
-    Columns,
-    Rows,
-    SegmentColumns,
-    check_level,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
 from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.logistic_fit import LEAST_PROBABILITY
@@ -191,45 +178,27 @@ def calibration_summary(
     │ white    ┆ -0.018                 ┆ 1.02     ┆ 0.863             │
     └──────────┴────────────────────────┴──────────┴───────────────────┘
     """
-    plan = _Plan(read_bins(bins, strategy), _read_clip(clip), check_level(level, frame))
-    columns = read_columns(
-        frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
-    )
+    divide = read_bins(bins, strategy)
+    if clip is not None:
+        clip = checks.number("clip", clip, low=LEAST_PROBABILITY, high=0.5)
+    columns = read_columns(frame, label, score, weight, by, pos_label, design)
     columns.require_scores("a calibration")
-    compute = partial(_measure_rows, columns=columns, plan=plan)
-    return table_of(frame, columns, columns.schema(_TYPES), compute)
+    measure = partial(_measure_segments, bins=divide, clip=clip)
+    return table_of_segments(frame, columns, _TYPES, measure, level)
 
 
-def _read_clip(clip: float | None) -> float | None:
-    if clip is None:
-        return None
-    return checks.number("clip", clip, low=LEAST_PROBABILITY, high=0.5)
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """The bins of calibration errors, how far scores are moved from 0 and 1, and the level."""
-
-    bins: BinOptions
-    clip: float | None
-    level: ConfidenceLevel
-
-
-def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
+def _measure_segments(
+    rows: Rows, segments: SegmentRows, bins: BinOptions, clip: float | None, level: Level
+) -> Iterator[SegmentColumns]:
     require_all_probabilities(rows)
-    level = rows.level(plan.level)
-
-    def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
-        for first, part_rows, part in take_parts(own, segments):
-            descending = descend(part)
-            found = measure_calibration(part_rows, descending, level, plan.clip)
-            expected, maximum = measure_bin_errors(descending, plan.bins)
-            found["expected_calibration_error"] = expected
-            found["maximum_calibration_error"] = maximum
-            found |= decompose_brier(descending)
-            yield SegmentColumns(np.arange(first, first + part.number), found)
-
-    return tabulate_models(rows, columns, measure)
+    for first, part_rows, part in take_parts(rows, segments):
+        descending = descend(part)
+        found = measure_calibration(part_rows, descending, level, clip)
+        expected, maximum = measure_bin_errors(descending, bins)
+        found["expected_calibration_error"] = expected
+        found["maximum_calibration_error"] = maximum
+        found |= decompose_brier(descending)
+        yield SegmentColumns(np.arange(first, first + part.number), found)
 
 
 def measure_calibration(

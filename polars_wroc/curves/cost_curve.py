@@ -28,7 +28,7 @@ from polars_wroc.rows import (
     SegmentColumns,
     read_columns,
     table_of,
-    tabulate_models,
+    table_of_segments,
 )
 from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.choice import CurvePoints, trace_curves
@@ -124,14 +124,12 @@ def cost_curve(
     if prevalence is not None and costs is None:
         msg = f"`prevalence` goes with `cost_fn` or `cost_fp` only; found {prevalence!r}"
         raise ValueError(msg)
-    columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
+    columns = read_columns(frame, label, score, weight, by, pos_label)
     expected: list[str] = [] if costs is None else [_EXPECTED]
-    names = [*_COLUMNS, *expected, *CELLS]
-    types: dict[str, pl.DataType] = dict.fromkeys(names, pl.Float64())
-    schema = columns.schema(types | {"dominated": pl.Boolean()})
+    types: dict[str, Any] = dict.fromkeys([*_COLUMNS, *expected, *CELLS], pl.Float64())
+    types["dominated"] = pl.Boolean()
     draw = partial(_draw_segments, costs=costs, prevalence=prevalence)
-    tabulate = partial(tabulate_models, columns=columns, tabulate=draw)
-    return table_of(frame, columns, schema, tabulate)
+    return table_of_segments(frame, columns, types, draw)
 
 
 def _draw_segments(
@@ -255,9 +253,7 @@ def dominated_models(
     └───────┴───────────┴──────────────┘
     """
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
-    columns: Columns = read_columns(
-        polars_frame(frame), label, score, weight=weight, by=by, pos_label=pos_label
-    )
+    columns = read_columns(polars_frame(frame), label, score, weight, by, pos_label)
     number = len(columns.models)
     if number < 2:  # noqa: PLR2004  (two make a pair)
         checks.reject("score", "hold two or more columns to compare", [*columns.models])

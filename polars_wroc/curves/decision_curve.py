@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.arrays import Array, Ints
+from polars_wroc.arrays import Array
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
@@ -18,20 +18,10 @@ from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import require_all_probabilities, require_probabilities
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import (
-    Columns,
-    Rows,
-    SegmentColumns,
-    check_level,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.net_benefit import (
-    estimate_standardized,
-)
+from polars_wroc.stats.net_benefit import estimate_standardized
 from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.cells import split_segments, sum_cells_at, sum_cells_at_each
 from polars_wroc.thresholds.limits import DecidedRows, limit_net_benefit, measure_metrics
@@ -145,26 +135,12 @@ def decision_curve(
     └───────────┴─────────────┴─────────────────┴───────────────────────┘
     """
     asked = _PERCENTS if thresholds is None else check_net_thresholds(thresholds)
-    plan = BenefitPlan(
-        np.array(asked), checks.target_prevalence(prevalence), check_level(level, frame)
-    )
-    columns = read_columns(
-        frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
-    )
-    schema = columns.schema(dict.fromkeys(_COLUMNS, pl.Float64()))
-    return table_of(frame, columns, schema, partial(_measure_rows, columns=columns, plan=plan))
-
-
-@dataclass(frozen=True)
-class BenefitPlan:
-    """The thresholds of a curve, which rise, and how net benefits there are limited.
-
-    They describe a population with the ``prevalence``, if one is given.
-    """
-
-    thresholds: Array
-    prevalence: float | None
-    level: ConfidenceLevel
+    thresholds = np.array(asked)
+    prevalence = checks.target_prevalence(prevalence)
+    columns = read_columns(frame, label, score, weight, by, pos_label, design)
+    measure = partial(measure_benefits, thresholds=thresholds, prevalence=prevalence)
+    types = dict.fromkeys(_COLUMNS, pl.Float64())
+    return table_of_segments(frame, columns, types, measure, level)
 
 
 def check_net_thresholds(thresholds: object) -> list[float]:
@@ -175,40 +151,35 @@ def check_net_thresholds(thresholds: object) -> list[float]:
     return asked
 
 
-def _measure_rows(rows: Rows, columns: Columns, plan: BenefitPlan) -> pl.DataFrame:
+def measure_benefits(
+    rows: Rows,
+    segments: SegmentRows,
+    thresholds: Array,
+    level: Level,
+    prevalence: float | None = None,
+) -> Iterator[SegmentColumns]:
+    """Yield the columns of the points of curves, at thresholds that rise within each segment.
+
+    They describe a population with the ``prevalence``, if one is given.
+    """
     require_all_probabilities(rows)
     if rows.bins is not None:
         require_probabilities(rows.bins.high)
-    measure = partial(measure_benefits, plan=plan, level=rows.level(plan.level))
-    return tabulate_models(rows, columns, measure)
-
-
-def measure_benefits(
-    rows: Rows, segments: SegmentRows, plan: BenefitPlan, level: Level
-) -> Iterator[SegmentColumns]:
-    """Yield the columns of the points of curves, which rise within each segment."""
-    for segment, decided in _decide(rows, segments, plan):
-        yield SegmentColumns(segment, _measure_points(decided, level))
-
-
-def _decide(
-    rows: Rows, segments: SegmentRows, plan: BenefitPlan
-) -> Iterator[tuple[Ints, DecidedRows]]:
-    """Yield confusion matrices at rising thresholds, and the number of the segment of each."""
     number, sample = np.arange(segments.number), rows.sample
     if sample is None:
-        descending = plan.thresholds[::-1]
+        descending = thresholds[::-1]
         cells = sum_cells_at_each(segments, descending, argument="thresholds")
         threshold = np.tile(descending, segments.number)
-        decided = DecidedRows(threshold, cells, prevalence=plan.prevalence)
-        segment = np.repeat(number, len(descending))
-        yield segment[::-1], decided.at(slice(None, None, -1))
+        decided = DecidedRows(threshold, cells, prevalence=prevalence).at(slice(None, None, -1))
+        segment = np.repeat(number, len(descending))[::-1]
+        yield SegmentColumns(segment, _measure_points(decided, level))
         return
     for part, some in split_segments(segments, sample):
-        for threshold in plan.thresholds:
-            cells = sum_cells_at(some, threshold, sample, argument="thresholds")
-            each = np.full(some.number, threshold)
-            yield number[part], DecidedRows(each, cells, sample.units, plan.prevalence)
+        for each in thresholds:
+            cells = sum_cells_at(some, each, sample, argument="thresholds")
+            threshold = np.full(some.number, each)
+            decided = DecidedRows(threshold, cells, sample.units, prevalence)
+            yield SegmentColumns(number[part], _measure_points(decided, level))
 
 
 def _measure_points(decided: DecidedRows, level: Level) -> dict[str, Array]:

@@ -41,14 +41,7 @@ from polars_wroc.metrics.summary import AUC_BOUNDS
 from polars_wroc.queries import FrameT, like_input
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, curve_frame, is_origin, ratio, totals
 from polars_wroc.ranking.curve_points import AUC_CHANGE, thin
-from polars_wroc.rows import (
-    Columns,
-    Rows,
-    SegmentColumns,
-    check_level,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Rows, SegmentColumns, table_of_segments
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.roc_limits import limit_curves, limit_points
 from polars_wroc.steps import SegmentRows
@@ -245,12 +238,17 @@ def roc_curve(
         if not rows.binned:
             checks.level(rows.look(level, frame))
             return like_input(frame, _require_positives(_plan_curves(rows, fewer), pos_label))
-    columns = read_binned_columns(
-        binning, frame, label, score, weight, by, pos_label, design=design
-    )
-    plan = _Plan(fewer, band, check_level(level, frame))
-    schema = columns.schema(plan.types(binned=columns.binned))
-    return table_of(frame, columns, schema, partial(_measure_rows, columns=columns, plan=plan))
+    columns = read_binned_columns(binning, design, frame, label, score, weight, by, pos_label)
+    names = fewer.names
+    if band is not None:
+        names += BAND_COLUMNS
+    if columns.binned:
+        names += AUC_BOUNDS
+    types: dict[str, pl.DataType] = dict.fromkeys(names, pl.Float64())
+    if band == "pointwise":
+        types[ONE_SIDED] = pl.Boolean()
+    measure = partial(_measure_segments, fewer=fewer, band=band)
+    return table_of_segments(frame, columns, types, measure, level)
 
 
 def _check_band(band: BandKind | None, level: ConfidenceLevel, given: GivenDesign) -> None:
@@ -284,25 +282,6 @@ class _FewerPoints:
         return curve if self.max_points is None else thin(curve, keys, self.max_points)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Which points a curve has, and which limits."""
-
-    fewer: _FewerPoints
-    band: BandKind | None
-    level: ConfidenceLevel
-
-    def types(self, *, binned: bool) -> dict[str, pl.DataType]:
-        """Return the types of the columns after the group."""
-        names = self.fewer.names
-        if self.band is not None:
-            names += BAND_COLUMNS
-        if binned:
-            names += AUC_BOUNDS
-        types: dict[str, pl.DataType] = dict.fromkeys(names, pl.Float64())
-        return types | {ONE_SIDED: pl.Boolean()} if self.band == "pointwise" else types
-
-
 def _require_positives(curves: pl.LazyFrame, pos_label: object) -> pl.LazyFrame:
     """Raise when curves are collected that have points, but no row with the positive label."""
     if pos_label is None:
@@ -326,30 +305,25 @@ def _plan_curves(rows: PlannedRows, fewer: _FewerPoints) -> pl.LazyFrame:
     return rows.sorted_result(fewer.select(curve, rows.keys), fewer.names)
 
 
-def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
-    measure = partial(_measure_segments, plan=plan, level=rows.level(plan.level))
-    return tabulate_models(rows, columns, measure)
-
-
 def _measure_segments(
-    rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
+    rows: Rows, segments: SegmentRows, fewer: _FewerPoints, band: BandKind | None, level: Level
 ) -> list[SegmentColumns]:
     curves = draw_roc_curves(segments)
-    points = plan.fewer.select(_table_of_curves(curves).lazy(), [_SEGMENT]).collect()
+    points = fewer.select(_table_of_curves(curves).lazy(), [_SEGMENT]).collect()
     if rows.sample is not None and points.height > _MOST_POINTS:
         rule = f"be given for more than {_MOST_POINTS} points with `design`"
         checks.reject("max_points", rule, points.height)
     segment, place = points[_SEGMENT].to_numpy(), points[_PLACE].to_numpy()
-    columns = {name: points[name].to_numpy() for name in plan.fewer.names}
+    columns = {name: points[name].to_numpy() for name in fewer.names}
     starts = np.searchsorted(segment, np.arange(segments.number + 1))
     along = curves.along(TPR_AT_FPR)
     fpr, tpr = columns["fpr"], columns["tpr"]
-    if plan.band == "pointwise":
+    if band == "pointwise":
         estimates = estimate_points(rows, segments, curves, TPR_AT_FPR, (fpr, tpr), starts, place)
         limits, one_sided = limit_points(estimates, along, level.quantile(estimates.given.df))
         columns |= dict(zip(BAND_COLUMNS, limits, strict=True))
         columns[ONE_SIDED] = np.where(np.isnan(limits.low), np.nan, one_sided)
-    elif plan.band == "simultaneous":
+    elif band == "simultaneous":
         cells = curves.points.cells.at(place)
         sizes = rate_in(cells, "fpr").inverse_size, rate_in(cells, "tpr").inverse_size
         limits = limit_curves(fpr, starts, sizes, along, level.error)

@@ -26,11 +26,9 @@ from polars_wroc.rows import (
     Columns,
     Rows,
     SegmentColumns,
-    check_level,
     read_columns,
     read_counted,
-    table_of,
-    tabulate_models,
+    table_of_segments,
 )
 from polars_wroc.stats.contrasts import credible_correlation
 from polars_wroc.stats.levels import Level
@@ -194,17 +192,14 @@ def _sample_rates(
 
 
 def read_binned_columns(
-    binning: Binning, frame: object, *columns: Any, design: Design | None
+    binning: Binning, design: Design | None, frame: object, *columns: Any
 ) -> Columns:
     """Return the columns of a call, whose rows are pooled in bins of scores if these are given.
 
     The ``columns`` are label, score, weight, by and pos_label.
     """
-    label, score, weight, by, pos_label = columns
     if not binning:
-        return read_columns(
-            frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
-        )
+        return read_columns(frame, *columns, design=design)
     refuse_design_in_bins(read_design(design), binning)
     return read_counted(pool_in_bins(read_rows(read_source(frame), *columns), binning))
 
@@ -306,23 +301,13 @@ def roc_point(
     rates = np.array(checks.numbers(name, value, low=0, high=1))
     axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
     binning = Binning(bins, tolerance)
-    columns = read_binned_columns(
-        binning, frame, label, score, weight, by, pos_label, design=design
-    )
+    columns = read_binned_columns(binning, design, frame, label, score, weight, by, pos_label)
     names = [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
     if columns.binned:
         names += [f"{axes.found}_min", f"{axes.found}_max"]
-    schema = columns.schema(dict.fromkeys(names, pl.Float64()) | {ONE_SIDED: pl.Boolean()})
-    level = check_level(level, frame)
-    measure = partial(_measure_rows, columns=columns, rates=rates, axes=axes, level=level)
-    return table_of(frame, columns, schema, measure)
-
-
-def _measure_rows(
-    rows: Rows, columns: Columns, rates: Array, axes: Axes, level: ConfidenceLevel
-) -> pl.DataFrame:
-    measure = partial(_measure_segments, rates=rates, axes=axes, level=rows.level(level))
-    return tabulate_models(rows, columns, measure)
+    types = dict.fromkeys(names, pl.Float64()) | {ONE_SIDED: pl.Boolean()}
+    measure = partial(_measure_segments, rates=rates, axes=axes)
+    return table_of_segments(frame, columns, types, measure, level)
 
 
 def _measure_segments(

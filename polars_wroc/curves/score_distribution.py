@@ -15,13 +15,7 @@ from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import ratio
-from polars_wroc.rows import (
-    Rows,
-    SegmentColumns,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
 from polars_wroc.stats.histograms import choose_range, find_ends, number_bins
 from polars_wroc.steps import SegmentRows
 
@@ -114,16 +108,13 @@ def score_distribution(
     """
     bins = checks.whole_number("bins", bins, low=1)
     ends = None if range is None else _check_range(range)
-    columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
-    by_class = label is not None
-    histogram = _Histogram(bins, ends, by_class)
+    columns = read_columns(frame, label, score, weight, by, pos_label)
+    histogram = _Histogram(bins, ends, by_class=label is not None)
 
-    def compute(rows: Rows) -> pl.DataFrame:
-        return tabulate_models(
-            rows, columns, lambda _, segments: [_count_bins(segments, histogram)]
-        )
+    def tabulate(_: Rows, segments: SegmentRows) -> list[SegmentColumns]:
+        return [_count_bins(segments, histogram)]
 
-    return table_of(frame, columns, columns.schema(DISTRIBUTION_TYPES), compute)
+    return table_of_segments(frame, columns, DISTRIBUTION_TYPES, tabulate)
 
 
 def distribute_scores(

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.rows import Rows, Sampling
+from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows
 
 # Distances of the curve from the scores: the mean, the median and the ninth decile.
@@ -50,7 +50,7 @@ def require_loess(instead: str) -> None:
         raise ImportError(msg) from error
 
 
-def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: ConfidenceLevel) -> LimitedValues:
+def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: Level) -> LimitedValues:
     """Return each of `SMOOTH` of each segment, one row after another, with its limits."""
     found = np.full((3, len(SMOOTH), segments.number), np.nan)
     for number in range(segments.number):
@@ -60,7 +60,7 @@ def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: ConfidenceLeve
 
 
 def limit_smooth_rates(
-    rows: Rows, segments: SegmentRows, segment: Ints, score: Array, level: ConfidenceLevel
+    rows: Rows, segments: SegmentRows, segment: Ints, score: Array, level: Level
 ) -> dict[str, Array]:
     """Return the columns `SMOOTH_RATES` at scores, of which each is one of a ``segment``."""
     found = np.full((3, len(score)), np.nan)
@@ -121,8 +121,7 @@ class _Points:
     @classmethod
     def of(cls, rows: Rows, segment: SegmentRows) -> _Points:
         """Return the rows of a segment, in one order, so that a seed gives the same draws."""
-        score, signed = segment.score, segment.weight
-        n = np.ones(len(score)) if segment.counts is None else segment.counts.n
+        score, signed, n = segment.score, segment.weight, segment.powers.n
         order, unit, units = np.lexsort((signed, score)), None, None
         if rows.sample is not None:
             unit, units = _number_units(rows.sample, segment.order)
@@ -204,9 +203,7 @@ def _number_units(sample: Sampling, order: Ints) -> tuple[Ints, _Units]:
     return place[unit], _Units(stratum, size, ~is_lonely)
 
 
-def _limit(
-    points: _Points, measure: Callable[[_Curve], Array], number: int, level: ConfidenceLevel
-) -> Array:
+def _limit(points: _Points, measure: Callable[[_Curve], Array], number: int, level: Level) -> Array:
     """Return so many values of the curve, and their limits by resampling, in three rows."""
     unknown = np.full((3, number), np.nan)
     curve = points.fit(points.weights) if len(points.weights) else None
@@ -219,7 +216,7 @@ def _limit(
     drawn = [measure(each) for each in curves if each is not None]
     drawn = [each for each in drawn if np.isfinite(each).all()]
     # Drawn limits hold at one look.
-    if len(drawn) > _REPLICATES // 2 and not isinstance(level, Looks):
-        ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    if len(drawn) > _REPLICATES // 2 and level.looks is None:
+        ends = np.quantile(drawn, [level.error / 2, 1 - level.error / 2], axis=0)
         return np.stack([values, *ends])
     return np.stack([values, *unknown[1:]])

@@ -14,18 +14,22 @@ from numpy.typing import NDArray
 from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.curves.calibration_summary import measure_calibration
-from polars_wroc.curves.decision_curve import BenefitPlan, check_net_thresholds, measure_benefits
+from polars_wroc.curves.decision_curve import check_net_thresholds, measure_benefits
 from polars_wroc.curves.smooth_calibration import SMOOTH, limit_smooth_errors, require_loess
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.reasons import UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
-from polars_wroc.metrics.auc_limits import interval_columns
-from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
+from polars_wroc.metrics.auc_sums import (
+    auc_influences,
+    estimate_aucs,
+    interval_columns,
+    measure_aucs,
+)
 from polars_wroc.metrics.mean_sums import (
     ROW_LOSSES,
-    MeanSums,
     read_precision,
     require_all_probabilities,
     sum_values,
@@ -33,23 +37,14 @@ from polars_wroc.metrics.mean_sums import (
 from polars_wroc.metrics.pairs import LOSS_SCALES
 from polars_wroc.metrics.sampled_aucs import sample_aucs, take_parts
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import (
-    Columns,
-    Rows,
-    SegmentColumns,
-    check_level,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
-from polars_wroc.stats.designs import SamplingUnits
+from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
 from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.means import Mean, relative_brier, relative_brier_slopes
+from polars_wroc.stats.means import relative_brier, relative_brier_slopes
 from polars_wroc.steps import SegmentRows, descend
 
 # Why a measure is null.
-EXTREME_SCORES, UNDEFINED = "scores of 0 or 1", "undefined"
+EXTREME_SCORES = "scores of 0 or 1"
 _TYPES: Mapping[str, Any] = {
     "measure": pl.String,
     "threshold": pl.Float64,
@@ -174,14 +169,11 @@ def validate(
     checks.flag("smooth", smooth)
     if smooth:
         require_loess("leave it out by smooth=False")
-    columns = read_columns(
-        frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
-    )
+    columns = read_columns(frame, label, score, weight, by, pos_label, design)
     columns.require_scores("a validation")
     asked = np.array(check_net_thresholds(thresholds))
-    plan = _Plan(asked, check_level(level, frame), read_precision(columns), smooth)
-    compute = partial(_measure_rows, columns=columns, plan=plan)
-    return table_of(frame, columns, columns.schema(_TYPES), compute)
+    plan = _Plan(asked, read_precision(columns), smooth)
+    return table_of_segments(frame, columns, _TYPES, partial(_measure_parts, plan=plan), level)
 
 
 @dataclass(frozen=True)
@@ -189,7 +181,6 @@ class _Plan:
     """What a validation consists of, with the machine precision of the scores of each model."""
 
     thresholds: Array
-    level: ConfidenceLevel
     precision: Mapping[str, float]
     smooth: bool
 
@@ -204,38 +195,33 @@ class _Measure(NamedTuple):
     threshold: float = np.nan
 
 
-def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
+def _measure_parts(
+    rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
+) -> Iterator[SegmentColumns]:
     require_all_probabilities(rows)
-    level = rows.level(plan.level)
-
-    def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
-        (model,) = own.scores
-        precision = plan.precision[model]
-        for first, part_rows, part in take_parts(own, segments):
-            found = _measure_segments(part_rows, descend(part), precision, level, plan)
-            yield found._replace(segment=found.segment + first)
-
-    table = tabulate_models(rows, columns, measure)
-    return table.with_columns(pl.when(pl.col("reason") != "").then("reason").alias("reason"))
+    for first, part_rows, part in take_parts(rows, segments):
+        found = _measure_segments(part_rows, descend(part), level, plan)
+        yield found._replace(segment=found.segment + first)
 
 
 def _measure_segments(
-    rows: Rows, segments: SegmentRows, precision: float, level: Level, plan: _Plan
+    rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
 ) -> SegmentColumns:
     """Return a row for each measure of each segment, in the order of the table."""
+    (model,) = rows.scores
     calibration = measure_calibration(rows, segments, level)
     measures = [
         _without_limits("n", calibration["n"]),
         _without_limits("events", calibration["n_pos"]),
         _take_measure("prevalence", "observed_rate", calibration),
         _take_measure("auc", "auc", _measure_auc(rows, segments, level)),
-        *_measure_losses(rows, segments, precision, level),
+        *_measure_losses(rows, segments, plan.precision[model], level),
         *(_take_measure(name, name, calibration) for name in _CALIBRATION),
     ]
     if plan.smooth:
-        found = limit_smooth_errors(rows, segments, plan.level)
+        found = limit_smooth_errors(rows, segments, level)
         measures += [_Measure(name, *each) for name, *each in zip(SMOOTH, *found, strict=True)]
-    measures += _measure_benefits(rows, segments, level, plan)
+    measures += _measure_benefits(rows, segments, level, plan.thresholds)
     number = segments.number
     columns = {
         "measure": np.repeat([each.name for each in measures], number),
@@ -250,15 +236,15 @@ def _measure_segments(
 
 
 def _find_reasons(measures: Sequence[_Measure], calibration: Mapping[str, Any]) -> NDArray[Any]:
-    """Return why the slope, or another measure, is unknown; no text where it is known."""
+    """Return why the slope, or another measure, is unknown; None where it is known."""
     extreme = np.asarray(calibration["n_extreme"], float) > 0
-    reasons: list[str] = []
+    reasons: list[str | None] = []
     for each in measures:
         for value, some in zip(each.value, extreme, strict=True):
             is_fitted = each.name in ("calibration_slope", "calibration_intercept")
             why = EXTREME_SCORES if is_fitted and some else UNDEFINED
-            reasons.append(why if np.isnan(value) else "")
-    return np.array(reasons, dtype=str)
+            reasons.append(why if np.isnan(value) else None)
+    return np.array(reasons, dtype=object)
 
 
 def _without_limits(name: str, value: Array) -> _Measure:
@@ -277,7 +263,7 @@ def _limit(name: str, estimate: Estimate, quantile: Array) -> _Measure:
     return _Measure(name, estimate.value, *estimate.limits(quantile))
 
 
-def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str, pl.Series]:
+def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str, NDArray[Any]]:
     sums = measure_aucs(segments)
     if rows.sample is None:
         auc = estimate_aucs(sums)
@@ -295,21 +281,20 @@ def _measure_losses(
     label = is_positive.astype(np.float64)
     units = None if rows.sample is None else rows.sample.units
     positives = sum_values(segments, label, rows.sample)
-    share = _estimate_mean(positives, units)
+    share = positives.mean(units)
     whole = positives.whole
     enough = level.enough(whole.rows * np.minimum(share.value, 1 - share.value))
     losses = {
         name: loss(segments.score, is_positive, precision) for name, loss in ROW_LOSSES.items()
     }
     sums = {name: sum_values(segments, loss, rows.sample) for name, loss in losses.items()}
-    means = {name: _estimate_mean(each, units) for name, each in sums.items()}
+    means = {name: each.mean(units) for name, each in sums.items()}
     brier = means["brier_score"]
     quantile = np.where(enough, level.quantile(brier.df), np.nan)
     measures = [
         _limit(name, mean.estimate(LOSS_SCALES[name]), quantile) for name, mean in means.items()
     ]
-    squares = segments.weight**2 if segments.counts is None else segments.counts.squares
-    product = segments.total(squares * losses["brier_score"] * label)
+    product = segments.total(segments.powers.squares * losses["brier_score"] * label)
     variance = None
     if units is not None:
         a, b = relative_brier_slopes(brier.value, share.value)
@@ -320,20 +305,11 @@ def _measure_losses(
     return [*measures, _Measure("scaled_brier", 1 - relative.value, 1 - high, 1 - low)]
 
 
-def _estimate_mean(sums: MeanSums, units: SamplingUnits | None) -> Mean:
-    """Return the mean of values, by a design with its variance."""
-    if units is None:
-        return sums.mean()
-    influence = sums.influence(units)
-    return sums.mean(units.variance(influence), units.df(influence))
-
-
 def _measure_benefits(
-    rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
+    rows: Rows, segments: SegmentRows, level: Level, thresholds: Array
 ) -> list[_Measure]:
     """Return the net benefit at each threshold."""
-    thresholds, benefits = plan.thresholds, BenefitPlan(plan.thresholds, None, plan.level)
-    parts = [*measure_benefits(rows, segments, benefits, level)]
+    parts = [*measure_benefits(rows, segments, thresholds, level)]
     order = np.argsort(np.concatenate([part.segment for part in parts]), kind="stable")
     values = np.stack(
         [

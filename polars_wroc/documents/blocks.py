@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias
 
 # How a comparison is shown; "" is written in plain numbers.
 Tone: TypeAlias = Literal["", "worse", "better", "either", "alike"]
+# What a row of a table stands for.
+RowKind: TypeAlias = Literal["", "group", "all", "more"]
 # How a line of a list is shown: as a comparison, or as a condition of a pipeline.
 LineTone: TypeAlias = Tone | Literal["failed", "passed", "unjudged"]
 # What a column gives up in a narrow terminal: the limits of its estimates, the middle letters of
@@ -106,7 +108,7 @@ class Row:
 
     name: str
     cells: Sequence[Cell] = ()
-    kind: Literal["", "group", "all", "more"] = ""
+    kind: RowKind = ""
     again: bool = False
 
 
@@ -134,10 +136,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Narrowing:
-    """A step that makes a table narrower: what the column of this number gives up."""
+    """A step that makes a table narrower: what the column of this number gives up.
+
+    ``or_else`` the next step is taken instead of this one, not after it.
+    """
 
     column: int
     gives_up: GivesUp
+    or_else: bool = False
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,10 @@ from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.registry import CURVE_METRICS
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
 
+# Where there is no number.
+DASH = "\N{EN DASH}"
+# Smaller differences, in points, are written with a decimal.
+_SMALL = 2
 # Smaller p-values are not told apart.
 _LEAST_P = 0.001
 # From here on a number is written with a power of ten.
@@ -69,6 +73,27 @@ DIFFERENCE = NumberForm("+.3f")
 RATIO = NumberForm(".2f")
 CUT = NumberForm(".4g")
 COUNT = NumberForm(",.0f")
+
+
+def write_size(gap: float, digits: int = 0) -> str:
+    """Write the size of a difference in points of 100: ``24``; below 2 with a decimal: ``1.4``."""
+    size = abs(100 * gap)
+    text = f"{size:.{max(digits, int(0 < size < _SMALL))}f}"
+    return text.rstrip("0").removesuffix(".") if "." in text and float(text) else text
+
+
+def write_signed_size(gap: float) -> str:
+    """Write a difference in points of 100 with its sign: ``+24``; 0 has none."""
+    size = write_size(gap)
+    if not size.strip("0."):
+        return size
+    return f"{MINUS if gap < 0 else '+'}{size}"
+
+
+def write_points(gap: float, digits: int = 0) -> str:
+    """Write the size of a difference with its unit: ``24 points``, ``1.4 points``, ``1 point``."""
+    text = write_size(gap, digits)
+    return f"{text} point{'' if text == '1' else 's'}"
 
 
 def write_p_value(p: float | None) -> str:

@@ -49,7 +49,8 @@ def show(table: Any, *, rows: int | None = _ROWS) -> TableView:
     - Columns that are empty, the same in all rows (``model``, ``metric``) or, in this package's
       tables, technical (standard errors, for example) are left out. The frame keeps all numbers.
     - As many columns are shown as fit the terminal; a notebook shows all of them. A narrow terminal
-      keeps the difference with its limits, and the result. Reasons without room are below the rows.
+      keeps the difference with its limits, and the result as long as there is room for both.
+      Reasons without room are below the rows.
 
     Parameters
     ----------

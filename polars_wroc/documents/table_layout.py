@@ -24,6 +24,7 @@ from polars_wroc.documents.numbers import (
     COMPARED_COLUMNS,
     COUNT,
     CUT,
+    DASH,
     DIFFERENCE,
     GAP_COLUMNS,
     PLAIN,
@@ -58,7 +59,6 @@ from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE
 
 _Record: TypeAlias = Mapping[str, Any]
 
-DASH = "\N{EN DASH}"
 # Texts are cut to so many letters. Reasons that are longer than any verdict are below the table.
 _MOST_LETTERS, _LONGEST_REASON = 200, len(AT_LEAST_FOUR_FIFTHS)
 # More rows than these are counted, not named, below a table.
@@ -428,8 +428,8 @@ class _Layout:
     def narrowing(self) -> list[Narrowing]:
         """What a terminal that is too narrow leaves out of comparisons, in this order.
 
-        For a gap or impact ratio, limits and result are dropped last; for a fairness criterion,
-        both groups' values.
+        The last thing that goes is the result of a gap, or else its limits; the limits of an impact
+        ratio; the values of both groups of a fairness criterion.
         """
         names = self._names
         is_fairness = _GROUP_VALUE in names
@@ -448,10 +448,12 @@ class _Layout:
             steps.append(("reference_value", "letters"))
         if not is_fairness and not self._has_ratios_as_values:
             steps.append(("value", "place"))
+            if not self._is_of_impact:
+                steps.append(("verdict", "place"))
         if not is_fairness:
             steps.append((headline, "limits"))
         return [
-            Narrowing(names.index(name), gives_up)
+            Narrowing(names.index(name), gives_up, or_else=name == "verdict")
             for name, gives_up in steps
             if name in names and (gives_up != "limits" or self._has_limits(name))
         ]
@@ -532,7 +534,12 @@ class _Layout:
         return "reason" in self.frame.columns and self._is_hidden("reason")
 
     def _is_empty(self, name: str) -> bool:
-        """Whether nothing is known of a column; a table without rows has all of them."""
+        """Whether nothing is known of a column; a table without rows has all of them.
+
+        Comparisons show their values even where nothing could be compared.
+        """
+        if name == "value" and _is_comparison(self.frame):
+            return False
         return 0 < self.frame.height == self.frame[name].null_count()
 
     @property

@@ -264,11 +264,14 @@ def _narrow(block: Table, width: int) -> _Chosen:
     for step in block.narrowing:
         if _narrowed_width(full, bare, taken) <= width:
             break
+        if taken and taken[-1].or_else:
+            taken.pop()
         taken.append(step)
-    # Letters of names are worth more than columns that went before them.
-    taken = [step for step in taken if step.gives_up != "letters"]
-    for step in reversed(taken):
-        others = [one for one in taken if one is not step]
+    for step in reversed(taken.copy()):
+        place = taken.index(step)
+        # Letters of names are worth more than columns that went before them, and less than others.
+        after = (one for one in taken[place + 1 :] if one.gives_up != "letters")
+        others = [*taken[:place], *after]
         if _narrowed_width(full, bare, others) <= width:
             taken = others
     without_limits, left_out = _find_columns(taken, "limits"), _find_columns(taken, "place")

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.groups.categories import Grouping
-from polars_wroc.groups.comparisons import NO_VARIANCE, UNDEFINED
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.groups.score_blocks import find_blocks, sum_blocks_in_units, walk_blocks
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
-from polars_wroc.inputs.reasons import ONE_SCORE, few_expected
+from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_SCORE, UNDEFINED, few_expected
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.calibration import count_rows, sum_calibration

@@ -15,7 +15,7 @@ from polars_wroc.groups import comparisons
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 from polars_wroc.groups.group_columns import adjust_together, choose_texts, make_rows
 from polars_wroc.inputs.metric import SampleSize
-from polars_wroc.inputs.reasons import few_rows
+from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_CLASS, UNDEFINED, few_rows
 from polars_wroc.metrics.pairs import Pair, pair_metric
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats import families
@@ -283,12 +283,12 @@ def _find_reasons(
         [
             (unknown & is_own, comparisons.THE_REFERENCE),
             (unknown & (partition.reference_name is None), comparisons.NO_REFERENCE),
-            (unknown & comparison.one_class, comparisons.ONE_CLASS),
-            (unknown & has_values, comparisons.NO_VARIANCE),
-            (unknown, comparisons.UNDEFINED),
+            (unknown & comparison.one_class, ONE_CLASS),
+            (unknown & has_values, NO_VARIANCE),
+            (unknown, UNDEFINED),
             (same is not None, same),
             *((inconclusive & holds, why) for holds, why in [*comparison.too_small, *few]),
-            (inconclusive & np.isnan(columns["gap_low"]), comparisons.NO_VARIANCE),
+            (inconclusive & np.isnan(columns["gap_low"]), NO_VARIANCE),
             (comparison.repeats, comparisons.REPEATS + repeated),
             (comparison.pair.few_events, comparisons.FEW_EVENTS),
         ]

@@ -45,7 +45,6 @@ BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS = "below four fifths", "at least four fi
 FINDINGS, CLEARED = (DIFFERENT, BELOW_FOUR_FIFTHS), (EQUIVALENT, AT_LEAST_FOUR_FIFTHS)
 # Reasons: why there is no verdict, or no test.
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
-UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
 UNKNOWN_REASON = "an unknown category"
 REPEATS, SMALL_SHARE = "repeats ", "share below "
 # Why limits of a weighted rate may be too narrow: the heaviest rows may not be among so few.

@@ -20,11 +20,24 @@ from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import cross_aucs
-from polars_wroc.metrics.auc_limits import interval_columns, limit_aucs
-from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
+from polars_wroc.metrics.auc_sums import (
+    auc_influences,
+    estimate_aucs,
+    interval_columns,
+    limit_aucs,
+    measure_aucs,
+)
 from polars_wroc.metrics.sampled_aucs import sample_aucs
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import Columns, Rows, alternate_models, check_level, read_columns, table_of
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    alternate_models,
+    check_level,
+    make_table,
+    read_columns,
+    table_of,
+)
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.contrasts import find_gap_limits
 from polars_wroc.stats.estimates import Limits
@@ -218,7 +231,7 @@ def _compare_pairs(
         auc = estimate_aucs(sums, sampled.variance, sampled.df)
         correlation = sampled.correlation
     columns = interval_columns(sums, auc, level, method)
-    limits = Limits(columns["auc_low"].to_numpy(), columns["auc_high"].to_numpy())
+    limits = Limits(columns["auc_low"], columns["auc_high"])
     positive, negative = np.indices((segments.number, segments.number)).reshape(2, -1)
     exchanged = negative * segments.number + positive
     other_limits = Limits(limits.low[exchanged], limits.high[exchanged])
@@ -228,7 +241,7 @@ def _compare_pairs(
     # As shares of the largest, since a product of two weights may over- or underflow.
     shares = (sums.weight / sums.weight.max(axis=1, keepdims=True, initial=0.0)).prod(axis=0)
     pair_weight = shares / shares.sum()
-    found = pl.DataFrame(
+    found = make_table(
         {
             "xauc": columns["auc"],
             "xauc_se": columns["auc_se"],

@@ -118,8 +118,6 @@ def _find_losses(together: SegmentRows, needs: SearchNeeds) -> ValueSums:
 
 def _find_powers(together: SegmentRows) -> tuple[Array, Array, Array, Array]:
     """Return the number of rows that each row stands for, and the powers of its weight."""
-    weight = np.abs(together.weight)
-    if together.counts is None:
-        return np.ones(len(weight)), weight, weight**2, weight**3
-    number, squares, cubes = together.counts
-    return number, weight, squares, cubes
+    n, weight, squares = together.powers
+    cubes = weight**3 if together.counts is None else together.counts.cubes
+    return n, weight, squares, cubes

@@ -20,13 +20,7 @@ from polars_wroc.metrics.segments import count_classes
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import are_both_classes
 from polars_wroc.ranking.hulls import find_corners
-from polars_wroc.rows import (
-    Rows,
-    SegmentColumns,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
 from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.choice import choose_points, merge_segments, trace_weights
 from polars_wroc.thresholds.rules import least_cost
@@ -162,10 +156,7 @@ def equalized_thresholds(
         rules = _find_rules(segments, are_large, constraint, costs)
         return [SegmentColumns(np.arange(segments.number), rules)]
 
-    def compute(rows: Rows) -> pl.DataFrame:
-        return tabulate_models(rows, columns, tabulate)
-
-    return table_of(frame, columns, columns.schema(dict.fromkeys(_COLUMNS, pl.Float64())), compute)
+    return table_of_segments(frame, columns, dict.fromkeys(_COLUMNS, pl.Float64()), tabulate)
 
 
 class Edges(NamedTuple):

@@ -26,7 +26,7 @@ from polars_wroc.stats.expectations import ExpectedAuc, net_benefit_slopes, rate
 from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Count
-from polars_wroc.steps import SegmentRows, StepPlaces, descend, find_steps, map_segments
+from polars_wroc.steps import RowPowers, SegmentRows, StepPlaces, descend, find_steps, map_segments
 from polars_wroc.thresholds.cells import select_rows
 from polars_wroc.thresholds.limits import make_matrix
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
@@ -252,27 +252,25 @@ class _Forecast:
     sample: Sampling | None
 
     @cached_property
+    def powers(self) -> RowPowers:
+        """How many rows each row stands for, and the sums of the powers of their weights."""
+        return self.rows.powers
+
+    @property
     def weight(self) -> Array:
         """The weight of each row."""
-        return np.abs(self.rows.weight)
+        return self.powers.weight
 
     @cached_property
     def own(self) -> Array:
         """The variance of the weight of each row that is positive, w^2 p (1 - p)."""
-        return self._squares * self.chance * (1 - self.chance)
-
-    @property
-    def _squares(self) -> Array:
-        return self.weight**2 if self.rows.counts is None else self.rows.counts.squares
-
-    @property
-    def _n(self) -> Array:
-        return np.ones(len(self.weight)) if self.rows.counts is None else self.rows.counts.n
+        return self.powers.squares * self.chance * (1 - self.chance)
 
     @cached_property
     def whole(self) -> Count:
         """All rows of each segment."""
-        return Count(*(self.rows.total(each) for each in (self.weight, self._squares, self._n)))
+        n, weight, squares = (self.rows.total(each) for each in self.powers)
+        return Count(weight, squares, n)
 
     @cached_property
     def classes(self) -> tuple[Array, Array]:
@@ -284,7 +282,7 @@ class _Forecast:
         """Return the numbers of rows that came out against a probability of 0 or 1."""
         if self.label is None:
             return np.full(self.rows.number, np.nan)
-        return self.rows.total(self._n * (np.abs(self.chance - self.label) == 1))
+        return self.rows.total(self.powers.n * (np.abs(self.chance - self.label) == 1))
 
     def error(self, slopes: Array) -> Array:
         """Return the standard error of a metric from its derivatives by the labels of rows."""

@@ -20,7 +20,7 @@ from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.metric import SampleSize
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -324,7 +324,7 @@ def _make_row(
         f"{shown}_low": np.maximum(low, 0.0) if tells else np.nan,
         f"{shown}_high": np.minimum(high, 1.0) if tells else np.nan,
         "p_value": np.minimum(p_values.min() * len(p_values), 1.0),
-        "reason": "; ".join(reasons) or (comparisons.UNDEFINED if np.isnan(number) else None),
+        "reason": "; ".join(reasons) or (UNDEFINED if np.isnan(number) else None),
     }
     if is_known and tells:
         row |= _name_extremes(measured[worst], spreads[worst], names, is_ratio=is_ratio)

@@ -27,7 +27,7 @@ from polars_wroc.inputs.decisions import (
 )
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.reasons import few_rows
+from polars_wroc.inputs.reasons import NO_VARIANCE, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -307,7 +307,7 @@ class _CategoryPairs:
             (~self.is_known, comparisons.UNKNOWN_REASON),
             (~self.can_be_compared, comparisons.small_share(rules.min_share)),
             (~self.are_tested, comparisons.THE_REFERENCE),
-            (np.isnan(self.rates[0].value), comparisons.UNDEFINED),
+            (np.isnan(self.rates[0].value), UNDEFINED),
         ]
 
 
@@ -404,9 +404,9 @@ def _tabulate_ratios(pairs: _CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
     ]
     reasons = [
         *pairs.obstacles(rules),
-        (is_untold, same or comparisons.UNDEFINED),
+        (is_untold, same or UNDEFINED),
         (~enough, few_rows(rules.min_rows)),
-        (~is_below & ~is_above & np.isnan(low), comparisons.NO_VARIANCE),
+        (~is_below & ~is_above & np.isnan(low), NO_VARIANCE),
         (pairs.pair.few_events, comparisons.FEW_EVENTS),
     ]
     texts = {"verdict": choose_texts(verdicts), "reason": choose_texts(reasons)}

@@ -13,14 +13,7 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.groups.categories import Grouping, Intersections
-from polars_wroc.groups.comparisons import (
-    COMPARABLE,
-    COMPARISON_SCHEMA,
-    FEW_EVENTS,
-    METRICS,
-    NO_VARIANCE,
-    UNDEFINED,
-)
+from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, FEW_EVENTS, METRICS
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.groups.group_columns import (
     adjust_together,
@@ -34,7 +27,7 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.metric import check_metric
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
+from polars_wroc.inputs.reasons import EVERYBODY, NO_VARIANCE, NOBODY, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel

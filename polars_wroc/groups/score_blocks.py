@@ -108,14 +108,8 @@ class Blocks:
 def find_blocks(rows: SegmentRows) -> list[Blocks]:
     """Return the blocks of each segment, whose others are all other segments."""
     scores, place = np.unique(rows.score, return_inverse=True)
-    weight = np.abs(rows.weight)
-    values = Side(
-        np.ones(len(weight)) if rows.counts is None else rows.counts.n,
-        weight,
-        weight * (rows.weight > 0),
-        weight * rows.score,
-        weight**2 if rows.counts is None else rows.counts.squares,
-    )
+    n, weight, squares = rows.powers
+    values = Side(n, weight, weight * (rows.weight > 0), weight * rows.score, squares)
     every = values.combine(lambda each: _add_up(place, each, len(scores)))
     segments = zip(rows.starts[:-1], rows.starts[1:], strict=True)
     return [

@@ -13,11 +13,12 @@ import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, NO_VARIANCE, TARGET
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, TARGET
 from polars_wroc.groups.crossed_cells import CrossedCells
 from polars_wroc.groups.group_columns import in_order, make_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
 from polars_wroc.inputs.metric import Metric, Worse
+from polars_wroc.inputs.reasons import NO_VARIANCE
 from polars_wroc.metrics.segments import map_arrays
 from polars_wroc.rows import Sampling
 from polars_wroc.stats import skewed_sums

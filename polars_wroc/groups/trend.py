@@ -16,20 +16,14 @@ from polars_wroc.checks import MARGIN
 from polars_wroc.counts.count_table import CountTable
 from polars_wroc.groups import compare_segments, group_columns
 from polars_wroc.groups.categories import period_of
-from polars_wroc.groups.comparisons import (
-    COMPARABLE,
-    COMPARISON_SCHEMA,
-    NO_VARIANCE,
-    SHIFTS,
-    UNDEFINED,
-)
+from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, SHIFTS
 from polars_wroc.groups.divisions import name_segments
 from polars_wroc.groups.group_gaps import read_metrics, read_needs
 from polars_wroc.inputs.columns import OVERALL, IntoColumn, IntoWeight, Typed
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
 from polars_wroc.inputs.frames import require_text
-from polars_wroc.inputs.reasons import ONE_SCORE, few_rows
+from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_SCORE, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.pairs import pair_with_chance

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from polars_wroc.inputs.metric import SampleSize
 
+# Why a value, or a test of it, is null.
+UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
 # Why decisions tell nothing of groups: all are the same.
 NOBODY, EVERYBODY = "nobody is selected", "everybody is selected"
 # Why no shift and no range of scores is tested.

@@ -1,21 +1,35 @@
-"""Sums over the rows of segments, from which AUCs, average precision and KS follow."""
+"""AUCs with limits, average precision and KS, from sums over the rows of segments."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.metrics.mean_sums import sum_in_units
 from polars_wroc.rows import Rows, Sampling, replicate_rows
-from polars_wroc.stats.aucs import Auc, ClassMoments, auc_influence
+from polars_wroc.stats.aucs import Auc, AucMethod, auc_influence
 from polars_wroc.stats.designs import Influence, replicate_influence
+from polars_wroc.stats.estimates import Estimate, Limits, Wilson
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.rates import Count
 from polars_wroc.steps import SegmentRows, Steps, Sums, place_rows, placements, reduce_steps
 
+INTERVAL_TYPES: Mapping[str, Any] = {
+    "auc": pl.Float64,
+    "auc_se": pl.Float64,
+    "auc_low": pl.Float64,
+    "auc_high": pl.Float64,
+    "ci_method": pl.String,
+    "n_eff_pos": pl.Float64,
+    "n_eff_neg": pl.Float64,
+}
 # Combined over blocks and ranges of scores by the maximum instead of the sum.
 MAXIMA = frozenset({"distance"})
 # Smaller sums of weights have lost digits to underflow.
@@ -162,26 +176,46 @@ def sum_reached(steps: Steps, reached: Array) -> Sums:
 
 def estimate_aucs(sums: AucSums, variance: Array | None = None, df: Array | float = np.inf) -> Auc:
     """Return the AUCs of segments with what limits need; by a design also its variance and df."""
-    return Auc(
+    auc = Auc.from_sums(
         sums.auc,
         sums.complement,
-        _class_moments(sums, 0),
-        _class_moments(sums, 1),
-        variance,
-        df,
+        rows=sums.n,
+        weight=sums.weight,
+        squares=sums.squares,
+        cubes=sums.cubes,
+        first=sums.first,
+        second=sums.second,
     )
+    return auc if variance is None else replace(auc, design_variance=variance, df=df)
 
 
-def _class_moments(sums: AucSums, side: int) -> ClassMoments:
-    return ClassMoments.from_sums(
-        rows=sums.n[side],
-        weight=sums.weight[side],
-        squares=sums.squares[side],
-        cubes=sums.cubes[side],
-        first=sums.first[side],
-        second=sums.second[side],
-        complement=sums.complement,
-    )
+def limit_aucs(estimate: Estimate, rows: Array, level: Level) -> Limits:
+    """Return the limits of AUCs or partial AUCs, given the numbers of rows of both classes.
+
+    At repeated looks, limits that use the variance alone are NaN with too few rows.
+    """
+    low, high = estimate.limits(level.quantile(estimate.df))
+    enough = isinstance(estimate, Wilson) | level.enough(*rows)
+    return Limits(np.where(enough, low, np.nan), np.where(enough, high, np.nan))
+
+
+def interval_columns(
+    sums: AucSums, auc: Auc, level: Level, method: AucMethod
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of `INTERVAL_TYPES`, with the numbers of effective rows."""
+    low, high = limit_aucs(auc.estimate(method), sums.n, level)
+    inverse_size = Count(sums.weight, sums.squares, sums.n).inverse_size
+    # It is infinite where squared weights overflow.
+    effective = np.where(np.isinf(inverse_size), np.nan, 1 / inverse_size)
+    return {
+        "auc": auc.value,
+        "auc_se": np.sqrt(auc.variance),
+        "auc_low": low,
+        "auc_high": high,
+        "ci_method": np.where(np.isnan(low), None, np.array(method, dtype=object)),
+        "n_eff_pos": effective[0],
+        "n_eff_neg": effective[1],
+    }
 
 
 def auc_influences(rows: Rows, segments: SegmentRows) -> Influence:

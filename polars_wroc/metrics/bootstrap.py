@@ -171,9 +171,7 @@ def bootstrap(
     formulas = _read_metrics(metrics)
     frame_of_rows = polars_frame(frame)
     refuse_frequency(weight, "where rows are drawn")
-    columns = read_columns(
-        frame_of_rows, label, score, weight=weight, by=by, pos_label=pos_label, design=design
-    )
+    columns = read_columns(frame_of_rows, label, score, weight, by, pos_label, design)
     types: dict[str, type[pl.DataType]] = dict(_TYPES)
     if replicates:
         types = {_REPLICATE: pl.Int64, **dict.fromkeys(formulas, pl.Float64)}

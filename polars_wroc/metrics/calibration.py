@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.metrics.mean_sums import MeanSums, sum_in_units, sum_values
+from polars_wroc.metrics.mean_sums import MeanSums, count_where, sum_in_units, sum_values
 from polars_wroc.rows import Sampling, replicate_rows
 from polars_wroc.stats.calibration import RateOfScores
 from polars_wroc.stats.designs import Influence, SamplingUnits, Term, replicate_influence
@@ -88,24 +88,15 @@ class CalibrationSums:
 
 def sum_calibration(rows: SegmentRows, sample: Sampling | None = None) -> CalibrationSums:
     """Return the sums over the rows of each segment."""
-    weight, score = np.abs(rows.weight), rows.score
-    is_positive = rows.weight > 0
-    squares = weight**2 if rows.counts is None else rows.counts.squares
-    number = np.ones(len(weight)) if rows.counts is None else rows.counts.n
-    errors = sum_values(rows, score - is_positive, sample)
-    of_positives = Count(
-        *(rows.total(np.where(is_positive, each, 0.0)) for each in (weight, squares, number))
-    )
-    of_negatives = Count(
-        *(rows.total(np.where(is_positive, 0.0, each)) for each in (weight, squares, number))
-    )
+    score, is_positive = rows.score, rows.weight > 0
+    _, weight, squares = rows.powers
     return CalibrationSums(
-        of_positives,
-        of_negatives,
+        count_where(rows, is_positive),
+        count_where(rows, ~is_positive),
         rows.total(weight * score),
-        errors,
+        sum_values(rows, score - is_positive, sample),
         rows.total(squares * score * (1 - score)),
-        None if sample is None else sum_in_units(rows, sample, is_positive.astype(np.float64)),
+        None if sample is None else sum_in_units(rows, sample, is_positive),
     )
 
 
@@ -114,8 +105,7 @@ def count_rows(segments: SegmentRows) -> dict[str, Array]:
 
     Rows with a score of 0 or 1 are extreme, and impossible if they came out against it.
     """
-    n = np.ones(len(segments.score)) if segments.counts is None else segments.counts.n
-    is_positive = segments.weight > 0
+    n, is_positive = segments.powers.n, segments.weight > 0
     is_zero, is_one = segments.score <= 0, segments.score >= 1
     impossible = (is_zero & is_positive) | (is_one & ~is_positive)
     return {
@@ -221,8 +211,7 @@ def estimate_rates(rows: SegmentRows, errors: MeanErrors, level: Level) -> Estim
     if errors.units is not None:
         return _estimate_rates_by_design(errors, level)
     sums = errors.sums
-    weight = np.abs(rows.weight)
-    squares = weight**2 if rows.counts is None else rows.counts.squares
+    squares = rows.powers.squares
     # t, whose mean is 1
     relative = rows.score / sums.mean_score[rows.segment]
     left = (rows.weight > 0) - sums.rate.value[rows.segment] * relative

@@ -17,6 +17,7 @@ from polars_wroc.arrays import Array
 from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.reasons import NO_VARIANCE, UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
@@ -49,7 +50,6 @@ _SCHEMA: dict[str, type[pl.DataType]] = {
     "n_missing": pl.Int64,
 }
 PAIR_COLUMNS = tuple(_SCHEMA)
-UNDEFINED, NO_VARIANCE = "undefined", "no variance"
 _MOST_PAIRS = 5_000
 
 
@@ -160,9 +160,7 @@ def compare(
     survey = read_design(design)
     if survey.given and not paired:
         checks.reject("paired", "be True with a `design`", "False")
-    columns = read_columns(
-        polars_frame(frame), label, score, weight=weight, by=by, pos_label=pos_label, design=design
-    )
+    columns = read_columns(polars_frame(frame), label, score, weight, by, pos_label, design)
     number = len(columns.models)
     if number < 2:  # noqa: PLR2004  (two make a pair)
         checks.reject("score", "hold two or more columns to compare", list(columns.models))

@@ -143,8 +143,7 @@ def _split_classes(rows: SegmentRows) -> tuple[_ClassRows, _ClassRows]:
     for are_positive in (True, False):
         is_side = rows.weight > 0 if are_positive else rows.weight < 0
         side = rows.at(is_side)
-        weight = np.abs(side.weight)
-        squares = weight**2 if side.counts is None else side.counts.squares
+        _, weight, squares = side.powers
         each = _ClassRows(are_positive, step[is_side], number, weight, squares, side.starts)
         classes.append(each)
     return classes[0], classes[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,9 +46,15 @@ class MeanSums:
             whole, function(self.first), function(self.cross), function(self.second), *units
         )
 
-    def mean(self, variance: Array | None = None, df: Array | float | None = None) -> Mean:
+    def mean(self, units: SamplingUnits | None = None) -> Mean:
         """Return the means, by a design with their variance and degrees of freedom."""
-        return Mean(self.whole, self.first, self.cross, self.second, variance, df)
+        mean = Mean(self.whole, self.first, self.cross, self.second)
+        if units is None:
+            return mean
+        influence = self.influence(units)
+        return replace(
+            mean, design_variance=units.variance(influence), design_df=units.df(influence)
+        )
 
     def influence(self, units: SamplingUnits) -> Influence:
         """Return the influences of sampling units on the means."""
@@ -59,20 +65,23 @@ class MeanSums:
 
 def sum_values(rows: SegmentRows, values: Array, sample: Sampling | None = None) -> MeanSums:
     """Return the sums over each segment of a value of each row."""
-    weight = np.abs(rows.weight)
-    squares = weight**2 if rows.counts is None else rows.counts.squares
-    number = np.ones(len(weight)) if rows.counts is None else rows.counts.n
-    whole = Count(rows.total(weight), rows.total(squares), rows.total(number))
+    n, weight, squares = rows.powers
     units: list[Array] = []
     if sample is not None:
-        units = [sum_in_units(rows, sample, each) for each in (np.ones(len(weight)), values)]
+        units = [sum_in_units(rows, sample, each) for each in (1.0, values)]
     return MeanSums(
-        whole,
+        Count(rows.total(weight), rows.total(squares), rows.total(n)),
         rows.total(weight * values),
         rows.total(squares * values),
         rows.total(squares * values**2),
         *units,
     )
+
+
+def count_where(rows: SegmentRows, holds: Mask) -> Count:
+    """Return the weight and the number of the rows of each segment where something holds."""
+    n, weight, squares = (np.where(holds, each, 0.0) for each in rows.powers)
+    return Count(rows.total(weight), rows.total(squares), rows.total(n))
 
 
 def sum_scores(
@@ -82,11 +91,9 @@ def sum_scores(
 
     ``count_weights`` says that weights are numbers of rows.
     """
-    weight = np.abs(rows.weight)
-    squares = weight if count_weights else weight**2
-    number = np.ones(len(weight))
-    if rows.counts is not None:
-        squares, number = rows.counts.squares, rows.counts.n
+    number, weight, squares = rows.powers
+    if count_weights and rows.counts is None:
+        squares = weight
     z = standardize(rows.score, weight, squares)
     powers = np.stack([z**power for power in range(5)])
     units = unit_squares = None
@@ -105,7 +112,7 @@ def sum_scores(
     )
 
 
-def sum_in_units(rows: SegmentRows, sample: Sampling, values: Array | Mask) -> Array:
+def sum_in_units(rows: SegmentRows, sample: Sampling, values: Array | Mask | float) -> Array:
     """Return sums of weights times values over the rows of each sampling unit and segment.
 
     With replicate weights they are those by the full weights, then by each replicate.

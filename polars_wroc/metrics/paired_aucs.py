@@ -12,7 +12,7 @@ import polars as pl
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.metrics.auc_sums import auc_influences
 from polars_wroc.rows import Rows, Sampling
-from polars_wroc.stats.aucs import Auc, ClassMoments
+from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, effective_carriers
 from polars_wroc.stats.paired import PairedAuc, PairedClass, difference_influence
 from polars_wroc.steps import SegmentRows, add_up, place_rows
@@ -71,20 +71,17 @@ class ScoredRows:
     def auc(self, model: str) -> Auc:
         """Return the AUC of a score with what its variance rests on."""
         x, complement = self.misranked[model], self.complement(model)
-        first, second = self.total(self.powers[1] * x), self.total(self.powers[1] * x**2)
-        pos, neg = (
-            ClassMoments.from_sums(
-                rows=self.n[side],
-                weight=self.sums_of_powers[0, side],
-                squares=self.sums_of_powers[1, side],
-                cubes=self.sums_of_powers[2, side],
-                first=first[side],
-                second=second[side],
-                complement=complement,
-            )
-            for side in (0, 1)
+        weight, squares, cubes, _ = self.sums_of_powers
+        return Auc.from_sums(
+            1 - complement,
+            complement,
+            rows=self.n,
+            weight=weight,
+            squares=squares,
+            cubes=cubes,
+            first=self.total(self.powers[1] * x),
+            second=self.total(self.powers[1] * x**2),
         )
-        return Auc(1 - complement, complement, pos, neg)
 
     def difference(self, new: str, old: str) -> PairedAuc:
         """Return the AUC of one score minus the AUC of another."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
-from polars_wroc.metrics.mean_sums import ROW_LOSSES, sum_in_units
+from polars_wroc.metrics.mean_sums import ROW_LOSSES, count_where, sum_in_units, sum_values
 from polars_wroc.metrics.paired_aucs import place_scores
 from polars_wroc.queries import ROUNDING
 from polars_wroc.ranking.curve import CELLS
@@ -70,28 +70,6 @@ class ValueChanges:
 
 
 @dataclass(frozen=True)
-class ChangeSums:
-    """Sums over the rows of each sampling unit: of w d, of w, and of w of all rows of a segment."""
-
-    units: SamplingUnits
-    changes: Array
-    whole: Array
-    present: Array
-
-    def add_variance(self, mean: Mean) -> Mean:
-        """Return a mean change with its variance and degrees of freedom by the design."""
-        influence = self.units.ratio_influence(self.changes, self.whole, self.present)
-        return Mean(
-            mean.whole,
-            mean.first,
-            mean.cross,
-            mean.second,
-            self.units.variance(influence),
-            self.units.df(influence),
-        )
-
-
-@dataclass(frozen=True)
 class PairedCells:
     """Sums over the rows in each cell by the old decision and each cell by the new one.
 
@@ -143,9 +121,10 @@ class PairedCells:
         if self.units is not None:
             assert self.unit_weights is not None
             changes = np.einsum("p,pus->us", d, self.unit_weights)
-            whole_of_units = self.weight_of_units(old=[*values])
-            sums = ChangeSums(self.units, changes, whole_of_units, self.weight_of_units())
-            mean = sums.add_variance(mean)
+            with_values = self.weight_of_units(old=[*values])
+            influence = self.units.ratio_influence(changes, with_values, self.weight_of_units())
+            variance, df = self.units.variance(influence), self.units.df(influence)
+            mean = replace(mean, design_variance=variance, design_df=df)
         return ValueChanges(
             old @ self.weight / whole.weight,
             new @ self.weight / whole.weight,
@@ -228,19 +207,14 @@ def sum_paired_cells(
     pairs, number = len(_OLD_CELLS), rows.number
     place = pair * number + rows.segment
 
-    def total(values: Array | None) -> Array:
-        sums = np.bincount(place, values, pairs * number)
-        return sums.astype(np.float64, copy=False).reshape(pairs, number)
-
-    weight = np.abs(rows.weight)
-    if rows.counts is None:
-        squares, counts = total(weight**2), total(None)
-    else:
-        squares, counts = total(rows.counts.squares), total(rows.counts.n)
+    n, weight, squares = (
+        np.bincount(place, values, pairs * number).astype(np.float64).reshape(pairs, number)
+        for values in rows.powers
+    )
     if sample is None:
-        return PairedCells(total(weight), squares, counts)
+        return PairedCells(weight, squares, n)
     units = np.stack([sum_in_units(rows, sample, pair == each) for each in range(pairs)])
-    return PairedCells(total(weight), squares, counts, sample.units, units)
+    return PairedCells(weight, squares, n, sample.units, units)
 
 
 def _sum_changes(
@@ -248,29 +222,16 @@ def _sum_changes(
 ) -> ValueChanges:
     """Return how values change, given the values of all rows of the call by both scores."""
     old, new = (each[rows.order] for each in values)
-    d, weight = new - old, np.abs(rows.weight)
-    squares = weight**2 if rows.counts is None else rows.counts.squares
-    counts = np.ones(len(weight)) if rows.counts is None else rows.counts.n
-
-    def count(where: Mask) -> Count:
-        sums = [rows.total(np.where(where, each, 0.0)) for each in (weight, squares, counts)]
-        return Count(*sums)
-
-    whole = count(np.ones(len(d), bool))
-    first = rows.total(weight * d)
-    mean = Mean(whole, first, rows.total(squares * d), rows.total(squares * d**2))
-    if sample is not None:
-        changes = sum_in_units(rows, sample, d)
-        present = sum_in_units(rows, sample, np.ones(len(d)))
-        mean = ChangeSums(sample.units, changes, present, present).add_variance(mean)
+    d, weight = new - old, rows.powers.weight
+    mean = sum_values(rows, d, sample).mean(None if sample is None else sample.units)
     largest = np.zeros(rows.number)
     np.maximum.at(largest, rows.segment, np.abs(d))
     return ValueChanges(
-        rows.total(weight * old) / whole.weight,
-        rows.total(weight * new) / whole.weight,
+        rows.total(weight * old) / mean.whole.weight,
+        rows.total(weight * new) / mean.whole.weight,
         mean,
-        count(d > 0),
-        count(d < 0),
+        count_where(rows, d > 0),
+        count_where(rows, d < 0),
         rows.total(weight * np.abs(d)),
         largest,
     )

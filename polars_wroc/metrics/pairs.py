@@ -240,9 +240,9 @@ def pair_losses(name: str, segments: Segments, reference: Reference) -> Pair:
         segments.losses[name],
         segments.losses[name].combine(lambda values: _add_reference(values, reference)),
     )
+    own, other = (each.mean(segments.units) for each in sums)
     scale = LOSS_SCALES[name]
     if segments.units is None:
-        own, other = (each.mean() for each in sums)
         covariance = np.zeros(segments.number)
         if reference.includes_own:
             shared = own.whole, own.cross, own.cross
@@ -253,11 +253,7 @@ def pair_losses(name: str, segments: Segments, reference: Reference) -> Pair:
         influences = [each.influence(units) for each in sums]
         assert sums[0].unit_whole is not None
         df = _find_df(units, influences[0], sums[0].unit_whole, reference)
-        dfs = units.df(influences[0]), df
-        own, other = (
-            each.mean(units.variance(influence), degrees)
-            for each, influence, degrees in zip(sums, influences, dfs, strict=True)
-        )
+        other = replace(other, design_df=df)
         covariance = units.covariance(*influences)
     slopes = scale.slope(own.value) * scale.slope(other.value)
     estimates = own.estimate(scale), other.estimate(scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from polars_wroc.metrics.auc_sums import placement_influences
 from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.ranking.curve import WHOLE_RANGE, Range
 from polars_wroc.rows import Rows, replicate_rows
-from polars_wroc.stats.aucs import Auc, ClassMoments
+from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, replicate_influence
 from polars_wroc.stats.partial_aucs import PartialArea
 from polars_wroc.steps import SegmentRows, Steps, add_up, descend, find_steps, pool_steps
@@ -218,30 +218,25 @@ def estimate_area(
     steps, placed = curves.steps, place_in_area(curves, area)
     x = placed.values
     side = 0 if area.fpr is None else 1
-    weight, squares = steps.total(steps.w), steps.total(steps.w2)
+    weight = steps.total(steps.w)
     complement = steps.total(steps.w[0] * x[0]) / weight[0] + _without_class(curves)
     # An empty or a full area is exactly 0 or 1, although it is a difference of two sums.
     complement = np.where(complement <= TOLERANCE, 0.0, complement)
     complement = np.where(complement >= 1 - TOLERANCE, 1.0, complement)
     complement = curves.to_segments(complement)
-    sums = {
-        "rows": steps.total(steps.n),
-        "weight": weight,
-        "squares": squares,
-        "cubes": steps.total(steps.w3),
-        "first": steps.total(steps.w2 * x),
-        "second": steps.total(steps.w2 * x**2),
-    }
-    pos, neg = (
-        ClassMoments.from_sums(
-            **{name: curves.to_segments(values[each]) for name, values in sums.items()},
-            complement=complement,
-        )
-        for each in (0, 1)
+    auc = Auc.from_sums(
+        1 - complement,
+        complement,
+        rows=curves.to_segments(steps.total(steps.n)),
+        weight=curves.to_segments(weight),
+        squares=curves.to_segments(steps.total(steps.w2)),
+        cubes=curves.to_segments(steps.total(steps.w3)),
+        first=curves.to_segments(steps.total(steps.w2 * x)),
+        second=curves.to_segments(steps.total(steps.w2 * x**2)),
     )
     shares = steps.w2[side] / steps.spread(weight)[side] ** 2
     return PartialArea(
-        Auc(1 - complement, complement, pos, neg, variance, df),
+        replace(auc, design_variance=variance, df=df),
         "tpr" if area.fpr is None else "fpr",
         *(area.tpr or area.fpr or WHOLE_RANGE),
         first=curves.to_segments(steps.total(shares * placed.inside)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from math import nan
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
@@ -136,21 +137,28 @@ class PartialAUC:
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the area as an expression of the curve."""
-        area = total(curve, self._areas(pieces(curve)))
-        most, chance = self.largest, self.by_chance
-        if self.standardize is False:
-            return area
-        if self.standardize == "mean":
-            return area / most
-        above = pl.lit(None if self.is_below_diagonal else most - chance, pl.Float64)
-        return (1 + (area - chance) / above) / 2
-
-    def _areas(self, pieces: LinePieces) -> pl.Expr:
+        intercept, slope = self.standardizing_line
+        line = pieces(curve)
         if self.tpr is None:
-            return areas_between(pieces, self.fpr or WHOLE_RANGE)
-        if self.fpr is None:
-            return areas_between(pieces.turned(), self.tpr)
-        return areas_in_rectangle(pieces, self.fpr, self.tpr)
+            areas = areas_between(line, self.fpr or WHOLE_RANGE)
+        elif self.fpr is None:
+            areas = areas_between(line.turned(), self.tpr)
+        else:
+            areas = areas_in_rectangle(line, self.fpr, self.tpr)
+        return (intercept + slope * total(curve, areas)).fill_nan(None)
+
+    @property
+    def standardizing_line(self) -> tuple[float, float]:
+        """Intercept and slope of the line that standardizes an area; NaN where it cannot be."""
+        if self.standardize is False:
+            return 0.0, 1.0
+        if self.standardize == "mean":
+            return 0.0, 1 / self.largest
+        if self.is_below_diagonal:
+            return nan, nan
+        # The area by chance becomes 1 / 2, and the largest area 1.
+        slope = 0.5 / (self.largest - self.by_chance)
+        return 0.5 - slope * self.by_chance, slope
 
     @property
     def is_below_diagonal(self) -> bool:

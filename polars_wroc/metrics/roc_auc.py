@@ -27,12 +27,17 @@ from polars_wroc.inputs.expressions import from_expressions, one_column
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import registry
-from polars_wroc.metrics.auc_limits import INTERVAL_TYPES, interval_columns
-from polars_wroc.metrics.auc_sums import AucSums, estimate_aucs
+from polars_wroc.metrics.auc_sums import (
+    INTERVAL_TYPES,
+    AucSums,
+    estimate_aucs,
+    interval_columns,
+)
 from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.queries import of_types, require_at_collect
 from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.ranking.placements import place_lists, read_placements
+from polars_wroc.rows import make_table
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.levels import Level
 from polars_wroc.structs import as_struct
@@ -164,7 +169,8 @@ def _limit_aucs(sums: pl.Series, level: Level, method: AucMethod) -> pl.Series:
     )
     with np.errstate(all="ignore"):
         columns = interval_columns(aucs, estimate_aucs(aucs), level, method)
-    return pl.DataFrame(columns).to_struct(sums.name)
+    table = make_table(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
+    return table.to_struct(sums.name)
 
 
 MultiClass: TypeAlias = Literal["ovr", "ovo"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
@@ -20,14 +21,12 @@ from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
-from polars_wroc.metrics.auc_limits import (
-    interval_columns,
-    limit_aucs,
-)
 from polars_wroc.metrics.auc_sums import (
     AucSums,
     auc_influences,
     estimate_aucs,
+    interval_columns,
+    limit_aucs,
     measure_aucs,
 )
 from polars_wroc.metrics.counted_parts import Part, count_parts
@@ -50,6 +49,7 @@ from polars_wroc.rows import (
     Rows,
     alternate_models,
     check_level,
+    make_table,
     name_columns,
     table_of_all,
 )
@@ -60,20 +60,8 @@ from polars_wroc.steps import SegmentRows
 AUC_BOUNDS = ("auc_min", "auc_max")
 
 # The columns after the group, the columns of ``diagnostics``, and the columns of a design.
-_AUC_TYPES: Mapping[str, Any] = {
-    "auc": pl.Float64,
-    "auc_low": pl.Float64,
-    "auc_high": pl.Float64,
-    "auc_se": pl.Float64,
-}
-_CURVE_TYPES: Mapping[str, Any] = {"average_precision": pl.Float64, "ks": pl.Float64}
-_COUNT_TYPES: Mapping[str, Any] = {
-    "n": pl.Int64,
-    "n_pos": pl.Int64,
-    "n_neg": pl.Int64,
-    "n_missing": pl.Int64,
-}
-SUMMARY_TYPES: Mapping[str, Any] = {**_AUC_TYPES, **_CURVE_TYPES, **_COUNT_TYPES}
+_AUC_COLUMNS, _CURVE_COLUMNS = ("auc", "auc_low", "auc_high", "auc_se"), ("average_precision", "ks")
+_COUNT_TYPES: Mapping[str, Any] = dict.fromkeys(("n", "n_pos", "n_neg", "n_missing"), pl.Int64)
 _DESIGN_TYPES: Mapping[str, Any] = {"deff": pl.Float64, "df": pl.Int64, "df_segment": pl.Int64}
 _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
     "w_pos": pl.Float64,
@@ -86,7 +74,6 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
     "k_neg": pl.Float64,
     "ci_note": pl.String,
 }
-DIAGNOSTIC_COLUMNS = (*_DIAGNOSTIC_TYPES,)
 # The AUC of a random score.
 _CHANCE = 0.5
 
@@ -266,8 +253,8 @@ class _Plan:
 
     def types(self, *, binned: bool) -> dict[str, Any]:
         """Return the types of the columns after the group."""
-        bounds = dict.fromkeys(AUC_BOUNDS if binned else (), pl.Float64)
-        types = {**_AUC_TYPES, **bounds, **_CURVE_TYPES}
+        bounds = AUC_BOUNDS if binned else ()
+        types = dict.fromkeys((*_AUC_COLUMNS, *bounds, *_CURVE_COLUMNS), pl.Float64)
         others = {**_COUNT_TYPES, **_DESIGN_TYPES, **_DIAGNOSTIC_TYPES}
         for name in self.areas:
             for column in _area_columns(name, binned=binned):
@@ -327,20 +314,17 @@ def _summarise_segments(
 
 
 def _table(keys: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
-    table = pl.DataFrame(
-        [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
-    )
+    table = make_table(columns)
     return keys.hstack(table) if keys.width else table
 
 
 def _summary_columns(
     sums: AucSums, missing: Array | Ints, sampled: SampledAucs | None, level: Level, plan: _Plan
-) -> dict[str, Any]:
-    if sampled is None:
-        auc = estimate_aucs(sums)
-    else:
-        auc = estimate_aucs(sums, sampled.variance, sampled.df)
-    columns: dict[str, Any] = {
+) -> dict[str, NDArray[Any]]:
+    auc = estimate_aucs(sums)
+    if sampled is not None:
+        auc = replace(auc, design_variance=sampled.variance, df=sampled.df)
+    columns: dict[str, NDArray[Any]] = {
         "n": sums.n.sum(axis=0),
         "n_pos": sums.n[0],
         "n_neg": sums.n[1],
@@ -354,7 +338,7 @@ def _summary_columns(
     elif sampled is not None:
         columns |= {"n_eff_pos": sampled.effective[0], "n_eff_neg": sampled.effective[1]}
     if plan.diagnostics:
-        columns |= _diagnostics(sums, auc, columns["auc_high"].to_numpy(), level, plan, sampled)
+        columns |= _diagnostics(sums, auc, columns["auc_high"], level, plan, sampled)
     return columns
 
 
@@ -365,18 +349,15 @@ def _diagnostics(
     level: Level,
     plan: _Plan,
     sampled: SampledAucs | None,
-) -> dict[str, Any]:
-    columns: dict[str, Any] = {}
+) -> dict[str, NDArray[Any]]:
+    columns: dict[str, NDArray[Any]] = {}
     for name, weight in zip(("w_pos", "w_neg"), sums.weight, strict=True):
         columns[name] = np.where(np.isfinite(weight), weight, np.nan)
     is_known = ~np.isnan(high)
     inverted = high < _CHANCE
     # Bins leave it open where the AUC of the rows may be on the other side of chance.
     is_sure = (sums.highest_auc < _CHANCE) | (sums.lowest_auc >= _CHANCE) | ~inverted
-    values = inverted.astype(object)
-    values[~(is_known & is_sure)] = None
-    # All of these may be null, so that their types do not follow from the values.
-    columns["inverted"] = pl.Series(values.tolist(), dtype=pl.Boolean)
+    columns["inverted"] = np.where(is_known & is_sure, inverted, np.nan)
     notes = np.full(high.shape, "", dtype=object)
     if plan.method == "score":
         pos, neg = auc.misranked()
@@ -387,11 +368,11 @@ def _diagnostics(
             looks = f"looks: {level.looks.seen:.15g} of {level.looks.planned:.15g} rows"
             notes = np.where(is_known & (notes == ""), looks, notes)
     else:
-        columns |= dict.fromkeys(("k_pos", "k_neg"), np.full(high.shape, np.nan))
+        columns["k_pos"] = columns["k_neg"] = np.full(high.shape, np.nan)
     if sampled is not None:
         is_unknown = ~np.isnan(auc.value) & np.isnan(auc.variance)
         notes = np.where(is_unknown, np.array(sampled.reasons, dtype=object), notes)
-    columns["ci_note"] = pl.Series([note or None for note in notes], dtype=pl.String)
+    columns["ci_note"] = np.where(notes == "", None, notes)
     return columns
 
 
@@ -405,7 +386,7 @@ def _measure_area(
     plan: _Plan,
 ) -> dict[str, Array]:
     """Return the columns of a partial area; one over two ranges has no limits."""
-    intercept, slope = _standardizing_line(area)
+    intercept, slope = area.standardizing_line
     value = measure_area(curves, area)
     se, low, high = (np.full(segments.number, np.nan) for _ in range(3))
     if area.fpr is None or area.tpr is None:
@@ -430,19 +411,6 @@ def _measure_area(
         columns[f"{name}_min"] = intercept + slope * least
         columns[f"{name}_max"] = intercept + slope * largest
     return columns
-
-
-def _standardizing_line(area: PartialAUC) -> tuple[float, float]:
-    """Return the intercept and the slope of the line that standardizes an area."""
-    if area.standardize is False:
-        return 0.0, 1.0
-    if area.standardize == "mean":
-        return 0.0, 1 / area.largest
-    if area.is_below_diagonal:
-        return np.nan, np.nan
-    # The area by chance becomes 1 / 2, and the largest area 1.
-    slope = 0.5 / (area.largest - area.by_chance)
-    return 0.5 - slope * area.by_chance, slope
 
 
 def _within_memory(

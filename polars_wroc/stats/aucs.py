@@ -131,6 +131,13 @@ class Auc:
     design_variance: Array | None = None
     df: Array | float = np.inf
 
+    @classmethod
+    def from_sums(cls, value: Array, complement: Array, **sums: Array) -> Auc:
+        """Return AUCs, given the ``sums`` of `ClassMoments.from_sums`, each of both classes."""
+        both = ClassMoments.from_sums(complement=complement, **sums)
+        pos, neg = (ClassMoments(*(each[side] for each in vars(both).values())) for side in (0, 1))
+        return cls(value, complement, pos, neg)
+
     @property
     def row_variance(self) -> Array:
         """The variance of independent rows, which is DeLong's if weights are equal."""

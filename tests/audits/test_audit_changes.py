@@ -18,7 +18,8 @@ from statsmodels.stats.multitest import multipletests
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.audit_changes import changes_between, sentences_of
+from polars_wroc.audits.audit_changes import changes_between
+from polars_wroc.audits.change_sentences import write_changes
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 
 GIVEN: dict[str, Any] = {
@@ -299,8 +300,9 @@ def test_another_reference_of_impact_ratios_is_said(before: wroc.Audit) -> None:
     after = wroc.audit(rows(2, 0.0).with_columns(s=fewer), "y", "s", **GIVEN)
     (new,) = after.table.filter(metric="impact_ratio", reason="the reference")["segment"]
     assert new != old
-    said = " ".join(sentences_of(changes_between(before, after, "holm")))
-    assert f"refer to {new} after and to {old} before" in said
+    said = " ".join(write_changes(changes_between(before, after, "holm")))
+    groups = f"the group {new} (g) after and to the group {old} (g) before"
+    assert f"Impact ratios by g refer to {groups}, so their changes" in said
     ratios = wroc.audit_changes(before, after).filter(metric="impact_ratio")
     assert ratios["reason"].unique().to_list() == ["another reference"]
 
@@ -357,9 +359,91 @@ def test_a_closed_gap_is_told_from_where_to_where(before: wroc.Audit, after: wro
         f"{100 * closed[name]:+.0f}".replace("-", "\N{MINUS SIGN}")
         for name in ("reference_value", "value")
     )
-    told = " ".join(sentences_of(changes_between(after, before, "holm")))
-    assert f"of g = b: closed from {ends} points." in told
+    told = " ".join(write_changes(changes_between(after, before, "holm")))
+    headings = {
+        "selection_rate_gap": "selected",
+        "tpr_gap": "selected among the positives",
+        "fpr_gap": "selected among the negatives",
+    }
+    place = f"The group b (g), {headings[closed['metric']]}"
+    assert f"{place}: the gap to everyone else closed from {ends} points." in told
     chart = wroc.gap_chart(table, metric=closed["metric"]).to_dict()
     title = " ".join(chart["title"]["text"])
     assert title.startswith("b: gap in ")
     assert title.endswith(f" closed from {ends} points")
+
+
+def test_what_changed_is_told_in_the_words_of_the_audit() -> None:
+    text = wroc.Text(people="applicants", positive="approved", selected="hired")
+    audits = [
+        wroc.audit(
+            rows(seed, shift).rename({"g": "race"}),
+            "y",
+            "s",
+            **GIVEN | {"attributes": "race", "text": text},
+        )
+        for seed, shift in ((1, 0.0), (2, 1.0))
+    ]
+    # The JSON has the words, too.
+    told = write_changes(changes_between(audits[0], json.loads(audits[1].to_json()), "holm"))
+    assert told == write_changes(changes_between(*audits, "holm"))
+    value, old = (
+        audit.table.filter(segment="b", metric="tpr")["value"].item() for audit in reversed(audits)
+    )
+    assert any(
+        each.startswith(
+            f"B applicants (race), hired among those approved: {value:.0%}, against {old:.0%} "
+            "before; "
+        )
+        for each in told
+    )
+    assert "race = " not in " ".join(told)
+
+
+def test_gaps_in_auc_are_not_told_in_points() -> None:
+    better = pl.when(g="b").then(pl.col("y") + pl.col("s") / 10).otherwise("s")
+    audits = [
+        wroc.audit(data, "y", "s", attributes="g")
+        for data in (rows(1, 0.0), rows(2, 0.0).with_columns(s=better))
+    ]
+    changed = wroc.audit_changes(*audits).filter(segment="b", metric="auc_gap")
+    ends = " to ".join(
+        f"{changed[name].item():+.3f}".replace("-", "\N{MINUS SIGN}")
+        for name in ("reference_value", "value")
+    )
+    told = write_changes(changes_between(*audits, "holm"))
+    start = "The group b (g), ranking (AUC): the gap to everyone else"
+    assert [each for each in told if each.startswith(start)] == [f"{start} opened from {ends}."]
+
+
+def test_impact_ratios_that_changed_are_named() -> None:
+    fewer = pl.when((pl.col("g") == "b") & (pl.int_range(pl.len()) % 2 == 0)).then(0)
+    chosen = [rows(1, 0.0).with_columns(d=pl.lit(1) * (pl.int_range(pl.len()) % 3 > 0))]
+    chosen.append(
+        rows(2, 0.0)
+        .with_columns(d=pl.lit(1) * (pl.int_range(pl.len()) % 3 > 0))
+        .with_columns(d=fewer.otherwise("d"))
+    )
+    audits = [
+        wroc.audit(data, attributes="g", selected="d", favorable="selected") for data in chosen
+    ]
+    table = wroc.audit_changes(*audits).filter(metric="impact_ratio", segment="b")
+    assert table["finding"].to_list() == ["new"]
+    old, new = table.select("reference_value", "value").row(0)
+    told = write_changes(changes_between(*audits, "holm"))
+    assert (
+        f"The group b (g), impact ratio: {new:.2f}, against {old:.2f} before, now shown to be "
+        "below four fifths (0.8)."
+    ) in told
+
+
+def test_a_rule_and_a_named_reference_are_read_from_json() -> None:
+    options = GIVEN | {"threshold": wroc.rules.max_fpr(0.2), "reference": {"g": "a"}}
+    one, other = (
+        wroc.audit(rows(seed, shift), "y", "s", **options) for seed, shift in ((1, 0), (2, 1))
+    )
+    saved = [json.loads(audit.to_json()) for audit in (one, other)]
+    assert_frame_equal(wroc.audit_changes(*saved), wroc.audit_changes(one, other), rel_tol=1e-12)
+    told = write_changes(changes_between(*saved, "holm"))
+    assert told == write_changes(changes_between(one, other, "holm"))
+    assert any("the gap to the group a (g) opened from" in each for each in told)

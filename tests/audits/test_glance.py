@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,19 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.audits.amounts import write_interval, write_percent, write_points
+from polars_wroc.audits.amounts import write_interval, write_percent
 from polars_wroc.audits.glance import lay_out_groups, make_scale
 from polars_wroc.audits.sections import write_report
-from polars_wroc.audits.words import Words
+from polars_wroc.audits.toned_audit import TonedAudit
 from polars_wroc.documents.blocks import Cell, Row, Table, Text
+from polars_wroc.documents.numbers import write_points
 
 LOANS: dict[str, Any] = {"attributes": ["race", "sex"], "threshold": 0.85, "favorable": "selected"}
 MINUS = "\N{MINUS SIGN}"
 
 
 def glance(audit: wroc.Audit) -> Table:
-    return lay_out_groups(audit, Words.of(audit.settings))
+    return lay_out_groups(TonedAudit.read(audit))
 
 
 def row_of(table: Table, name: str) -> Row:
@@ -91,7 +93,7 @@ def test_columns_are_named_for_what_they_hold_where_being_selected_is_bad() -> N
     audit = wroc.audit(frame, attributes="race", selected="denied", favorable="rejected", text=text)
     table = glance(audit)
     notes = {column.heading: column.note for column in table.columns}
-    assert notes["Impact ratio"] == "granted, to the highest share"
+    assert notes["Impact ratio (granted)"] == "to the highest share granted"
     assert notes["Denied"] == "selection rate"
     assert "four fifths of the highest share granted" in [sign.meaning for sign in table.legend]
     black = cell_of(table, "black", "Denied")
@@ -102,10 +104,20 @@ def test_columns_are_named_for_what_they_hold_where_being_selected_is_bad() -> N
         for race, share in frame.group_by("race").agg(pl.col("denied").mean()).rows()
     }
     ratio = granted["black"] / granted["white"]
-    assert cell_of(table, "black", "Impact ratio").text == f"{ratio:.2f}"
+    assert cell_of(table, "black", "Impact ratio (granted)").text == f"{ratio:.2f}"
     # The worst off come first.
     names = [row.name for row in table.rows if row.cells][1:]
     assert names == sorted(names, key=lambda name: granted[name])
+
+
+def test_markdown_names_the_decision_of_ratios_where_being_selected_is_bad(tmp_path: Path) -> None:
+    frame = wroc.data.loans().with_columns(denied=pl.col("score") < 0.85)
+    text = wroc.Text(selected="denied", rejected="granted")
+    options: dict[str, Any] = {"attributes": "race", "selected": "denied", "text": text}
+    wroc.audit(frame, favorable="rejected", **options).save(tmp_path / "audit.md")
+    assert "| Denied | Impact ratio (granted) |" in (tmp_path / "audit.md").read_text("utf-8")
+    wroc.audit(frame, favorable="selected", **options).save(tmp_path / "audit.md")
+    assert "| Denied | Impact ratio |" in (tmp_path / "audit.md").read_text("utf-8")
 
 
 def test_many_groups_that_do_not_differ_are_one_row() -> None:
@@ -157,6 +169,20 @@ def test_the_legend_has_only_what_occurs(loans: wroc.Audit) -> None:
     ]
 
 
+def test_the_legend_has_the_sign_of_scores_that_are_off() -> None:
+    random = np.random.default_rng(8)
+    score = random.random(6_000)
+    group = random.choice(["a", "b", "c"], 6_000)
+    # Outcomes of a are rarer than its scores say; nothing else differs.
+    outcome = random.random(6_000) < score * np.where(group == "a", 0.7, 1)
+    frame = pl.DataFrame({"g": group, "y": outcome, "s": score})
+    table = glance(wroc.audit(frame, "y", "s", attributes="g"))
+    shown = {cell.change for row in table.rows for cell in row.cells if cell.tone == "either"}
+    assert shown == {"\N{BLACK DIAMOND}"}
+    (sign,) = [sign for sign in table.legend if sign.meaning.startswith("different")]
+    assert sign.cell == Cell("", "\N{BLACK DIAMOND}", "either")
+
+
 def answer_of(audit: wroc.Audit) -> Text:
     blocks = write_report(audit, with_charts=False)
     return next(
@@ -176,6 +202,32 @@ def test_a_whole_score_that_is_off_makes_no_group_worse_off() -> None:
     assert "The scores of everyone are 25 points too high" in answer.text
     # The bar is black, not orange.
     assert answer.style == "answer either"
+
+
+def test_the_bar_of_an_answer_is_that_of_what_it_tells() -> None:
+    random = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {
+            "y": random.random(2_000) < 0.5,
+            "s": random.random(2_000),
+            "g": random.choice(["a", "b"], 2_000),
+        }
+    )
+    audit = wroc.audit(frame, "y", "s", attributes="g", threshold=0.5, favorable="selected")
+    (slope,) = audit.table.filter(attribute="overall", metric="calibration_slope").to_dicts()
+    # By chance, the scores of all rows rank a little backwards, which is not shown.
+    assert slope["value"] < 0 < slope["value_high"]
+    answer = answer_of(audit)
+    assert answer.style == "answer either"
+    assert "High scores are too high and low ones too low for all rows together" in answer.text
+    assert "backwards" not in answer.text
+    # The answer has counted the comparisons of groups, none of which differs.
+    assert " inconclusive" in answer.text
+    assert not [block for block in write_report(audit, with_charts=False) if is_tally(block)]
+
+
+def is_tally(block: object) -> bool:
+    return isinstance(block, Text) and block.style == "tally"
 
 
 def test_a_finding_that_is_inconclusive_has_no_bar() -> None:
@@ -229,6 +281,12 @@ def test_points_have_a_decimal_where_they_are_few() -> None:
         "1 point",
         "0 points",
     ]
+
+
+def test_points_have_the_same_digits_in_charts() -> None:
+    frame = pl.DataFrame({"y": [1, 0] * 500, "s": [0.514] * 1_000})
+    chart = wroc.calibration_chart(wroc.calibration_curve(frame, "y", "s", bins=1))
+    assert chart.to_dict()["title"]["text"] == ["Scores are 1.4 points too high, on average"]
 
 
 def test_signs_point_as_in_the_table() -> None:

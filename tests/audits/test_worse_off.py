@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,11 @@ import pytest
 from scipy.special import expit
 
 import polars_wroc as wroc
+from polars_wroc.audits.say import write_sentence
+from polars_wroc.audits.sections import write_report
+from polars_wroc.audits.words import Words
+from polars_wroc.documents.blocks import Lines
+from polars_wroc.documents.markdown_writer import write_markdown
 
 FAVORABLE: Any = ("selected", "rejected", "neither")
 
@@ -210,3 +216,72 @@ def test_a_threshold_without_decisions_is_said_first(threshold: float, body: str
     )
     assert audit.verdict.startswith(f"{body} is selected at this threshold: all decisions are")
     assert "worse off" not in audit.verdict
+
+
+@pytest.mark.parametrize(
+    ("end", "limits"),
+    [(0.79996, "0.70000 to 0.79996"), (0.7951, "0.700 to 0.795"), (0.75, "0.70 to 0.75")],
+)
+def test_a_limit_of_a_ratio_is_written_on_its_side_of_four_fifths(end: float, limits: str) -> None:
+    frame = decisions({"B": (400, 1000), "D": (700, 1000)})
+    audit = wroc.audit(frame, attributes="g", selected="hired", favorable="selected")
+    row = audit.table.filter(metric="impact_ratio", segment="B").row(0, named=True)
+    said = write_sentence(row | {"ratio_low": 0.7, "ratio_high": end}, Words.of(audit.settings))
+    assert f"({limits}), below four fifths (0.8) even at its upper limit." in str(said)
+
+
+def section(audit: wroc.Audit, heading: str) -> str:
+    """The text of a section of a report."""
+    text = write_markdown(write_report(audit, with_charts=False))
+    return text.partition(f"## {heading}\n\n")[2].partition("\n\n## ")[0]
+
+
+def test_gaps_of_each_group_that_is_named_are_explained() -> None:
+    options: dict[str, Any] = {"attributes": "g", "threshold": 0.3, "favorable": "selected"}
+    frame = people({"A": -2, "B": -1.5, "C": 0, "D": 0})
+    audit = wroc.audit(frame, "y", "p", **options)
+    assert "Also selected less often: the group B (g), " in audit.verdict
+    means = {}
+    for name in "AB":
+        for column in ("y", "p"):
+            own, others = frame.filter(g=name)[column], frame.filter(pl.col("g") != name)[column]
+            means[name, column] = [f"{own.mean():.0%}", f"{others.mean():.0%}"]
+    (own, others), (score, score_of_others) = means["A", "y"], means["A", "p"]
+    first = (
+        f"In the data, {own} of the group A (g) are positive, against {others} of everyone else; "
+        f"their average score is {score}, against {score_of_others}. "
+    )
+    (own, others), (score, score_of_others) = means["B", "y"], means["B", "p"]
+    second = (
+        f"Among the group B (g), {own} are positive, against {others} of everyone else; their "
+        f"average score is {score}, against {score_of_others}. "
+    )
+    assert section(audit, "Why these gaps?") == (
+        f"{first}{second}At the same score, outcomes of the group A (g) and the group B (g) are "
+        "not shown to differ from those of others."
+    )
+    # Outcomes of both are rarer than those of others at the same score.
+    kept = pl.Series(np.random.default_rng(5).random(frame.height) < 0.6)
+    is_fair = pl.col("g").is_in(["C", "D"]) | kept
+    audit = wroc.audit(frame.with_columns(y=pl.col("y") & is_fair), "y", "p", **options)
+    said = section(audit, "Why these gaps?").partition(" At the same score, ")[2]
+    clause = r"the group {} \(g\) came out positive \d+ points less often than others \(.*?\)"
+    meaning = ": the same score means different things in different groups. That alone does not"
+    assert re.match(f"{clause.format('A')}; {clause.format('B')}{meaning}", said)
+    assert "At the same score" not in said
+
+
+def test_a_group_that_is_better_and_worse_is_called_different() -> None:
+    # E is selected more often than others, and less often among those who deserve it; three other
+    # groups are named before it.
+    frame = people({"A": -3.0, "B": -2.8, "C": -2.6, "D": -1.0, "E": 0.8}, 4_000)
+    by_score = pl.when(g="E").then(~pl.col("y") | (pl.col("p") > 0.8)).otherwise(pl.col("p") > 0.3)
+    frame = frame.with_columns(hired=by_score)
+    audit = wroc.audit(frame, "y", "p", attributes="g", selected="hired", favorable="selected")
+    blocks = write_report(audit, with_charts=False)
+    lists = {block.heading: block.lines for block in blocks if isinstance(block, Lines)}
+    assert len([name for name in lists if name.endswith("against everyone else")]) == 3
+    (line,) = [line for line in lists["Other groups"] if line.lead == "The group E (g):"]
+    assert line.text.startswith("selected +")
+    assert "selected among the positives \N{MINUS SIGN}" in line.text
+    assert line.tone == "either"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
+from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,12 @@ import polars as pl
 import pytest
 import vl_convert
 from chromium import Chromium
-from every_chart import CHARTS, MODELS, contrast, make_rows, rows_of
+from every_chart import CHARTS, MODELS, contrast, make_rows, rows_of, svg_of
+from pictures import share_that_differs
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.audits.figures import draw_svg
 from polars_wroc.charts.look import BETTER, DARK, INK, LIGHT, LINE, SOFT, WORSE
 
 SHORT = ["white", "black", "hispanic", "asian", "native american", "two or more races", "a", "b"]
@@ -211,6 +215,22 @@ def test_browsers_draw_all_charts_without_a_warning(chromium: Chromium, tmp_path
         )
         chromium.open(page, until="document.documentElement.dataset.drawn")
         assert (chromium.printed == []) == is_quiet, chromium.printed
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_on_a_page_look_like_the_charts_themselves(name: str) -> None:
+    style = files("polars_wroc.audits.report").joinpath("page.css").read_text("utf-8")
+    # The first colors are those of a light page.
+    colors = dict(re.findall(r"--([\w-]+): (#\w+);", style)[::-1])
+    chart = CHARTS[name](make_rows(["a", "b", "c"]), ["s", "t"])
+    page = re.sub(r"var\(--([\w-]+)\)", lambda found: colors[found[1]], draw_svg(chart, {}))
+    background = re.compile(r'<rect width="\d+" height="\d+" fill="white"/>')
+    pictures = [
+        # Letters have the font of the page.
+        vl_convert.svg_to_png(re.sub("<text.*?</text>", "", background.sub("", svg)))
+        for svg in (svg_of(chart), page)
+    ]
+    assert share_that_differs(*pictures) < 0.001
 
 
 def test_titles_of_axes_do_not_run_into_the_next_panel() -> None:

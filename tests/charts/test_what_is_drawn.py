@@ -219,15 +219,15 @@ def test_bars_of_a_group_add_up_to_its_rows(rows: pl.DataFrame) -> None:
     assert labels == {g: f"{share:.0%} at or above 0.5" for g, share in above}
 
 
-@pytest.mark.parametrize(("show", "unit"), [("value", 1), ("gap", 100), ("ratio", 1)])
-def test_estimates_are_those_of_the_table(rows: pl.DataFrame, show: Any, unit: int) -> None:
+@pytest.mark.parametrize("show", ["value", "gap", "ratio"])
+def test_estimates_are_those_of_the_table(rows: pl.DataFrame, show: Any) -> None:
     table = wroc.group_gaps(rows, "y", "s", attributes=["g", "h"], threshold=0.5)
     chart = wroc.gap_chart(table, metric="tpr", show=show)
     known = table.filter(metric="tpr")
     found = drawn(chart, "row")
     for role, end in (("x", ""), ("low", "_low"), ("high", "_high")):
-        expected = [unit * value for value in known[f"{show}{end}"]]
         if end == "":
+            expected = known[f"{show}{end}"].to_list()
             assert found[role].to_list() == pytest.approx(expected, rel=1e-4)
     assert found["note"].to_list() == known["verdict"].to_list()
     assert found["panel"].to_list() == known["attribute"].to_list()
@@ -257,12 +257,12 @@ def test_tables_of_summary_compare_fairness_and_release_are_read(rows: pl.DataFr
     assert sorted(found["x"]) == pytest.approx(sorted(summary["auc"]), rel=1e-4)
     pairs = wroc.compare(rows, "y", ["s", "t"], by="g")
     found = drawn(wroc.gap_chart(pairs), "row")
-    assert found["x"].to_list() == pytest.approx([100 * gap for gap in pairs["gap"]], rel=1e-4)
+    assert found["x"].to_list() == pytest.approx(pairs["gap"].to_list(), rel=1e-4)
     fair = wroc.fairness(rows, "y", "s", attributes=["g", "h"], threshold=0.5)
     name = "demographic_parity_difference"
     found = drawn(wroc.gap_chart(fair, metric=name), "row")
     assert found["x"].to_list() == pytest.approx(
-        [100 * gap for gap in fair.filter(metric=name)["gap"]], rel=1e-4
+        fair.filter(metric=name)["gap"].to_list(), rel=1e-4
     )
     check = wroc.release_check(rows, "y", old="t", new="s", attributes="g", threshold=0.5)
     found = drawn(wroc.gap_chart(check, show="value"), "row")
@@ -280,8 +280,39 @@ def test_impact_ratios_have_a_line_at_four_fifths(rows: pl.DataFrame) -> None:
     value = drawn(wroc.gap_chart(table, metric="impact_ratio", show="value"), "row")
     highest: Any = table["reference_value"].max()
     assert value["limit"].to_list() == pytest.approx([0.8 * highest] * 3, rel=1e-4)
-    with pytest.raises(ValueError, match="`show` may be 'ratio' or 'value'"):
-        wroc.gap_chart(table, metric="impact_ratio")
+    with pytest.raises(ValueError, match="`show` may be 'value' or 'ratio'"):
+        wroc.gap_chart(table, metric="impact_ratio", show="gap")
+
+
+@pytest.mark.parametrize("favorable", ["selected", "rejected"])
+def test_impact_ratios_are_drawn_unless_told_otherwise(rows: pl.DataFrame, favorable: Any) -> None:
+    table = wroc.impact_ratios(rows, "s", attributes="g", threshold=0.9, favorable=favorable)
+    chart = wroc.gap_chart(table)
+    ratios = table.filter(metric="impact_ratio")["ratio"].to_list()
+    assert drawn(chart, "row")["x"].to_list() == pytest.approx(ratios, rel=1e-4)
+    rate = "Selection rate" if favorable == "selected" else "Rate of the favorable decision"
+    axes = [layer["encoding"]["x"] for layer in chart.to_dict()["layer"]]
+    titles = {axis["title"] for x in axes if (axis := x.get("axis"))}
+    assert titles == {f"{rate}, divided by that of {table['reference'][0]}"}
+
+
+def test_tables_without_gaps_are_drawn_by_their_values(rows: pl.DataFrame) -> None:
+    summary = wroc.summary(rows, "y", "s", by="g")
+    assert drawn(wroc.gap_chart(summary), "row")["x"].to_list() == pytest.approx(
+        summary["auc"].to_list(), rel=1e-4
+    )
+    fair = wroc.fairness(rows, "y", "s", attributes="g", threshold=0.5)
+    (ratio,) = fair.filter(metric="equal_opportunity_ratio")["ratio"]
+    (found,) = drawn(wroc.gap_chart(fair, metric="equal_opportunity_ratio"), "row")["x"]
+    assert found == pytest.approx(ratio, rel=1e-4)
+
+
+def test_gaps_are_in_points_if_their_metric_is_a_share(rows: pl.DataFrame) -> None:
+    table = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.5)
+    for metric, form, unit in (("tpr", "+.1f", 100), ("auc", "+.3f", 1)):
+        numbers = drawn(wroc.gap_chart(table, metric=metric), "row")["number"]
+        expected = [f"{unit * gap:{form}}" for gap in table.filter(metric=metric)["gap"]]
+        assert [number.replace("\N{MINUS SIGN}", "-") for number in numbers] == expected
 
 
 def test_tiles_are_the_crossed_groups(rows: pl.DataFrame) -> None:
@@ -307,6 +338,16 @@ def test_periods_are_those_of_the_trend(rows: pl.DataFrame) -> None:
     known = table.filter(metric="selection_rate")
     assert curve["x"].to_list() == known["period"].to_list()
     assert curve["y"].to_list() == pytest.approx(known["value"].to_list(), rel=1e-4)
+
+
+def test_shifts_of_scores_are_drawn(rows: pl.DataFrame) -> None:
+    table = wroc.trend(rows, "y", "s", over="day", attributes="g", threshold=0.5)
+    for metric in table["metric"].unique():
+        known = table.filter(pl.col("value").is_not_null(), metric=metric)
+        curve = drawn(wroc.time_chart(table, metric=metric), "curve").drop_nulls("y")
+        assert curve["y"].to_list() == pytest.approx(known["value"].to_list(), rel=1e-4)
+    chart = wroc.time_chart(table, metric="psi")
+    assert title(chart) == "PSI: no period is shown to differ from those before"
 
 
 def test_tiles_of_few_rows_of_a_class_are_pale() -> None:

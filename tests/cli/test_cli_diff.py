@@ -8,6 +8,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openpyxl
@@ -24,6 +25,15 @@ pytestmark = pytest.mark.usefixtures("folder")
 CALL = ["diff", "before.json", "after.json"]
 MINUS = "\N{MINUS SIGN}"
 NAMES = {
+    "auc": "ranking (AUC)",
+    "selection_rate": "selected",
+    "tpr": "selected among the positives",
+    "fpr": "selected among the negatives",
+    "ppv": "positive among those selected",
+    "npv": "negative among those not selected",
+    "impact_ratio": "impact ratio",
+}
+LABELS = {
     "auc": "AUC",
     "selection_rate": "selection rate",
     "tpr": "true positive rate",
@@ -128,57 +138,111 @@ def test_what_is_printed(
     tables = out.partition("\n\n")[2]
     lines = [line for line in tables.splitlines() if re.search(r"\.\d+ to ", line)]
     assert len(lines) == notable.height
-    ordered = pl.concat(kinds(notable))
+    ordered = pl.concat(kinds(notable).values())
     for line, row in zip(lines, ordered.rows(named=True), strict=True):
-        both = [row["reference_value"], row["value"]]
-        of_gap, of_ratio = row["metric"].endswith("_gap"), row["metric"] == "impact_ratio"
-        write = "{:.3f}".format if of_ratio else points
-        values = map(points if of_gap else "{:.3f}".format, both)
-        interval = f"{write(row['gap_low'])} to {write(row['gap_high'])}"
+        before, after = (written(row["metric"], row[name]) for name in ("reference_value", "value"))
         told = " ".join(line.split())
-        change = f"{write(row['gap'])} ({interval})".replace("-", MINUS)
-        assert f"{' '.join(values)} {change}" in told
+        change = change_of(row["metric"], row["gap"])
+        assert f"{before} {after} {change} {interval_of(row)}" in told
         assert told.endswith(row["finding"] or "")
     assert f"{known.height - notable.height} other changes are not significant." in out
 
 
-def kinds(changes: pl.DataFrame) -> list[pl.DataFrame]:
-    """Gaps, impact ratios and values, as they are told and shown."""
-    of_gap = pl.col("metric").str.ends_with("_gap")
-    of_ratio = pl.col("metric") == "impact_ratio"
-    return [changes.filter(each) for each in (of_gap, of_ratio, ~of_gap & ~of_ratio)]
+def kinds(changes: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
+    """The changes of gaps in rates, of gaps in AUC, of ratios, of rates and of AUCs."""
+    is_gap, is_auc = pl.col("metric").str.ends_with("_gap"), pl.col("metric").str.contains("auc")
+    is_ratio = pl.col("metric") == "impact_ratio"
+    return {
+        ("gap in rates", "gaps in rates"): changes.filter(is_gap, ~is_auc),
+        ("gap in AUC", "gaps in AUC"): changes.filter(is_gap, is_auc),
+        ("impact ratio", "impact ratios"): changes.filter(is_ratio),
+        ("rate", "rates"): changes.filter(~is_gap, ~is_auc, ~is_ratio),
+        ("AUC", "AUCs"): changes.filter(~is_gap, is_auc),
+    }
 
 
 def points(difference: float) -> str:
-    """A difference in hundredths, with its sign."""
-    return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", MINUS)
+    """A difference in hundredths, with its sign; none of 0."""
+    text = f"{100 * difference:+.1f}"
+    return "0.0" if float(text) == 0 else text.replace("-", MINUS)
+
+
+def written(metric: str, value: float) -> str:
+    """A value as tables of changes write it."""
+    if metric == "impact_ratio":
+        return f"{value:.2f}"
+    if metric == "auc":
+        return f"{value:.3f}"
+    return change_of(metric, value) if metric.endswith("_gap") else f"{100 * value:.1f}%"
+
+
+def change_of(metric: str, change: float) -> str:
+    """A change as tables of changes write it."""
+    if metric in ("impact_ratio", "auc", "auc_gap"):
+        text = f"{change:+.3f}"
+        return "0.000" if float(text) == 0 else text.replace("-", MINUS)
+    return points(change)
+
+
+def interval_of(row: dict[str, Any]) -> str:
+    low, high = (change_of(row["metric"], row[end]) for end in ("gap_low", "gap_high"))
+    return f"({low} to {high})"
 
 
 def sentences(changes: pl.DataFrame) -> str:
     """What is told of the changes: those that are significant, then what is only shown."""
-    each = gaps, ratios, values = kinds(changes)
-    new = gaps.filter(finding="new")
-    changed = [one.filter(pl.col("p_adjusted") <= 0.05).height for one in each]
-    assert new.height == changed[0] > 0
-    # The reference is not compared.
-    assert ratios["p_value"].count() == 1
-    shown = gaps.filter(finding="now shown").height
-    assert shown > 1
-    assert set(gaps["finding"]) == {"new", "now shown", None}
-    told = "".join(
-        f"Gap in {NAMES[row['metric'].removesuffix('_gap')]} of g = {row['segment']}: opened from "
-        f"{whole_points(row['reference_value'])} to {whole_points(row['value'])} points. "
-        for row in new.sort("p_value").head(3).rows(named=True)
-    )
+    is_changed = pl.col("p_adjusted") <= 0.05
+    counted, told = list[str](), list[str]()
+    for (singular, plural), rows in kinds(changes).items():
+        changed, tested = rows.filter(is_changed), rows["p_value"].count()
+        assert changed.height
+        of_all = f"{changed.height} of {tested} {plural}"
+        counted.append(f"the only {singular}" if tested == 1 else of_all)
+        told += map(sentence, changed.sort("p_value").head(3).to_dicts())
+    # Not all are told.
+    assert len(told) < changes.filter(is_changed).height
+    count = f"{', '.join(counted[:-1])} and {counted[-1]} changed significantly."
+    shown = changes.filter(pl.col("metric") != "impact_ratio", finding="now shown")
+    names = [
+        f"{row['segment']} (g), {NAMES[row['metric'].removesuffix('_gap')]}"
+        for row in shown.rows(named=True)
+    ]
+    assert 1 < len(names) <= 5
+    listed = "; ".join(names)
     return (
-        f"{changed[0]} of {gaps['p_value'].count()} gaps ({new.height} new), {changed[1]} of "
-        f"{ratios['p_value'].count()} impact ratio ({changed[1]} new) and {changed[2]} of "
-        f"{values['p_value'].count()} values changed significantly. {told}{shown} gaps are now "
-        "shown; their changes are not significant. Only before: g = c. Only after: g = d."
+        f"{count} {' '.join(told)} Shown to differ only after, though the changes are not "
+        f"significant: {listed}. Only before: c (g). Only after: d (g)."
     )
 
 
-def whole_points(gap: float) -> str:
+def sentence(row: dict[str, Any]) -> str:
+    """What is told of a significant change; all values are lower after."""
+    group = "Everyone" if row["attribute"] == "overall" else f"The group {row['segment']} (g)"
+    metric = row["metric"].removesuffix("_gap")
+    before, after = row["reference_value"], row["value"]
+    start = f"{group}, {NAMES[metric]}: "
+    if metric != row["metric"]:
+        assert row["finding"] == "new"
+        ends = " to ".join(
+            map(change_of if metric == "auc" else whole, [metric] * 2, [before, after])
+        )
+        unit = "" if metric == "auc" else " points"
+        return f"{start}the gap to everyone else opened from {ends}{unit}."
+    if metric == "impact_ratio":
+        assert row["finding"] == "new"
+        found = "now shown to be below four fifths (0.8)"
+        return f"{start}{after:.2f}, against {before:.2f} before, {found}."
+    sizes = [abs(row[name]) for name in ("gap", "gap_high", "gap_low")]
+    if metric == "auc":
+        size, low, high = (f"{each:.3f}" for each in sizes)
+        return f"{start}{after:.2f}, against {before:.2f} before; {size} lower ({low} to {high})."
+    size, low, high = (f"{100 * each:.0f}" for each in sizes)
+    return (
+        f"{start}{after:.0%}, against {before:.0%} before; {size} points lower ({low} to {high})."
+    )
+
+
+def whole(_: str, gap: float) -> str:
     """A gap in hundredths without decimals, unless it is below 1."""
     form = "+.0f" if abs(100 * gap) >= 0.95 else "+.1f"
     return format(100 * gap, form).replace("-", MINUS)
@@ -187,10 +251,7 @@ def whole_points(gap: float) -> str:
 def test_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "after.json", "after.json", "--different-rows"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    ratios = r"none of \d+ impact ratios?"
-    assert re.fullmatch(
-        rf"None of \d+ gaps, {ratios} and none of \d+ values changed significantly\.", told
-    )
+    assert re.fullmatch(r"None of \d+ tested changes is significant\.", told)
 
 
 @pytest.mark.slow
@@ -208,11 +269,12 @@ def test_a_gap_that_is_only_shown_did_not_change(capsys: pytest.CaptureFixture[s
     assert main(CALL) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert told.startswith("None of ")
-    assert f"{shown.height} gaps are now shown; their changes are not significant." in told
+    only = "Shown to differ only {}, though the changes are not significant: {} (g), selected"
+    assert only.format("after", shown["segment"][0]) in told
     assert " new" not in told
     assert main(["diff", "after.json", "before.json"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert f"{shown.height} gaps are no longer shown; their changes are not " in told
+    assert only.format("before", shown["segment"][0]) in told
 
 
 @pytest.mark.slow
@@ -253,21 +315,16 @@ def test_page(changes: pl.DataFrame) -> None:
                 re.sub(r"<[^>]*>", "", cell)
                 for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
             ]
-            # The title says that its rows are gaps.
-            if title.startswith("Gaps "):
-                cells[1] = f"gap in {cells[1]}"
-            rows_shown.append(" ".join(cells))
+            # The title says which rows are gaps.
+            rows_shown.append(f"{'gap' if title.startswith('Gaps ') else ''} {' '.join(cells)}")
     for row in changes.filter(pl.col("p_value").is_not_null()).rows(named=True):
-        segment = "all rows" if row["attribute"] == "overall" else f"g = {row['segment']}"
-        of_gap = row["metric"].endswith("_gap")
-        name = f"{'gap in ' if of_gap else ''}{NAMES[row['metric'].removesuffix('_gap')]}"
-        (one,) = [text for text in rows_shown if text.startswith(f"{segment} {name} ")]
-        if row["metric"] == "impact_ratio":
-            change = f"{row['gap']:+.3f}" if abs(row["gap"]) > 0.0005 else "0.000"
-            assert f" {change}".replace("-", MINUS) in one
-            continue
-        limits = f"({points(row['gap_low'])} to {points(row['gap_high'])})"
-        assert f" {points(row['gap'])} {limits} " in one
+        segment = "Everyone" if row["attribute"] == "overall" else f"{row['segment']} (g)"
+        metric = row["metric"].removesuffix("_gap")
+        name = f"{NAMES[metric][0].upper()}{NAMES[metric][1:]}"
+        start = f"{'gap' if row['metric'] != metric else ''} {segment} {name} "
+        before, after = (written(row["metric"], row[each]) for each in ("reference_value", "value"))
+        (one,) = [text for text in rows_shown if text.startswith(f"{start}{before} {after} ")]
+        assert f" {change_of(row['metric'], row['gap'])} {interval_of(row)} " in one
         assert one.endswith(f" {row['finding'] or ''}") or row["finding"] is None
     significant = changes.filter(pl.col("p_adjusted") <= 0.05)
     surest = significant.sort("p_value")["metric"].unique(maintain_order=True)
@@ -299,7 +356,7 @@ def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
     surest = changes.sort("p_value", nulls_last=True).row(0, named=True)
     assert surest["metric"] != "auc"
     is_gap = surest["metric"].endswith("_gap")
-    name = NAMES[surest["metric"].removesuffix("_gap")]
+    name = LABELS[surest["metric"].removesuffix("_gap")]
     axis = f"Change of the gap in {name}, in percentage points"
     if not is_gap:
         axis = f"{name[0].upper()}{name[1:]}"
@@ -312,7 +369,7 @@ def test_several_scores(capsys: pytest.CaptureFixture[str]) -> None:
         audit.save(f"{name}.json")
     assert main([*CALL, "--fail-if", "auc_gap.growth>0.1"]) == 1
     out, err = capsys.readouterr()
-    assert "Group  Score  Metric" in re.sub(" {2,}", "  ", out)
+    assert "Group  Score  Measure" in re.sub(" {2,}", "  ", out)
     assert "segments: g = b, s 0." in err
 
 

@@ -142,6 +142,29 @@ def test_a_narrow_terminal_keeps_the_difference_and_the_result(
     assert re.split(" {2,}", black.strip()) == NARROW[width]
 
 
+# Several metrics have names and units that need room: the result goes so that limits stay; where
+# there is no room for these either, the result is back.
+NARROW_METRICS = {
+    70: ["−24.4 points (−31.6 to −17.4)", "different"],
+    60: ["−24.4 points (−31.6 to −17.4)"],
+    50: ["−24.4 points", "different"],
+}
+
+
+@pytest.mark.parametrize("width", NARROW_METRICS)
+def test_a_narrow_terminal_keeps_the_limits_of_gaps_in_several_metrics(width: int) -> None:
+    rate = next(line for line in lines_of(table("group_gaps"), width) if " selec" in line)
+    assert re.split(" {2,}", rate.strip())[1:] == NARROW_METRICS[width]
+
+
+def test_criteria_that_compare_nothing_have_a_column_of_values() -> None:
+    one = wroc.data.loans().filter(race="white")
+    compared = wroc.fairness(one, "approved", "score", attributes="race", threshold=0.5)
+    heading, first, *_ = lines_of(compared)
+    assert heading.split() == ["attribute", "metric", "value"]
+    assert re.split(" {2,}", first) == ["race", "demographic parity difference", "–"]
+
+
 FOUND = re.compile(r"  (different|worse|better|below four fifths)( |$)")
 COMPARISONS = (
     *("compare", "group_gaps", "group_gaps in one metric", "impact_ratios", "release_check"),

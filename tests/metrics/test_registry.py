@@ -18,7 +18,7 @@ import polars_wroc as wroc
 from polars_wroc.groups.comparisons import FAIRNESS as METRICS
 from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.metric import Metric
-from polars_wroc.metrics.auc_limits import INTERVAL_TYPES
+from polars_wroc.metrics.auc_sums import INTERVAL_TYPES
 from polars_wroc.metrics.registry import CURVE_METRICS, CurveMetric, MetricName
 from polars_wroc.namespaces import ExprNamespace
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, RateMetric

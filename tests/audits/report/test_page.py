@@ -252,6 +252,26 @@ def test_crossed_groups_alone_can_be_saved(
     assert ("Scores by race" in text) == (intersections is True)
 
 
+@pytest.mark.slow
+def test_attributes_without_charts_are_named(tmp_path: Path, chromium: Chromium) -> None:
+    random = np.random.default_rng(6)
+    score = random.random(1_000)
+    names = [f"a{number}" for number in range(8)]
+    frame = pl.DataFrame({"y": random.random(1_000) < score, "s": score}).with_columns(
+        pl.Series(name, random.choice(["u", "v"], 1_000)) for name in names
+    )
+    text = saved(wroc.audit(frame, "y", "s", attributes=names), tmp_path, chromium)
+    assert "Scores by a5" in text
+    assert "Scores by a6" not in text
+    assert (
+        "Only the first 6 attributes have charts. For charts of a6 and a7, audit fewer "
+        "attributes, or call audit.chart('a6') in Python."
+    ) in text
+    assert "have charts" not in saved(
+        wroc.audit(frame, "y", "s", attributes=names[:6]), tmp_path, chromium
+    )
+
+
 def test_figures_are_titled_by_what_differs(tmp_path: Path) -> None:
     """Equal mean errors and other slopes are no equal calibration."""
     random = np.random.default_rng(0)

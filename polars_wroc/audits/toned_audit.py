@@ -1,0 +1,74 @@
+"""An audit with the words of its sentences, and with how each of its comparisons is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from polars_wroc.audits.findings import add_tones
+from polars_wroc.audits.say import ComparedRow
+from polars_wroc.audits.tables import ALL_KEYS, AuditTables
+from polars_wroc.audits.words import Words
+from polars_wroc.groups.comparisons import IMPACT_RATIO
+from polars_wroc.inputs.columns import OVERALL
+
+# The tones of comparisons that differ and matter.
+NOTABLE = ("worse", "better", "either")
+
+
+@dataclass(frozen=True)
+class TonedAudit:
+    """An audit, its words, and its comparisons with their tones."""
+
+    audit: AuditTables
+    words: Words
+
+    @classmethod
+    def read(cls, audit: AuditTables) -> TonedAudit:
+        """Take the words of an audit from its settings."""
+        return cls(audit, Words.of(audit.settings))
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """The table of the audit with the tone of each comparison."""
+        return add_tones(self.audit.table, self.audit.settings)
+
+    @cached_property
+    def findings(self) -> Sequence[ComparedRow]:
+        """The comparisons that are told, of two mirror images one, the most serious first."""
+        return self.table.filter(pl.col("rank").is_not_null()).sort("rank").to_dicts()
+
+    @cached_property
+    def groups(self) -> Sequence[ComparedRow]:
+        """The findings on groups."""
+        return [row for row in self.findings if row["attribute"] != OVERALL]
+
+    @cached_property
+    def notable(self) -> Sequence[ComparedRow]:
+        """The findings on groups that differ and matter."""
+        return [row for row in self.groups if row["tone"] in NOTABLE]
+
+    @cached_property
+    def _sides(self) -> Mapping[tuple[str, ...], Mapping[str, str]]:
+        """The tones of groups by metric where they are worse or better, also of mirror images."""
+        sides: dict[tuple[str, ...], dict[str, str]] = {}
+        for row in self.table.filter(pl.col("tone").is_in(["worse", "better"])).to_dicts():
+            sides.setdefault(find_keys(row), {})[row["metric"]] = row["tone"]
+        return sides
+
+    def is_worse_off(self, row: ComparedRow) -> bool:
+        """Whether the group of a row is worse off: by its impact ratio, or by all that it shows."""
+        tones = self._sides.get(find_keys(row), {})
+        return IMPACT_RATIO in tones or {*tones.values()} == {"worse"}
+
+    def is_mixed(self, row: ComparedRow) -> bool:
+        """Whether gaps in the decisions on the group of a row go in both directions."""
+        return {*self._sides.get(find_keys(row), {}).values()} == {"worse", "better"}
+
+
+def find_keys(row: ComparedRow) -> tuple[str, ...]:
+    """Return what identifies the group and the score of a row."""
+    return tuple(row[key] for key in ALL_KEYS)
