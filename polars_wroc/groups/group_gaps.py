@@ -231,13 +231,15 @@ def group_gaps(
         measured = groups.find_needs(rows, needs)
         comparisons = []
         for part in groups.parts(rows):
-            keys, of_model = part.division.keys, measured[part.model]
-            segments = measure_segments(rows, keys, part.model, of_model)
+            keys, model_needs = part.division.keys, measured[part.model]
+            segments = measure_segments(rows, keys, part.model, model_needs)
             partition = _refer_segments(part, segments, references, least)
             if within is None:
                 comparisons += [compare_segments(name, partition, rules) for name in compared]
             else:
-                sums = within_strata.measure_strata(rows, keys, groups.inner, part.model, of_model)
+                sums = within_strata.measure_strata(
+                    rows, keys, groups.inner, part.model, model_needs
+                )
                 comparisons += [
                     within_strata.compare_within(name, partition, sums, rules) for name in compared
                 ]

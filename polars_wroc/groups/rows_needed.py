@@ -334,12 +334,12 @@ def _read_table(given: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: _G
     table = _select_rows(table, metric, goal)
     is_auc, is_rate = (table["metric"] == _AUC), table["metric"].is_in([*RATES])
     # A gap to all rows is a share of that to the others.
-    of_all = (table["reference"] == OVERALL).fill_null(value=False) & (is_auc | is_rate)
-    of_all &= goal.target != "half_width"
-    table = table.with_columns(includes_own=of_all)
+    includes_own = (table["reference"] == OVERALL).fill_null(value=False) & (is_auc | is_rate)
+    includes_own &= goal.target != "half_width"
+    table = table.with_columns(includes_own.alias("includes_own"))
     # The share of a segment in the pairs of all AUCs is not known, and changes have the error of
     # their gap.
-    is_sized = (is_rate | (is_auc & ~of_all)) & (goal.target != "no_worse_by")
+    is_sized = (is_rate | (is_auc & ~includes_own)) & (goal.target != "no_worse_by")
     found, known = np.full(table.height, np.nan), np.zeros(table.height, dtype=bool)
     for find, is_part in (
         (_find_for_sizes, is_sized & is_rate),
@@ -396,9 +396,9 @@ def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.Dat
     # All rows of an attribute are in its selection rates.
     selectable = pl.col("n").filter(pl.col("metric") == _SELECTION_RATE)
     # Those of an audit are in a row of their own, also where segments are left out.
-    of_all_rows = pl.col("attribute") == OVERALL
+    is_overall = pl.col("attribute") == OVERALL
     overall = (
-        pl.col("n").filter(of_all_rows, pl.col("metric") == _SELECTION_RATE).first().over(MODEL)
+        pl.col("n").filter(is_overall, pl.col("metric") == _SELECTION_RATE).first().over(MODEL)
     )
     total = pl.coalesce(overall, selectable.sum().over("attribute", MODEL))
     table = table.with_columns(
@@ -442,7 +442,7 @@ def _find_for_sizes(table: pl.DataFrame, goal: _Goal) -> tuple[Array, Mask]:
     if goal.target == "gap":
         plan = _match_detectable(plan, table, goal)
     found = _find_sized(value, plan, goal, _find_quantile(table, goal))
-    return found, ~np.isnan(plan.sizes.of_one.low) & ~np.isnan(planned)
+    return found, ~np.isnan(plan.sizes.one_row.low) & ~np.isnan(planned)
 
 
 def _match_detectable(
@@ -457,9 +457,9 @@ def _match_detectable(
     gap = detectable / plan.part
     # Its reach is proportional to the root of the inverse sizes.
     factor = (gap / GapTest(own, other, goal.quantile(own_tests)).reach(gap)) ** 2
-    of_one = plan.sizes.of_one
-    test = of_one.test * np.where(np.isnan(factor), 1.0, factor)
-    return replace(plan, sizes=replace(plan.sizes, of_one=of_one._replace(test=test)))
+    one_row = plan.sizes.one_row
+    test = one_row.test * np.where(np.isnan(factor), 1.0, factor)
+    return replace(plan, sizes=replace(plan.sizes, one_row=one_row._replace(test=test)))
 
 
 def _find_for_errors(table: pl.DataFrame, goal: _Goal) -> tuple[Array, Mask]:

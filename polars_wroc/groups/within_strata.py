@@ -190,9 +190,9 @@ def _average_rate(rate: Rate, other: Rate, shares: Array) -> Sample:
     value, complement = (average_strata(each, shares) for each in (rate.value, rate.complement))
     # v = h2 p (1 - p) / (1 - h2) in each stratum, without bias
     h2, other_h2 = rate.all.inverse_size, np.minimum(other.all.inverse_size, _MOST)
-    of_reference = other.value * other.complement / (1 - other_h2)
+    other_spread = other.value * other.complement / (1 - other_h2)
     own = rate.value * rate.complement / (1 - h2)
-    variances = h2 * np.where(h2 > _ONE_ROW, of_reference, own)
+    variances = h2 * np.where(h2 > _ONE_ROW, other_spread, own)
     variance, size = (average_strata(each, shares, 2) for each in (variances, h2))
     spread = value * complement
     size = np.where((spread > 0) & (variance > 0), variance / spread, size)

@@ -162,8 +162,8 @@ def worst_segments(
     """
     choice = read_threshold(threshold, selected)
     chosen = _read_metric(metric, has_label=label is not None, has_decisions=choice is not None)
-    of_decisions = isinstance(chosen, RateMetric)
-    check_favorable(favorable, threshold, decided=of_decisions)
+    decides = isinstance(chosen, RateMetric)
+    check_favorable(favorable, threshold, decided=decides)
     require_groups(attributes, called="attributes")
     level, survey = checks.level_of_one_look(level, "a search"), read_design(design)
     if survey.replicate_weights is not None:
@@ -189,7 +189,7 @@ def worst_segments(
     model = groups.columns.models[0]
     name = groups.score_names[model]
     worse: Worse = chosen.worse_if(favorable)
-    if not of_decisions:
+    if not decides:
         groups.columns.require_scores(f"metric={metric!r}")
         worse = "higher" if chosen.better == "low" else "either"
     names = list(groups.attributes.values())
