@@ -42,7 +42,8 @@ from polars_wroc.groups.impact_ratios import (
     MIN_SHARE,
     ImpactRules,
     adjust_ratios,
-    compare_categories,
+    pair_categories,
+    tabulate_ratios,
 )
 from polars_wroc.groups.known_categories import (
     are_comparable,
@@ -201,7 +202,8 @@ def _find_ratios(
     highest = CategoryReference("highest", {})
     labels = label_segments(grouping, categories, model, place)
     impact_rules = _impact_rules(plan, rules)
-    return compare_categories(labels, segments, categories, grouping, highest, impact_rules)
+    pairs = pair_categories(labels, segments, categories, grouping, highest, impact_rules)
+    return tabulate_ratios(pairs, impact_rules)
 
 
 def _impact_rules(plan: AuditPlan, rules: GapRules) -> ImpactRules:

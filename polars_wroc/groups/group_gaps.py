@@ -35,13 +35,11 @@ from polars_wroc.metrics.segments import Needs, Segments, measure_segments
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, check_level, table_of
 from polars_wroc.stats.families import Adjustment
-from polars_wroc.stats.references import Reference
+from polars_wroc.stats.references import Reference, pick_highest
 from polars_wroc.thresholds.registry import GAP_RATES, THRESHOLD_METRICS
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 
 _SELECTION_RATE = "selection_rate"
-# Equal AUCs of different rows may round differently.
-_ROUNDING = 1e-12
 
 
 @hint_keywords
@@ -273,11 +271,7 @@ def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:
     is_candidate = (segments.rows >= min_rows).all(axis=0)
     aucs = np.where(is_candidate, segments.aucs.auc, np.nan)
     number = int((~np.isnan(aucs)).sum())
-    if number == 0:
-        return Reference(-1), 0
-    is_best = aucs >= np.nanmax(aucs) - _ROUNDING
-    weight = segments.aucs.weight.sum(axis=0)
-    return Reference(int(np.argmax(np.where(is_best, weight, -1.0)))), number
+    return pick_highest(aucs, segments.aucs.weight.sum(axis=0)), number
 
 
 def read_metrics(

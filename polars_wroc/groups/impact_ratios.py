@@ -40,7 +40,7 @@ from polars_wroc.rows import Rows, check_level, table_of
 from polars_wroc.stats.families import INCONCLUSIVE, Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level, adjust_picked
 from polars_wroc.stats.rates import Exact, Rate, equal_rates
-from polars_wroc.stats.references import Reference
+from polars_wroc.stats.references import pick_highest
 from polars_wroc.thresholds.registry import RATES, RateMetric
 from polars_wroc.thresholds.rules import Rule, max_selection_rate, read_decision_threshold
 
@@ -230,10 +230,10 @@ def impact_ratios(
             needs = Needs(aucs=False, decisions=decisions)
             segments = measure_segments(replace(own, keys=keys), keys.columns, part.model, needs)
             names = known_categories.name_categories(part.division, segments.keys)
-            pairs = _pair_categories(
+            pairs = pair_categories(
                 part.label(names), segments, names, part.division, references, rules
             )
-            tables += [_tabulate_rates(pairs, rules), _tabulate_ratios(pairs, rules)]
+            tables += [_tabulate_rates(pairs, rules), tabulate_ratios(pairs, rules)]
         return adjust_ratios(tables, rules)
 
     return table_of(frame, groups.columns, COMPARISON_SCHEMA, compute)
@@ -251,24 +251,8 @@ class ImpactRules:
     min_rows: int = 0
 
 
-def compare_categories(
-    labels: pl.DataFrame,
-    segments: Segments,
-    names: pl.Series,
-    division: Grouping,
-    references: CategoryReference,
-    rules: ImpactRules,
-) -> pl.DataFrame:
-    """Return the ratios of the categories of a division.
-
-    The ``names`` are the names of the categories, null for the unknown one.
-    """
-    pairs = _pair_categories(labels, segments, names, division, references, rules)
-    return _tabulate_ratios(pairs, rules)
-
-
 @dataclass(frozen=True)
-class _CategoryPairs:
+class CategoryPairs:
     """The rates of categories beside the rate of their reference.
 
     ``n`` are their rows with a decision. Of the categories that can be compared, which are known
@@ -311,14 +295,18 @@ class _CategoryPairs:
         ]
 
 
-def _pair_categories(
+def pair_categories(
     labels: pl.DataFrame,
     segments: Segments,
     names: pl.Series,
     division: Grouping,
     references: CategoryReference,
     rules: ImpactRules,
-) -> _CategoryPairs:
+) -> CategoryPairs:
+    """Return the rates of the categories of a division beside that of their reference.
+
+    The ``names`` are the names of the categories, null for the unknown one.
+    """
     metric = _RATES[rules.favorable]
     cells = segments.cells_of(metric)
     rate = cells.rate(metric.counted, metric.others)
@@ -331,7 +319,7 @@ def _pair_categories(
     named = known_categories.find_named(references, division, names, share, can_be_compared)
     reference = pick_highest(candidates, weight) if named is None else named
     place = int(reference.kind)
-    return _CategoryPairs(
+    return CategoryPairs(
         labels,
         segments,
         pair_rates(metric, segments, reference),
@@ -347,18 +335,7 @@ def _pair_categories(
     )
 
 
-def pick_highest(value: Array, weight: Array) -> Reference:
-    """Return the category with the highest value as reference; NaN is no candidate.
-
-    Ties go to the heavier category, then to the first.
-    """
-    if np.isnan(value).all():
-        return Reference(-1)
-    is_highest = value >= np.nanmax(value) - TOLERANCE
-    return Reference(int(np.argmax(np.where(is_highest, weight, -1.0))))
-
-
-def _tabulate_rates(pairs: _CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
+def _tabulate_rates(pairs: CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
     """Return the rates of the favorable decision, which are not compared here."""
     own = pairs.pair.contrast.own
     shown = own.limits(rules.level.quantile(own.df))
@@ -373,7 +350,7 @@ def _tabulate_rates(pairs: _CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
     return pairs.tabulate(RATE_NAMES[rules.favorable], numbers, {"reason": reasons})
 
 
-def _tabulate_ratios(pairs: _CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
+def tabulate_ratios(pairs: CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
     """Return the ratios to the reference, and whether joint limits are below four fifths."""
     low, high = pairs.pair.contrast.ratio_limits(*_joint_quantiles(pairs, rules.level))
     is_bounded = (pairs.rates[1].value > 0) & np.isfinite(high)
@@ -413,7 +390,7 @@ def _tabulate_ratios(pairs: _CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
     return pairs.tabulate(IMPACT_RATIO, numbers, texts)
 
 
-def _joint_quantiles(pairs: _CategoryPairs, level: Level) -> tuple[Array, Array]:
+def _joint_quantiles(pairs: CategoryPairs, level: Level) -> tuple[Array, Array]:
     """Return the quantiles of both rates in limits that hold for all ratios of the categories."""
     if not pairs.is_named:
         quantile = level.joint_quantile(pairs.groups, pairs.pair.picked_df)
@@ -424,7 +401,7 @@ def _joint_quantiles(pairs: _CategoryPairs, level: Level) -> tuple[Array, Array]
     return own, other
 
 
-def _test_rates(pairs: _CategoryPairs, rules: ImpactRules) -> Array:
+def _test_rates(pairs: CategoryPairs, rules: ImpactRules) -> Array:
     """Return the p-values of the tests that rates equal the rate of the reference."""
     if pairs.segments.units is not None:
         p_value = pairs.pair.test(rules.level).p_value
