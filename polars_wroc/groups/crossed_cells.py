@@ -59,24 +59,37 @@ def sum_crossed_cells(
     columns = rows.keys.select(keys)
     if rows.sample is not None:
         columns = columns.with_columns(pl.Series(_UNIT, rows.sample.unit))
-    values: ValueSums | ErrorSums
+    is_base = outcomes = None
     if isinstance(needs.metric, RateMetric):
-        is_base, values = _find_outcomes(rows, together, needs.metric, needs.decisions)
-        columns, values = columns.filter(is_base), map_arrays(values, lambda each: each[is_base])
+        is_base, outcomes = _find_outcomes(rows, together, needs.metric, needs.decisions)
+        columns = columns.filter(is_base)
     else:
         require_probabilities(together.score)
-        is_error = needs.metric.name == CALIBRATION_ERROR
-        values = _find_errors(together) if is_error else _find_losses(together, needs)
     cells, cell = number_groups(columns)
-    sums = map_arrays(values, lambda each: np.bincount(cell, each, cells.height).astype(np.float64))
+
+    def total(values: Array) -> Array:
+        counted = values if is_base is None else values[is_base]
+        return np.bincount(cell, counted, cells.height).astype(np.float64, copy=False)
+
+    sums: ValueSums | ErrorSums
+    if outcomes is not None:
+        n, weight, squares, cubes, first = (
+            total(each) for each in (*_find_powers(together), outcomes)
+        )
+        # The powers of values that are 0 or 1 are the same.
+        sums = ValueSums(n, weight, squares, cubes, first, first, first)
+    elif needs.metric.name == CALIBRATION_ERROR:
+        sums = map_arrays(_find_errors(together), total)
+    else:
+        sums = map_arrays(_find_losses(together, needs), total)
     unit = None if rows.sample is None else cells[_UNIT].to_numpy()
     return CrossedCells(cells.select(keys), sums, unit)
 
 
 def _find_outcomes(
     rows: Rows, together: SegmentRows, metric: RateMetric, decisions: Decisions | None
-) -> tuple[Mask, ValueSums]:
-    """Return which rows are in the denominator of a rate, and what is summed over these."""
+) -> tuple[Mask, Array]:
+    """Return which rows are in the denominator of a rate, and the weight that counts."""
     assert decisions is not None
     if decisions.recorded:
         assert rows.selected is not None
@@ -85,10 +98,7 @@ def _find_outcomes(
         selected = select_rows(together, decisions.threshold) & decisions.selects
     cell = number_cells(together, selected)
     is_counted, is_base = (np.isin(CELLS, names)[cell] for names in (metric.counted, metric.cells))
-    n, weight, squares, cubes = _find_powers(together)
-    # The powers of values that are 0 or 1 are the same.
-    first = np.where(is_counted, weight, 0.0)
-    return is_base, ValueSums(n, weight, squares, cubes, first, first, first)
+    return is_base, np.where(is_counted, np.abs(together.weight), 0.0)
 
 
 def _find_errors(together: SegmentRows) -> ErrorSums:
