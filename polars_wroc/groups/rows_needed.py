@@ -14,6 +14,7 @@ from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.groups import comparisons
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
+from polars_wroc.groups.group_columns import choose_texts
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.metric import check_metric
 from polars_wroc.keywords import hint_keywords
@@ -152,11 +153,12 @@ def rows_needed(
     goal = _read_goal(targets, numbers, checks.level(level), power, tests)
     with np.errstate(all="ignore"):
         if table is None:
-            return _lay_out(_read_assumptions(metric, goal), goal)
+            return _plan_assumptions(metric, goal)
         if not isinstance(table, pl.DataFrame | pl.LazyFrame):
             checks.reject_type("table", f"be None or a table of {_MAKERS}", table)
         goal.check(dict.fromkeys(numbers, False), "of a table")
-        return _lay_out(_read_table(table, metric, goal), goal)
+        held = collect(table) if isinstance(table, pl.LazyFrame) else table
+        return _plan_table(held, metric, goal)
 
 
 @dataclass(frozen=True)
@@ -231,28 +233,6 @@ def _read_goal(
     return goal
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The rows of the result, with an element of each array for each of them.
-
-    ``keys`` has the columns up to the metric, and the ``unit`` that is counted. ``have`` are the
-    rows that there are, and ``found`` those that the target needs: NaN if not even `MOST_ROWS` are
-    enough, or if what it rests on is not ``known``. The reference needs ``kappa`` times as many,
-    and there are ``total`` rows in all for each. By a design there must be ``times`` as many.
-    ``observed`` marks gaps that were observed, and ``note`` is what was assumed.
-    """
-
-    keys: pl.DataFrame
-    have: Array
-    found: Array
-    known: Mask
-    kappa: Array
-    total: Array
-    observed: Mask
-    times: float = 1.0
-    note: str | None = None
-
-
 def _name_unit(metric: str) -> str:
     """Return the name of the rows that decide a metric."""
     kind = (comparisons.COMPARABLE | comparisons.METRICS).get(metric)
@@ -260,7 +240,7 @@ def _name_unit(metric: str) -> str:
     return sizes[0] if len(sizes) == 1 else "rows"
 
 
-def _read_assumptions(metric: str | None, goal: _Goal) -> _Plan:
+def _plan_assumptions(metric: str | None, goal: _Goal) -> pl.DataFrame:
     """Return the row of assumptions."""
     given = goal.given
     areas = [] if goal.target == "no_worse_by" else [_AUC]
@@ -281,7 +261,8 @@ def _read_assumptions(metric: str | None, goal: _Goal) -> _Plan:
     counted = shares.get(unit, 0.0) * share
     none = pl.Series([None], dtype=pl.String)
     keys = {**dict.fromkeys((*AUDIT_KEYS, MODEL), none), "metric": metric, "unit": unit}
-    return _Plan(
+    return _lay_out(
+        goal,
         pl.DataFrame(keys),
         have=np.array([np.nan]),
         found=_find_assumed(metric, goal),
@@ -328,7 +309,9 @@ def _find_sized(value: Array, plan: sample_sizes.RowsPlan, goal: _Goal, quantile
     return plan.find_rows_for_equivalence(goal.number, quantile, goal.power)
 
 
-def _read_table(given: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: _Goal) -> _Plan:
+def _plan_table(
+    given: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: _Goal
+) -> pl.DataFrame:
     """Return the rows of a comparison table that the target applies to."""
     table = collect(given) if isinstance(given, pl.LazyFrame) else given
     table = _select_rows(table, metric, goal)
@@ -351,7 +334,8 @@ def _read_table(given: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: _G
     n, gap, total = _arrays(table, "n", "gap", "total")
     units = {name: _name_unit(name) for name in table["metric"].unique()}
     unit = table["metric"].replace_strict(units, return_dtype=pl.String).alias("unit")
-    return _Plan(
+    return _lay_out(
+        goal,
         table.select(*AUDIT_KEYS, MODEL, "metric").with_columns(unit),
         have=n,
         found=found,
@@ -482,32 +466,51 @@ def _find_for_errors(table: pl.DataFrame, goal: _Goal) -> tuple[Array, Mask]:
     return found, ~np.isnan(error)
 
 
-def _lay_out(plan: _Plan, goal: _Goal) -> pl.DataFrame:
-    """Return the table of the rows that are needed."""
-    is_reachable = plan.found <= sample_sizes.MOST_ROWS
-    exact = np.where(is_reachable & plan.known & ~plan.observed, plan.found * plan.times, np.nan)
-    notes = np.select(
-        [plan.observed, ~plan.known, ~is_reachable],
+def _lay_out(
+    goal: _Goal,
+    keys: pl.DataFrame,
+    *,
+    have: Array,
+    found: Array,
+    known: Mask,
+    kappa: Array,
+    total: Array,
+    observed: Mask,
+    times: float = 1.0,
+    note: str = "",
+) -> pl.DataFrame:
+    """Return the table of the rows that are needed.
+
+    ``keys`` has the columns up to the metric, and the ``unit`` that is counted. ``have`` are the
+    rows that there are, and ``found`` those that the target needs: NaN if not even `MOST_ROWS` are
+    enough, or if what it rests on is not ``known``. The reference needs ``kappa`` times as many,
+    and there are ``total`` rows in all for each. By a design there must be ``times`` as many.
+    ``observed`` marks gaps that were observed, and ``note`` is what was assumed.
+    """
+    is_reachable = found <= sample_sizes.MOST_ROWS
+    exact = np.where(is_reachable & known & ~observed, found * times, np.nan)
+    notes = choose_texts(
         [
-            "the gap that was observed: choose one that matters",
-            "undefined",
-            f"not reachable with {sample_sizes.MOST_ROWS:,} rows",
-        ],
-        plan.note or "",
+            (observed, "the gap that was observed: choose one that matters"),
+            (~known, "undefined"),
+            (~is_reachable, f"not reachable with {sample_sizes.MOST_ROWS:,} rows"),
+            (True, note or None),
+        ]
     )
-    kappa = plan.kappa if goal.compares else np.full(len(exact), np.nan)
     columns = {
         "target": pl.Series([goal.target] * len(exact), dtype=pl.String),
         "goal": np.full(len(exact), goal.number),
-        "have": plan.have,
-        "factor": exact / plan.have,
+        "have": have,
+        "factor": exact / have,
         "needed": _round_up(exact),
-        "needed_reference": _round_up(exact * kappa),
-        "needed_total": _round_up(exact * plan.total),
-        "sampling_unit": plan.keys["unit"],
-        "note": pl.Series([note or None for note in notes.tolist()], dtype=pl.String),
+        "needed_reference": _round_up(
+            exact * kappa if goal.compares else np.full(len(exact), np.nan)
+        ),
+        "needed_total": _round_up(exact * total),
+        "sampling_unit": keys["unit"],
+        "note": pl.Series(notes, dtype=pl.String),
     }
-    table = plan.keys.drop("unit").hstack(pl.DataFrame(columns))
+    table = keys.drop("unit").hstack(pl.DataFrame(columns))
     return table.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 

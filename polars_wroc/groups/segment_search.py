@@ -269,6 +269,14 @@ class SegmentSearch:
             examined &= kish * np.minimum(share, 1 - share) >= _FEWEST_EVENTS
         return np.asarray(examined)
 
+    @property
+    def _worse_side(self) -> Array:
+        """Whether higher or lower values of each segment are worse: 1 or -1."""
+        z = self.all.tests.z
+        if self.rules.worse == "either":
+            return np.sign(z)
+        return np.full(z.shape, 1.0 if self.rules.worse == "higher" else -1.0)
+
     def p_values(self) -> Array:
         """Return the p-values of the examined segments; of losses, whether they are higher."""
         chosen = self.examined
@@ -360,13 +368,8 @@ class SegmentSearch:
         chosen = numbers[is_sure]
         limits = self.limits(chosen)
         columns = limits | {"p_value": p_value[is_sure], "p_adjusted": p_adjusted[is_sure]}
-        lower, higher = -limits["gap_high"], limits["gap_low"]
-        distances: dict[Worse, Array] = {
-            "lower": lower,
-            "higher": higher,
-            "either": np.maximum(lower, higher),
-        }
-        distance = distances[self.rules.worse]
+        is_higher = (self._worse_side > 0)[chosen]
+        distance = np.where(is_higher, limits["gap_low"], -limits["gap_high"])
         # Two segments that are each the other's rest are equally far, but for rounding.
         places = np.lexsort((chosen, -np.round(distance, _DECIMALS)))
         places = places[distance[places] > 0]
@@ -407,18 +410,13 @@ class SegmentSearch:
     def _stay_worse(self, inside: Mask) -> Mask:
         """Return which segments are worse in some cells too, by a test that is not adjusted."""
         part = self._compare(map_arrays(self.cells.sums, lambda each: np.where(inside, each, 0.0)))
-        sides: dict[Worse, Array | int] = {
-            "lower": -1,
-            "higher": 1,
-            "either": np.sign(self.all.tests.z),
-        }
         z, least = part.tests.z, self.rules.min_rows
         # A normal variable without a skewness is further away as often on both sides.
         tail = skewed_sums.lower_tail(-np.abs(np.nan_to_num(z)), np.zeros_like(z), np.zeros_like(z))
         if part.df is not None:
             tail = skewed_sums.student_tail(tail, np.maximum(part.df, 1.0))
         is_enough = (part.own.n >= least) & (part.whole.n - part.own.n >= least)
-        is_worse = (np.sign(z) == sides[self.rules.worse]) & (2 * tail <= 1 - self.rules.level)
+        is_worse = (np.sign(z) == self._worse_side) & (2 * tail <= 1 - self.rules.level)
         return np.asarray(is_worse & is_enough)
 
     def name(self, number: int) -> tuple[str, str | None]:
