@@ -34,10 +34,10 @@ from polars_wroc.groups.compare_segments import (
     compare_segments,
 )
 from polars_wroc.groups.comparisons import FAIRNESS, GAP_METRICS, METRICS, TARGET
-from polars_wroc.groups.divisions import find_reference, name_segments
+from polars_wroc.groups.divisions import name_segments
 from polars_wroc.groups.fairness import has_all_keys, spread_rows
 from polars_wroc.groups.group_columns import in_order, label_segments
-from polars_wroc.groups.group_gaps import pick_best
+from polars_wroc.groups.group_gaps import refer_segments
 from polars_wroc.groups.impact_ratios import (
     MIN_SHARE,
     ImpactRules,
@@ -270,21 +270,15 @@ def _count_design_df(segments: Segments) -> int | None:
 def _compare(divided: DividedSegments, plan: AuditPlan, rules: GapRules) -> list[Comparison]:
     """Return the comparisons of the segments of a division, and those of all rows with a target."""
     segments, calibration = divided.segments, divided.calibration
-    named = divided.names.fill_null(MISSING).to_list()
     if not divided.grouping.keys:
         if calibration is None:
             return []
+        named = divided.names.to_list()
         partition = Partition(divided.labels, named, segments, Reference(-1), TARGET)
         return compare_with_target(partition, calibration, rules)
-    reference, picked_from = (
-        find_reference(plan.references, divided.grouping, named),
-        None,
+    partition = refer_segments(
+        divided.labels, segments, divided.grouping, plan.references, rules.min_rows
     )
-    if reference is None:
-        reference, picked_from = pick_best(segments, rules.min_rows)
-    kind = reference.kind
-    name = kind if isinstance(kind, str) else named[kind] if kind >= 0 else None
-    partition = Partition(divided.labels, named, segments, reference, name, picked_from)
     metrics = [ROC_AUC.column]
     if segments.cells is not None:
         metrics = [*GAP_METRICS] if plan.labeled else [_SELECTION_RATE]

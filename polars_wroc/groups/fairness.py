@@ -178,7 +178,11 @@ def fairness(
             segments = measure_segments(rows, part.division.keys, part.model, needs[part.model])
             if segments.number:
                 names = name_segments(part.division, segments.keys).to_list()
-                table = spread_rows(segments, names, metrics, rows.level(level), least)
+                # Those of a missing value are no group of people.
+                compared = has_all_keys(segments)
+                table = spread_rows(
+                    segments, names, metrics, rows.level(level), least, compared=compared
+                )
                 attribute = pl.lit(part.division.attribute).alias(AUDIT_KEYS[0])
                 model = pl.lit(part.score_name, pl.String).alias(MODEL)
                 tables.append(table.with_columns(attribute, model))
@@ -211,18 +215,15 @@ def spread_rows(
     min_rows: int,
     *,
     favorable: Favorable | None = None,
-    compared: Mask | None = None,
+    compared: Mask,
     compared_by_decisions: Mask | None = None,
 ) -> pl.DataFrame:
     """Return a row of the comparison table for each fairness metric, without its keys.
 
     The ``names`` are those of the segments. Values that are undefined or rest on too few rows are
-    left out, and so are segments that are not ``compared``: by default those of a missing value,
-    which is no group of people. Rates of all decisions are those of the ``favorable`` one, and only
-    of segments that are ``compared_by_decisions``.
+    left out, and so are segments that are not ``compared``. Rates of all decisions are those of the
+    ``favorable`` one, and only of segments that are ``compared_by_decisions``.
     """
-    if compared is None:
-        compared = has_all_keys(segments)
     if compared_by_decisions is None:
         compared_by_decisions = compared
     measured = {}
@@ -264,28 +265,25 @@ def _measure(
         metric = replace(metric, counted=metric.others, others=metric.counted)
     sizes = segments.sizes(metric)
     fewest, n = (each.reduce([*sizes.values()]) for each in (np.minimum, np.add))
-    by_design = segments.units is not None
+    by_design, same, variances = segments.units is not None, None, None
+    is_rate = isinstance(metric, RateMetric)
     if isinstance(metric, RateMetric):
         rate = segments.cells_of(metric).rate(metric.counted, metric.others, segments.units)
-        estimate = rate.estimate()
+        estimate, same = rate.estimate(), segments.same_decision(metric)
         # V = p (1 - p) rho
         variances = None if by_design else rate.value * rate.complement * rate.all.inverse_size
     else:
-        score_type = segments.auc.estimate("score")
-        assert isinstance(score_type, Wilson)
-        estimate, variances = score_type, None
-    places = np.flatnonzero(~np.isnan(estimate.value) & (fewest >= min_rows) & compared)
-    groups = ComparedGroups(
-        estimate.at(places), variances if variances is None else variances[places]
-    )
-    is_small = compared & segments.have_rows(metric) & ~(fewest >= min_rows)
-    reason = _name_left_out(int(is_small.sum()), [*sizes], min_rows)
-    same = segments.same_decision(metric) if isinstance(metric, RateMetric) else None
-    if same is not None:
-        reason = same
+        auc = segments.auc.estimate("score")
+        assert isinstance(auc, Wilson)
+        estimate = auc
+    enough = fewest >= min_rows
+    places = np.flatnonzero(~np.isnan(estimate.value) & enough & compared)
+    groups = ComparedGroups(estimate.at(places), None if variances is None else variances[places])
+    number = int((compared & segments.have_rows(metric) & ~enough).sum())
     # The test of all groups holds at one look, where they may differ.
-    tested = isinstance(metric, RateMetric) and level.looks is None and same is None
-    p_value = equal_groups(groups, by_design=by_design) if tested else np.nan
+    is_tested = is_rate and level.looks is None and same is None
+    p_value = equal_groups(groups, by_design=by_design) if is_tested else np.nan
+    reason = same or _name_left_out(number, [*sizes], min_rows)
     return _Measured(places, n[places], groups, p_value, reason)
 
 

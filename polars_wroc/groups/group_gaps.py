@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.checks import MARGIN
 from polars_wroc.groups import divisions, within_strata
-from polars_wroc.groups.categories import CategoryReference, Intersections
+from polars_wroc.groups.categories import SEGMENT, CategoryReference, Grouping, Intersections
 from polars_wroc.groups.compare_segments import GapRules, Partition, add_verdicts, compare_segments
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
@@ -20,7 +20,7 @@ from polars_wroc.groups.comparisons import (
     SMD,
     UNLABELED,
 )
-from polars_wroc.groups.group_columns import Part, in_order, read_groups
+from polars_wroc.groups.group_columns import in_order, read_groups
 from polars_wroc.groups.many_groups import warn_of_many_groups
 from polars_wroc.inputs.columns import MISSING, Frequency, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
@@ -231,7 +231,8 @@ def group_gaps(
         for part in groups.parts(rows):
             keys, model_needs = part.division.keys, measured[part.model]
             segments = measure_segments(rows, keys, part.model, model_needs)
-            partition = _refer_segments(part, segments, references, least)
+            labels = part.label(divisions.name_segments(part.division, segments.keys))
+            partition = refer_segments(labels, segments, part.division, references, least)
             if within is None:
                 comparisons += [compare_segments(name, partition, rules) for name in compared]
             else:
@@ -246,19 +247,23 @@ def group_gaps(
     return table_of(frame, groups.columns, schema, compute)
 
 
-def _refer_segments(
-    part: Part, segments: Segments, references: CategoryReference, min_rows: int
+def refer_segments(
+    labels: pl.DataFrame,
+    segments: Segments,
+    division: Grouping,
+    references: CategoryReference,
+    min_rows: int,
 ) -> Partition:
-    """Return segments with what they are compared with."""
-    names = divisions.name_segments(part.division, segments.keys)
-    reference = divisions.find_reference(references, part.division, names.to_list())
+    """Return segments, named by their labels, with what they are compared with."""
+    names = labels[SEGMENT]
+    reference = divisions.find_reference(references, division, names.to_list())
     picked_from = None
     if reference is None:
         reference, picked_from = pick_best(segments, min_rows)
     named = names.fill_null(MISSING).to_list()
     kind = reference.kind
     reference_name = kind if isinstance(kind, str) else named[kind] if kind >= 0 else None
-    return Partition(part.label(names), named, segments, reference, reference_name, picked_from)
+    return Partition(labels, named, segments, reference, reference_name, picked_from)
 
 
 def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple, TypeAlias, get_args
 
@@ -210,7 +210,12 @@ def release_check(
     )
     checks.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, frame)
-    margins = _read_metrics(metrics, margin, net_benefit_at, decided=choice.decides)
+    margins = _read_metrics(
+        metrics,
+        margin,
+        net_benefit_at,
+        decided=choice.decides,
+    )
     divisions = _read_divisions(columns, attributes, intersections)
     types = columns.plan.collect_schema()
     precisions = precision(types[score_column(0)]), precision(types[score_column(1)])
@@ -234,15 +239,15 @@ def release_check(
     return table_of(frame, columns, _SCHEMA, compute)
 
 
-@dataclass(frozen=True)
-class _Choice:
+class _Choice(NamedTuple):
     """How both scores decide: by a threshold each, as it was recorded in columns, or not at all."""
 
-    thresholds: tuple[float, float] | None = None
-    recorded: list[pl.Expr] = field(default_factory=list)
+    thresholds: tuple[float, float] | None
+    recorded: list[pl.Expr]
 
     @property
     def decides(self) -> bool:
+        """Whether there are decisions."""
         return self.thresholds is not None or bool(self.recorded)
 
     def select(self, rows: Rows) -> tuple[Mask, Mask] | None:
@@ -292,11 +297,11 @@ def _read_decisions(
             decision = boolean_column("selected", selected[name], frame).column
             # Read as a score, so that rows without it are missing.
             columns.append(decision.cast(pl.Int8).alias(_decision_name(name)))
-        return _Choice(recorded=columns)
+        return _Choice(None, columns)
     if threshold is None:
-        return _Choice()
+        return _Choice(None, [])
     old, new = (read_number(thresholds[name]) for name in (OLD, NEW))
-    return _Choice((old, new))
+    return _Choice((old, new), [])
 
 
 def _read_divisions(

@@ -289,30 +289,27 @@ class SegmentSearch:
         if self.all.df is not None:
             tail = skewed_sums.student_tail(tail, self.all.df[chosen])
         elif self.rules.is_rate and self._has_equal_weights():
-            tail = self._replace_by_exact(tail, chosen)
+            own = map_arrays(self.all.own, lambda each: each[chosen])
+            tail = self._replace_by_exact(tail, own, tests)
         return np.minimum(2 * tail, 1.0)
 
     def _has_equal_weights(self) -> bool:
         whole = self.all.whole
         return bool(abs(whole.squares * whole.n / whole.weight**2 - 1) < EQUAL_WEIGHTS)
 
-    def _replace_by_exact(self, tail: Array, chosen: Mask) -> Array:
+    def _replace_by_exact(self, tail: Array, own: ValueSums, tests: PartTests) -> Array:
         """Return tails that are exact for rates far from the rates of the others."""
-        own, whole, tests = self.all.own, self.all.whole, self.all.tests
+        whole = self.all.whole
         unit = whole.weight / whole.n
-        is_exact = (
-            chosen & (np.abs(tests.z) > _FAR) & (tests.plain <= skewed_sums.MOST_EXACT * unit**2)
-        )
+        is_exact = (np.abs(tests.z) > _FAR) & (tests.plain <= skewed_sums.MOST_EXACT * unit**2)
         rows, both = own.n[is_exact], own.first[is_exact] / unit
         total = np.full_like(rows, whole.n)
         # The other outcome, where there are few events
         is_low = tests.z[is_exact] < 0
         events: Array = np.where(is_low, total - whole.first / unit, whole.first / unit)
         both = np.where(is_low, rows - both, both)
-        found = np.full(chosen.shape, np.nan)
-        found[chosen] = tail
-        found[is_exact] = skewed_sums.exact_tail(np.round(both), rows, np.round(events), total)
-        return found[chosen]
+        tail[is_exact] = skewed_sums.exact_tail(np.round(both), rows, np.round(events), total)
+        return tail
 
     def limits(self, chosen: Ints) -> dict[str, Array]:
         """Return limits of chosen segments that hold for all examined ones at once."""
