@@ -36,22 +36,18 @@ class CrossedCells:
     unit: Ints | None = None
 
 
-@dataclass(frozen=True)
-class SearchNeeds:
-    """The metric of a search, with the decisions that a rate needs.
-
-    A loss needs the machine ``precision`` of the score.
-    """
-
-    metric: Metric
-    decisions: Decisions | None
-    precision: float
-
-
 def sum_crossed_cells(
-    rows: Rows, keys: Sequence[str], model: str, needs: SearchNeeds
+    rows: Rows,
+    keys: Sequence[str],
+    model: str,
+    metric: Metric,
+    decisions: Decisions | None,
+    precision: float,
 ) -> CrossedCells:
-    """Return the sums over complete rows of each combination of the keys."""
+    """Return the sums over complete rows of each combination of the keys.
+
+    A rate needs ``decisions``, and a loss the machine ``precision`` of the score.
+    """
     complete = rows.complete(model)
     rows = rows if complete.all() else rows.at(complete)
     # In the order of the rows, since all are in one segment.
@@ -60,8 +56,8 @@ def sum_crossed_cells(
     if rows.sample is not None:
         columns = columns.with_columns(pl.Series(_UNIT, rows.sample.unit))
     is_base = outcomes = None
-    if isinstance(needs.metric, RateMetric):
-        is_base, outcomes = _find_outcomes(rows, together, needs.metric, needs.decisions)
+    if isinstance(metric, RateMetric):
+        is_base, outcomes = _find_outcomes(rows, together, metric, decisions)
         columns = columns.filter(is_base)
     else:
         require_probabilities(together.score)
@@ -78,10 +74,10 @@ def sum_crossed_cells(
         )
         # The powers of values that are 0 or 1 are the same.
         sums = ValueSums(n, weight, squares, cubes, first, first, first)
-    elif needs.metric.name == CALIBRATION_ERROR:
+    elif metric.name == CALIBRATION_ERROR:
         sums = map_arrays(_find_errors(together), total)
     else:
-        sums = map_arrays(_find_losses(together, needs), total)
+        sums = map_arrays(_find_losses(together, metric, precision), total)
     unit = None if rows.sample is None else cells[_UNIT].to_numpy()
     return CrossedCells(cells.select(keys), sums, unit)
 
@@ -117,10 +113,10 @@ def _find_errors(together: SegmentRows) -> ErrorSums:
     )
 
 
-def _find_losses(together: SegmentRows, needs: SearchNeeds) -> ValueSums:
+def _find_losses(together: SegmentRows, metric: Metric, precision: float) -> ValueSums:
     """Return what is summed over rows for a mean loss."""
     n, weight, squares, cubes = _find_powers(together)
-    loss = ROW_LOSSES[needs.metric.name](together.score, together.weight > 0, needs.precision)
+    loss = ROW_LOSSES[metric.name](together.score, together.weight > 0, precision)
     powers = weight * loss, weight * loss**2, weight * loss**3
     cross = CrossSums(squares * loss, squares * loss**2)
     return ValueSums(n, weight, squares, cubes, *powers, cross)

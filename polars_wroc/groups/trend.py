@@ -16,8 +16,10 @@ from polars_wroc.checks import MARGIN
 from polars_wroc.counts.count_table import CountTable
 from polars_wroc.groups import compare_segments, group_columns
 from polars_wroc.groups.categories import period_of
+from polars_wroc.groups.compare_segments import GapRules, Partition
 from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, SHIFTS
 from polars_wroc.groups.divisions import name_segments
+from polars_wroc.groups.group_columns import GroupColumns, InnerColumns, Part, choose_texts
 from polars_wroc.groups.group_gaps import read_metrics, read_needs
 from polars_wroc.inputs.columns import OVERALL, IntoColumn, IntoWeight, Typed
 from polars_wroc.inputs.designs import Design
@@ -199,19 +201,16 @@ def trend(
     least = checks.whole_number("min_rows", min_rows, low=0)
     margin = checks.margin(margin)
     needs = read_needs(compared, columns, weight)
+    row_metrics = [name for name in compared if name not in SHIFTS]
 
     def compute(rows: Rows) -> pl.DataFrame:
-        rules = compare_segments.GapRules(rows.level(level), adjust, margin, least)
+        rules = GapRules(rows.level(level), adjust, margin, least)
         if rows.keys[period].null_count():
             rows = rows.at(rows.keys[period].is_not_null().to_numpy())
         tables = []
-        if compared[0] not in SHIFTS:
-            tables.append(
-                compare_segments.add_verdicts(
-                    _compare_metrics(rows, groups, compared, needs, rules), rules
-                )
-            )
-        if compared[-1] in SHIFTS:
+        if row_metrics:
+            tables.append(_compare_metrics(rows, groups, row_metrics, needs, rules))
+        if len(row_metrics) < len(compared):
             # A shift of scores has nothing to do with labels or decisions.
             tables += _compare_scores(rows.ignore_labels(ignore_decisions=True), groups, rules)
         table = pl.concat(tables, how="diagonal_relaxed").filter(pl.col("metric").is_in(compared))
@@ -241,22 +240,18 @@ def _read_metrics(
 
 def _read_periods(
     source: pl.DataFrame | pl.LazyFrame | RowSource, over: IntoColumn, every: str | None
-) -> group_columns.InnerColumns:
+) -> InnerColumns:
     """Return the column of periods."""
     table = group_columns.table_of_groups(source)
     time = typed_column("over", as_column("over", over), table)
     (name,) = named_columns("over", over, table)
     period = time.column if every is None else period_of(time, every)
-    return group_columns.InnerColumns({name: period}, "attributes", "not name the column of `over`")
+    return InnerColumns({name: period}, "attributes", "not name the column of `over`")
 
 
 def _compare_metrics(
-    rows: Rows,
-    groups: group_columns.GroupColumns,
-    metrics: Sequence[str],
-    needs: Needs,
-    rules: compare_segments.GapRules,
-) -> list[compare_segments.Comparison]:
+    rows: Rows, groups: GroupColumns, metrics: Sequence[str], needs: Needs, rules: GapRules
+) -> pl.DataFrame:
     """Compare the metrics of each period with the earlier periods."""
     measured = groups.find_needs(rows, needs)
     comparisons = []
@@ -265,16 +260,12 @@ def _compare_metrics(
         segments = measure_segments(rows, keys, part.model, measured[part.model])
         partition = _refer_to_earlier(part, segments)
         comparisons += [
-            compare_segments.compare_segments(metric, partition, rules)
-            for metric in metrics
-            if metric not in SHIFTS
+            compare_segments.compare_segments(metric, partition, rules) for metric in metrics
         ]
-    return comparisons
+    return compare_segments.add_verdicts(comparisons, rules)
 
 
-def _compare_scores(
-    rows: Rows, groups: group_columns.GroupColumns, rules: compare_segments.GapRules
-) -> list[pl.DataFrame]:
+def _compare_scores(rows: Rows, groups: GroupColumns, rules: GapRules) -> list[pl.DataFrame]:
     """Compare the scores of each period with earlier ones: a table for each measure."""
     aucs, ks, psi = [], [], []
     for part in groups.parts(rows):
@@ -293,7 +284,7 @@ def _compare_scores(
     return [compare_segments.add_verdicts(aucs, rules), *distances]
 
 
-def _refer_to_earlier(part: group_columns.Part, segments: Segments) -> compare_segments.Partition:
+def _refer_to_earlier(part: Part, segments: Segments) -> Partition:
     """Return the periods of all segments of a division, with the earlier ones as reference."""
     *keys, period = segments.keys.columns
     names, number = pl.Series([OVERALL]), np.zeros(segments.number, np.int64)
@@ -304,7 +295,7 @@ def _refer_to_earlier(part: group_columns.Part, segments: Segments) -> compare_s
     labels = part.label(names)[number]
     labels = labels.with_columns(segments.keys[period], pl.Series(_IS_FIRST, is_first))
     reference = Reference("earlier", starts=np.flatnonzero(is_first))
-    return compare_segments.Partition(labels, [], segments, reference, _BEFORE)
+    return Partition(labels, [], segments, reference, _BEFORE)
 
 
 # Whether a row is the first period of a segment.
@@ -321,10 +312,7 @@ def _mark_first(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _describe_distances(
-    metric: str,
-    shift: Shift,
-    partition: compare_segments.Partition,
-    rules: compare_segments.GapRules,
+    metric: str, shift: Shift, partition: Partition, rules: GapRules
 ) -> pl.DataFrame:
     """Return the rows of a distance of scores from earlier ones, before they are judged."""
     n = partition.segments.rows.sum(axis=0)
@@ -346,11 +334,11 @@ def _describe_distances(
         "p_value": p_value,
         CRITICAL: shift.critical,
     }
-    texts = {"metric": metric, "reference": _BEFORE, "reason": group_columns.choose_texts(cases)}
+    texts = {"metric": metric, "reference": _BEFORE, "reason": choose_texts(cases)}
     return group_columns.make_rows(partition.labels, numbers, texts)
 
 
-def _judge_distances(table: pl.DataFrame, rules: compare_segments.GapRules) -> pl.DataFrame:
+def _judge_distances(table: pl.DataFrame, rules: GapRules) -> pl.DataFrame:
     """Add adjusted p-values and verdicts to rows of distances, which are never shown to be 0."""
     value, p_value = table["value"].to_numpy(), table["p_value"].to_numpy()
     p_adjusted = adjust_p_values(p_value, rules.adjust)

@@ -6,7 +6,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE
-from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
+from polars_wroc.groups.crossed_cells import sum_crossed_cells
 from polars_wroc.groups.group_columns import find_decisions, read_groups
 from polars_wroc.groups.segment_search import SEARCH_SCHEMA, SearchRules, SegmentSearch
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
@@ -199,8 +199,8 @@ def worst_segments(
     def compute(rows: Rows) -> pl.DataFrame:
         decisions = find_decisions(rows, model, groups.choice)
         rows = rows if chosen.needs_label else rows.ignore_labels()
-        needs = SearchNeeds(chosen, decisions, precision)
-        cells = sum_crossed_cells(rows, groups.columns.keys, model, needs)
+        keys = groups.columns.keys
+        cells = sum_crossed_cells(rows, keys, model, chosen, decisions, precision)
         table = SegmentSearch(cells, rules, rows.sample).table()
         return table.with_columns(pl.lit(name, pl.String).alias(MODEL))
 
