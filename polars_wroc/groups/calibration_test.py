@@ -25,14 +25,7 @@ from polars_wroc.metrics.calibration import count_rows, sum_calibration
 from polars_wroc.metrics.mean_sums import require_all_probabilities, sum_in_units
 from polars_wroc.metrics.sampled_aucs import take_parts
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import (
-    Columns,
-    Rows,
-    SegmentColumns,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Columns, Rows, SegmentColumns, read_columns, table_of, tabulate_models
 from polars_wroc.stats.designs import SamplingUnits, design_effect
 from polars_wroc.stats.families import Adjustment, adjust_p_values, count_tests
 from polars_wroc.stats.levels import Level

@@ -27,14 +27,7 @@ from polars_wroc.metrics.auc_sums import (
 )
 from polars_wroc.metrics.sampled_aucs import sample_aucs
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import (
-    Rows,
-    alternate_models,
-    check_level,
-    make_table,
-    read_columns,
-    table_of,
-)
+from polars_wroc.rows import Rows, alternate_models, check_level, make_table, read_columns, table_of
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.contrasts import find_gap_limits
 from polars_wroc.stats.estimates import Limits

@@ -319,11 +319,7 @@ def _check_unlabeled(metrics: Sequence[str], references: CategoryReference) -> N
 
 
 def read_needs(
-    metrics: Sequence[str],
-    columns: Columns,
-    weight: IntoWeight | None,
-    *,
-    picks_best: bool = False,
+    metrics: Sequence[str], columns: Columns, weight: IntoWeight | None, *, picks_best: bool = False
 ) -> Needs:
     """Return the sums that some metrics need, whatever the decisions are.
 

@@ -210,12 +210,7 @@ def release_check(
     )
     checks.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, frame)
-    margins = _read_metrics(
-        metrics,
-        margin,
-        net_benefit_at,
-        decided=choice.decides,
-    )
+    margins = _read_metrics(metrics, margin, net_benefit_at, decided=choice.decides)
     divisions = _read_divisions(columns, attributes, intersections)
     types = columns.plan.collect_schema()
     precisions = precision(types[score_column(0)]), precision(types[score_column(1)])

@@ -127,11 +127,7 @@ def _divide_scores(scores: Array, every: Side, place: Ints, values: Side) -> Blo
     others = both.combine(lambda all_rows, part: np.maximum(all_rows - part, 0.0), own)
     shared = np.flatnonzero(np.minimum(own.rows, others.rows) > 0)[::-1]
     return Blocks(
-        scores[starts][shared],
-        scores[ends][shared],
-        own.at(shared),
-        others.at(shared),
-        taken_out,
+        scores[starts][shared], scores[ends][shared], own.at(shared), others.at(shared), taken_out
     )
 
 
