@@ -32,7 +32,7 @@ ROWS_OF_FILE = 10_000_000
 SUM = "sum of the columns by all attributes"
 NO_PROBABILITIES = "audit of scores that are no probabilities"
 OF_SCAN = "audit of a scan of the file"
-MEMORY = "2GB"
+MEMORY = "4GB"
 WITHIN = f"{OF_SCAN}, memory={MEMORY!r}"
 TASKS = ("roc_auc", "audit", OF_SCAN)
 

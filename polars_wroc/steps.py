@@ -127,34 +127,32 @@ class SegmentRows:
         """Add up values of rows over each segment, along the last axis."""
         return add_up(values, self.starts)
 
-    def between(self, first: int, stop: int) -> SegmentRows:
-        """Return the rows of some consecutive segments."""
-        part = slice(self.starts[first], self.starts[stop])
+    def move(self, places: Ints | Mask | slice) -> SegmentRows:
+        """Return some rows, or rows in another order, whose segments are to be told anew."""
         return replace(
             self,
+            order=self.order[places],
+            score=self.score[places],
+            weight=self.weight[places],
+            counts=None if self.counts is None else self.counts.at(places),
+            bins=None if self.bins is None else self.bins.at(places),
+            outside=None,
+        )
+
+    def between(self, first: int, stop: int) -> SegmentRows:
+        """Return the rows of some consecutive segments."""
+        return replace(
+            self.move(slice(self.starts[first], self.starts[stop])),
             segments=self.segments[first:stop],
             starts=self.starts[first : stop + 1] - self.starts[first],
-            order=self.order[part],
-            score=self.score[part],
-            weight=self.weight[part],
             missing=self.missing[first:stop],
-            counts=None if self.counts is None else self.counts.at(part),
-            bins=None if self.bins is None else self.bins.at(part),
             outside=None if self.outside is None else self.outside.between(first, stop),
         )
 
     def at(self, taken: Mask) -> SegmentRows:
         """Return some of the rows of each segment, as segments of these rows alone."""
-        return replace(
-            self,
-            starts=np.append(0, taken.cumsum())[self.starts],
-            order=self.order[taken],
-            score=self.score[taken],
-            weight=self.weight[taken],
-            counts=None if self.counts is None else self.counts.at(taken),
-            bins=None if self.bins is None else self.bins.at(taken),
-            outside=None,
-        )
+        starts = np.append(0, taken.cumsum())[self.starts]
+        return replace(self.move(taken), starts=starts)
 
 
 class OutsideWeights(NamedTuple):
@@ -366,15 +364,7 @@ def descend(rows: SegmentRows) -> SegmentRows:
     if not found:
         return replace(rows, in_order=True)
     places = np.concatenate([rows.starts[segments[0]] + order for segments, order in found])
-    return replace(
-        rows,
-        order=rows.order[places],
-        score=rows.score[places],
-        weight=rows.weight[places],
-        counts=None if rows.counts is None else rows.counts.at(places),
-        bins=None if rows.bins is None else rows.bins.at(places),
-        in_order=True,
-    )
+    return replace(rows.move(places), in_order=True, outside=rows.outside)
 
 
 class StepPlaces(NamedTuple):

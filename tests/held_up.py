@@ -17,8 +17,8 @@ from typing import NoReturn
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from polars_wroc.cli import sources
 from polars_wroc.cli.main import main
-from polars_wroc.files import sources
 
 ROWS = 100_000
 
@@ -59,7 +59,7 @@ def hold_up(point: str, folder: Path) -> None:
         setattr(Path, "replace", wait)  # noqa: B010  (what has another type)
     elif point != "never":
         rows = rows_until_spilled(folder, then_wait=point == "spilled")
-        setattr(sources, "scan", lambda _: rows)  # noqa: B010
+        setattr(sources, "scan_files", lambda _: rows)  # noqa: B010
 
 
 def heed_signals() -> None:

@@ -125,7 +125,7 @@ def test_an_audit_that_fails(folder: Path) -> None:
             3,
             "::warning::NOT JUDGED auc.gap",
         ),
-        ("audit none.csv --label y --score s --attribute g", "", 2, "::error::FILE must"),
+        ("audit none.csv --label y --score s --attribute g", "", 2, "::error::no such file"),
         ("auc loans.csv --label approved --score score --by 'race", "", 2, "::error::"),
         ("diff none.json none.json --first-run-ok", "", 2, "::error::AFTER must be the JSON"),
     ],

@@ -217,10 +217,10 @@ def an_auc(
     **_: Any,
 ) -> Measure:
     """Find a gap of AUCs."""
-    parts = [
-        scores(random, auc, pos, round(pos * (1 / prevalence - 1)), segment, replicates)
-        for auc, pos, segment in zip((value - gap, value), sizes(needed), "ab", strict=True)
-    ]
+    parts = []
+    for auc, rows, segment in zip((value - gap, value), sizes(needed), "ab", strict=True):
+        pos = round(rows * prevalence)
+        parts.append(scores(random, auc, pos, rows - pos, segment, replicates))
     estimates = gaps(pl.concat(parts), {SEGMENT: "b"}, metrics=["auc"])
     own = estimates.filter(pl.col("metric") == "auc", pl.col("segment") == "a")
     return share(own["p_value"] <= 0.05)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from polars_wroc.documents.numbers import DASH, write_number
+from collections.abc import Mapping
+from typing import Any
 
-# Smaller differences, in points, are written with a decimal.
-_SMALL = 2
+from polars_wroc.documents.numbers import DASH, SMALL_POINTS, write_number
+
 _MOST_DIGITS = 3
 # Shares that round to none or all without being it.
 _HALF_PERCENT = 0.005
@@ -31,7 +32,7 @@ def find_digits(value: float, other: float, margin: float | None = None) -> int:
     size = abs(value - other)
     for digits in range(_MOST_DIGITS):
         rounded = subtract_rounded(value, other, digits)
-        adds_up = digits > 0 or (rounded == round(100 * size) and not 0 < 100 * size < _SMALL)
+        adds_up = digits > 0 or (rounded == round(100 * size) and not 0 < 100 * size < SMALL_POINTS)
         is_on_side = margin is None or (rounded >= round(100 * margin, 6)) == (size >= margin)
         if adds_up and is_on_side:
             return digits
@@ -75,3 +76,10 @@ def write_interval(
 def write_in_brackets(text: str) -> str:
     """Write a text in brackets after a space; nothing if it is empty."""
     return f" ({text})" if text else ""
+
+
+def write_limits(row: Mapping[str, Any], number: str, digits: int = 0, unit: float = 100) -> str:
+    """Write the limits of a number of a row in brackets after a space; nothing without limits."""
+    return write_in_brackets(
+        write_interval(row[f"{number}_low"], row[f"{number}_high"], digits, unit)
+    )

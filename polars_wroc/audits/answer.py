@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.audits.amounts import write_in_brackets, write_interval, write_margin
+from polars_wroc.audits.amounts import write_limits, write_margin
 from polars_wroc.audits.say import (
     AUC,
     SELECTION_RATE,
@@ -76,12 +76,10 @@ def find_mood(toned: TonedAudit) -> str:
 def count_comparisons(toned: TonedAudit) -> str:
     """Count the comparisons of groups by what they show; impact ratios repeat selection rates."""
     rows, margin = _list_compared(toned), write_margin(toned.words.margin)
+    no_difference = f"no difference that matters (within {margin})"
     kinds = {
         DIFFERENT: ("differs", "differ"),
-        EQUIVALENT: (
-            f"shows no difference that matters (within {margin})",
-            f"show no difference that matters (within {margin})",
-        ),
+        EQUIVALENT: (f"shows {no_difference}", f"show {no_difference}"),
         INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
     }
     parts = []
@@ -123,9 +121,8 @@ def find_named_rows(toned: TonedAudit) -> list[ComparedRow]:
     leading = _find_first(worse)
     found = {find_keys(leading): leading}
     for row in worse:
-        known = found.get(find_keys(row))
         # The same metric as that of the first group says more than another one.
-        is_preferred = known is None or known["metric"] != leading["metric"] == row["metric"]
+        is_preferred = find_keys(row) not in found or row["metric"] == leading["metric"]
         if row[MODEL] == leading[MODEL] and is_preferred:
             found[find_keys(row)] = row
     return [*found.values()]
@@ -273,7 +270,7 @@ def say_all_rows(toned: TonedAudit) -> list[str]:
     return [text for text in sentences if text]
 
 
-def _list_backwards(toned: TonedAudit) -> list[ComparedRow]:
+def _list_backwards(toned: TonedAudit) -> Sequence[ComparedRow]:
     """Return the AUCs of all rows that are significantly below that of chance."""
     is_backwards = pl.col("value_high") < _CHANCE
     return toned.table.filter(is_backwards, attribute=OVERALL, metric=AUC).to_dicts()
@@ -284,10 +281,8 @@ def _say_backwards(toned: TonedAudit) -> list[str]:
     sentences = []
     for row in _list_backwards(toned):
         score = f"score {quote(row[MODEL])}" if toned.words.several else "score"
-        limits = write_in_brackets(write_interval(row["value_low"], row["value_high"], 2, 1))
-        sentences.append(
-            f"The {score} ranks backwards: AUC {row['value']:.2f}{limits}, where 0.5 is chance."
-        )
+        auc = f"{row['value']:.2f}{write_limits(row, 'value', 2, 1)}"
+        sentences.append(f"The {score} ranks backwards: AUC {auc}, where 0.5 is chance.")
     return sentences
 
 

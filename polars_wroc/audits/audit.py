@@ -12,20 +12,12 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.audits.audit_rows import AuditRows, TooManyRowsError, read_audit_rows
 from polars_wroc.audits.closer_look import CloserLook
-from polars_wroc.audits.findings import (
-    auc_error,
-    comparisons,
-    counts_of,
-    curves_of,
-    with_findings,
-)
+from polars_wroc.audits.findings import with_findings
 from polars_wroc.audits.in_ranges import measure_in_ranges
 from polars_wroc.audits.measure import Measured, measure
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.score_tables import compare_scores, distribute_scores
 from polars_wroc.audits.small_cells import have_few_unlabeled, published
 from polars_wroc.audits.tables import (
-    DISTRIBUTION_SCHEMA,
     AuditAdjustment,
     AuditPlan,
     AuditReference,
@@ -39,6 +31,7 @@ from polars_wroc.counts.count_table import CountTable, refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.divisions import read_divisions, read_references
+from polars_wroc.groups.known_categories import read_unknown
 from polars_wroc.groups.many_groups import warn_of_many_groups
 from polars_wroc.inputs.columns import (
     Frequency,
@@ -57,7 +50,7 @@ from polars_wroc.inputs.decisions import (
 from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.rows import CLASSES, IntoColumns, polars_frame, read_source
+from polars_wroc.inputs.rows import IntoColumns, polars_frame, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.counted_parts import Part
@@ -67,22 +60,8 @@ from polars_wroc.rows import (
     check_level,
     find_score_type,
 )
-from polars_wroc.stats.levels import Level
 from polars_wroc.steps import FloatType
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
-
-_ROUNDING = 1e-9
-
-
-def _is_weighted(segments: pl.DataFrame) -> bool:
-    """Whether rows have a weight other than 1; sums of weights alone may equal row counts."""
-    differences = [
-        pl.col(f"{number}_{side}") - pl.col(f"n_{side}")
-        for number in ("w", "n_eff")
-        for side in CLASSES
-    ]
-    weighted = pl.any_horizontal(difference.abs() > _ROUNDING for difference in differences)
-    return bool(segments.select(weighted.any()).item())
 
 
 def _name_scores(score: IntoColumns | None, columns: Columns) -> list[str]:
@@ -227,7 +206,7 @@ def audit(
         Adjustment of p-values for all tests of the audit: ``"holm"`` or ``"none"``.
     threshold
         Rows with at least this score are selected: a number, ``"median"``, or a rule of
-        `polars_wroc.rules`, which chooses one threshold per score from all rows with a label. The
+        `polars_wroc.rules`. Both choose one threshold per score from all rows with a label. The
         prevalence of ``least_cost`` affects this choice only. Without a label, the only rule is
         `rules.max_selection_rate`.
     selected
@@ -361,19 +340,24 @@ def audit(
     score_types = columns[0].score_types
     if counts is None:
         score_types = _read_score_types(tables, measured_score)
+    score_names = _name_scores(score, columns[0])
+    names_in_tables: list[str | None] = [*score_names] or [None]
     plan = AuditPlan(
-        groupings,
-        references,
-        choice,
-        selected is not None,
-        adjust,
-        margin,
-        min_rows,
-        favorable,
-        [] if counts else [*named_columns("score", measured_score, table.lazy())],
+        groupings=groupings,
+        references=references,
+        choice=choice,
+        recorded=selected is not None,
+        adjust=adjust,
+        margin=margin,
+        min_rows=min_rows,
+        favorable=favorable,
+        scores=[] if counts else [*named_columns("score", measured_score, table.lazy())],
+        score_names=dict(zip(columns[0].models, names_in_tables, strict=True)),
         # Values that are listed are null.
-        unknown if isinstance(unknown, str) else "exclude",
-        labeled,
+        unknown=read_unknown(unknown if isinstance(unknown, str) else "exclude", columns[0]),
+        keeps_unknown=unknown == "keep",
+        labeled=labeled,
+        count_weights=isinstance(weight, Frequency),
         score_types=score_types,
     )
     is_held = survey.given or selected is not None or not labeled
@@ -381,7 +365,7 @@ def audit(
     settings = AuditSettings(
         label=None if counts or label is None else _shown(label),
         pos_label=pos_label,
-        score=_name_scores(score, columns[0]),
+        score=score_names,
         weight=None if weight is None else _shown(column_of(weight)),
         frequency=isinstance(weight, Frequency),
         attributes=[*columns[0].names.values()],
@@ -459,28 +443,21 @@ class _Auditor:
             plan = replace(plan, labeled_only=True)
             measured, level = self.source.measure(plan, settings.level, complete)
         settings = replace(settings, level=level)
-        segments, missing = measured.segments, measured.missing
+        missing = measured.missing
         if plan.labeled:
-            check_positives(settings.pos_label, found=bool(segments["n_pos"].sum()))
+            found = bool(measured.segments["n_pos"].sum())
+            check_positives(settings.pos_label, found=found)
         if self.counts is not None:
             missing = self.counts.missing(self.known, complete)
             # Counts have a weight that is 1 where their rows had none.
-            if not _is_weighted(segments):
+            if not measured.weighted:
                 settings = replace(settings, weight=None, frequency=False)
-        differences, distributions = None, DISTRIBUTION_SCHEMA.to_frame()
-        if settings.score and not plan.labeled and self.source.rows is not None:
-            rows = self.source.rows.at(complete)
-            differences = compare_scores(
-                rows, plan, Level.of(level), count_weights=settings.frequency
-            )
-            if settings.min_cell is None:
-                distributions = distribute_scores(rows, plan)
         return Audit(
-            comparisons(measured, settings, differences),
-            counts_of(segments, settings),
-            curves_of(measured.curves, settings),
+            measured.table,
+            measured.segments,
+            measured.curves,
             missing.table(settings.label, settings.weight, settings.selected),
             settings,
-            Run(design_df=measured.design_df, auc_error=auc_error(segments)),
-            distributions=distributions,
+            Run(design_df=measured.design_df, auc_error=measured.auc_error),
+            distributions=measured.distributions,
         )

@@ -13,9 +13,13 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array
-from polars_wroc.audits.findings import SEGMENT_COLUMNS
 from polars_wroc.audits.formats import SCHEMA
-from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    SEGMENT_COLUMNS,
+    AuditSettings,
+    AuditTables,
+)
 from polars_wroc.audits.words import Words, listed
 from polars_wroc.checks import reject_type
 from polars_wroc.files.outputs import in_json

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
 import polars as pl
 
 from polars_wroc.audits.amounts import write_percent
 from polars_wroc.audits.hints import say_unknown
-from polars_wroc.audits.tables import (
-    ALL_KEYS,
-    AuditSettings,
-    AuditTables,
-    name_of,
-    rows_with,
-    with_small,
-)
+from polars_wroc.audits.say import AUC, SELECTION_RATE
+from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, rows_with
+from polars_wroc.audits.toned_audit import find_keys
 from polars_wroc.audits.words import (
     Words,
+    capitalised,
     first_few,
     listed,
     many,
@@ -29,15 +26,16 @@ from polars_wroc.audits.words import (
 )
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS
-from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.reasons import NO_VARIANCE
 from polars_wroc.inputs.spellings import say_near_equal
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
-from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.names import escape_controls
 
 # From more numbers than this ranges are suggested.
 _NUMBERS = 50
+# Why a group was not tested.
+_Obstacle: TypeAlias = Literal["few", "no variance", "one class", "no rows"]
 
 
 def write_cautions(audit: AuditTables, words: Words) -> list[str]:
@@ -77,12 +75,12 @@ def say_missing(audit: AuditTables, words: Words) -> Iterator[str]:
     settings = audit.settings
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
         shown = escape_controls(name)
-        counted = f"{rows:,} {words.rows if rows != 1 or words.people else 'row'}"
+        counted = words.count_rows(rows)
         if name in audit.run.left_out_of_totals:
             continue
         if name in settings.attributes:
             have = verb(rows, "has", "have")
-            yield f"{counted} {have} no recorded {shown}: the group {name_of(None)}."
+            yield f"{counted} {have} no recorded {shown}: the group {MISSING}."
         elif name == settings.label and settings.decides:
             yield from say_unlabeled(audit, words)
         else:
@@ -90,60 +88,56 @@ def say_missing(audit: AuditTables, words: Words) -> Iterator[str]:
             yield f"{counted} without {what} {verb(rows, 'was', 'were')} left out."
 
 
-def say_unlabeled(audit: AuditTables, words: Words) -> list[str]:
+def say_unlabeled(audit: AuditTables, words: Words) -> Iterator[str]:
     """Say in which numbers the rows without a label are, if there are such rows."""
     settings = audit.settings
     if not settings.labeled or not settings.decides or "n_decided" not in audit.segments.columns:
-        return []
+        return
     overall = audit.segments.filter(attribute=OVERALL)
-    rows = overall.select((pl.col("n_decided") - pl.col("n")).max()).item() or 0
-    if not rows:
-        return []
-    counted = f"{rows:,} {words.rows if rows != 1 or words.people else 'row'}"
-    label = escape_controls(settings.label or "a label")
-    counts = verb(rows, "counts", "count")
-    sentence = (
-        f"{counted} without {label} {counts} only where no outcome is needed: in selection rates, "
-        "impact ratios and demographic parity."
-    )
-    return [sentence]
+    rows = overall.select((pl.col("n_decided") - pl.col("n")).max()).item()
+    if rows:
+        label = escape_controls(settings.label or "a label")
+        yield (
+            f"{words.count_rows(rows)} without {label} {verb(rows, 'counts', 'count')} only where "
+            "no outcome is needed: in selection rates, impact ratios and demographic parity."
+        )
 
 
 def say_left_out(audit: AuditTables, words: Words) -> Iterator[str]:
     """Name the groups that are not shown, and the rows that are not in the totals either."""
-    least = audit.settings.min_cell
+    least, missing = audit.settings.min_cell, dict(audit.missing.rows())
     kind = "class or decision" if audit.settings.labeled else "decision"
-    missing = dict(audit.missing.rows())
     for name in audit.run.left_out_of_totals:
-        rows = (
-            words.rows.capitalize() if missing[name] is None else f"{missing[name]:,} {words.rows}"
-        )
+        rows = capitalised(words.rows)
+        if missing[name] is not None:
+            rows = f"{missing[name]:,} {words.rows}"
         yield (
             f"{rows} with no recorded {escape_controls(name)} are left out of all numbers, totals "
             f"included: too few to show, with fewer than {least} of a {kind}."
         )
-    without = {f"{name} {name_of(None)}" for name in audit.run.left_out_of_totals}
-    if names := [name for name in audit.run.left_out if name not in without]:
-        few = f"fewer than {least} {words.rows} of a {kind}"
-        why = f"{few}, or numbers that would give such a group away"
-        shown = first_few([escape_controls(name) for name in names], separator="; ")
-        yield f"{many(len(names), 'group')} not shown, with {why}: {shown}."
+    without = [f"{name} {MISSING}" for name in audit.run.left_out_of_totals]
+    if names := [escape_controls(name) for name in audit.run.left_out if name not in without]:
+        yield (
+            f"{many(len(names), 'group')} not shown, with fewer than {least} {words.rows} of a "
+            f"{kind}, or numbers that would give such a group away: {first_few(names, '; ')}."
+        )
+
+
+def _name_score(audit: AuditTables, model: str | None, before: str = "") -> str:
+    """Name a score, after a word before it, if there are several."""
+    return f" {before}{quote(str(model))}" if audit.settings.several else ""
 
 
 def _say_no_auc(audit: AuditTables) -> Iterator[str]:
     """Say of scores without an AUC of all rows why there is none."""
-    for row in audit.table.filter(
-        pl.col("value").is_null(), attribute=OVERALL, metric=ROC_AUC.column
-    ).iter_rows(named=True):
-        score = f"The score{f' {quote(row[MODEL])}' if audit.settings.several else ''} has no AUC"
-        overall = rows_with(audit.segments, pl.DataFrame([{key: row[key] for key in ALL_KEYS}]))
-        n, positives, negatives = overall.select("n", "n_pos", "n_neg").row(0)
-        if not n:
-            yield f"{score}: no row has all that is needed."
-        elif positives and negatives:
-            yield f"{score}: the sums of weights overflow or underflow."
-        else:
-            yield f"{score}: all outcomes are the same."
+    unknown = audit.table.filter(pl.col("value").is_null(), attribute=OVERALL, metric=AUC)
+    for row in rows_with(audit.segments, unknown.select(ALL_KEYS)).iter_rows(named=True):
+        why = "all outcomes are the same"
+        if not row["n"]:
+            why = "no row has all that is needed"
+        elif row["n_pos"] and row["n_neg"]:
+            why = "the sums of weights overflow or underflow"
+        yield f"The score{_name_score(audit, row[MODEL])} has no AUC: {why}."
 
 
 def _say_scale(audit: AuditTables) -> Iterator[str]:
@@ -151,71 +145,71 @@ def _say_scale(audit: AuditTables) -> Iterator[str]:
     threshold = audit.settings.threshold
     if not isinstance(threshold, float) or not 0 < threshold < 1:
         return
-    overall = pl.col("attribute") == OVERALL
-    rates = audit.table.filter(overall, metric="selection_rate").drop_nulls("value")
+    rates = audit.table.filter(attribute=OVERALL, metric=SELECTION_RATE).drop_nulls("value")
     for model, selected in rates.select(MODEL, "value").rows():
-        curve = audit.curves.filter(overall, pl.col(MODEL).eq_missing(model))
-        scores = curve["threshold"].filter(curve["threshold"].is_finite()).to_list()
-        if not scores or min(scores) < 0 or max(scores) <= 1:
+        low, high = _find_scores(audit, model)
+        if low is None or high is None or low < 0 or high <= 1:
             continue
-        named = f" of {quote(model)}" if audit.settings.several else ""
         # In few rows the least and the greatest score may be those of a person.
-        places = f"from {threshold_text(min(scores))} to {threshold_text(max(scores))}"
+        places = f"from {threshold_text(low)} to {threshold_text(high)}"
         if audit.settings.min_cell is not None:
             places = "beyond 1"
         yield (
-            f"The scores{named} go {places}, and the threshold of {threshold_text(threshold)} "
-            f"selects {write_percent(selected)}: if the scores are percentages, use a threshold of "
-            f"{threshold_text(100 * threshold)}."
+            f"The scores{_name_score(audit, model, 'of ')} go {places}, and the threshold of "
+            f"{threshold_text(threshold)} selects {write_percent(selected)}: if the scores are "
+            f"percentages, use a threshold of {threshold_text(100 * threshold)}."
         )
+
+
+def _find_scores(audit: AuditTables, model: str | None) -> tuple[float | None, float | None]:
+    """Return the least and the greatest score of all rows."""
+    curve = audit.curves.filter(pl.col(MODEL).eq_missing(model), attribute=OVERALL)
+    scores = curve["threshold"].filter(curve["threshold"].is_finite())
+    low, high = scores.min(), scores.max()
+    return (low, high) if isinstance(low, float) and isinstance(high, float) else (None, None)
 
 
 def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:
     """Name the groups that were measured but not tested, and the attributes without a test."""
     settings = audit.settings
     lacking = required_values(recorded=settings.selected is not None, labeled=settings.labeled)
-    small, one_class, empty = find_untested(audit)
-    of_class = " in a class" if settings.labeled else ""
-    named = [
-        (small, f"Too few {words.rows} for some comparisons (under {settings.min_rows}{of_class})"),
-        (
-            _find_without_variance(audit),
-            "No test of the AUC, as a stratum with a single sampling unit has no variance",
-        ),
-        (one_class, "No AUC, as all outcomes are the same"),
-        (empty, f"Not measured, as every row lacks a {lacking}"),
-    ]
-    for groups, why in named:
-        if groups.height:
-            names = [name_briefly(*keys) for keys in groups.rows()]
+    of_a_class = " in a class" if settings.labeled else ""
+    reasons: dict[_Obstacle, str] = {
+        "few": f"Too few {words.rows} for some comparisons (under {settings.min_rows}{of_a_class})",
+        "no variance": "No test of the AUC, as a stratum with a single sampling unit has no "
+        "variance",
+        "one class": "No AUC, as all outcomes are the same",
+        "no rows": f"Not measured, as every row lacks a {lacking}",
+    }
+    obstacles = [*_find_obstacles(audit)]
+    for obstacle, reason in reasons.items():
+        # Several scores may have the same obstacle.
+        names = dict.fromkeys(name for name, found in obstacles if found == obstacle)
+        if names:
             # Names of crossed groups have commas.
-            yield f"{why}: {first_few(names, '; ')}."
+            yield f"{reason}: {first_few([*names], '; ')}."
     if untested := _find_untested_attributes(audit.table):
         yield f"Nothing could be tested by {listed(untested)}."
 
 
-def find_untested(audit: AuditTables) -> list[pl.DataFrame]:
-    """Return the groups with too few rows in a class, those of one class, and empty ones."""
-    segments = with_small(audit.segments, audit.settings.min_rows)
-    crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
-    if audit.settings.intersections != "only":
-        segments = segments.filter(~crossed)
-    fewest = pl.coalesce(pl.min_horizontal("n_pos", "n_neg"), "n")
-    most = pl.coalesce(pl.max_horizontal("n_pos", "n_neg"), "n")
-    conditions = (pl.col("small") & (fewest > 0), (most > 0) & (fewest == 0), most == 0)
-    return [_list_groups(segments.filter(condition)) for condition in conditions]
-
-
-def _find_without_variance(audit: AuditTables) -> pl.DataFrame:
-    """Return the groups with enough rows whose gap in AUC has no variance by the design."""
-    large = with_small(audit.segments, audit.settings.min_rows).filter(~pl.col("small"))
-    unknown = audit.table.filter(metric=ROC_AUC.column, reason=NO_VARIANCE).select(ALL_KEYS)
-    return _list_groups(rows_with(large, unknown).filter(audit.settings.by_design))
-
-
-def _list_groups(segments: pl.DataFrame) -> pl.DataFrame:
-    others = segments.filter(pl.col("attribute") != OVERALL)
-    return others.select(AUDIT_KEYS).unique(maintain_order=True)
+def _find_obstacles(audit: AuditTables) -> Iterator[tuple[str, _Obstacle]]:
+    """Name the groups that were not tested, with the reason."""
+    settings = audit.settings
+    no_variance = audit.table.filter(metric=AUC, reason=NO_VARIANCE).select(ALL_KEYS)
+    without_variance = {*no_variance.rows()} if settings.by_design else set()
+    for row in audit.segments.filter(pl.col("attribute") != OVERALL).iter_rows(named=True):
+        if CROSSED in row["attribute"] and settings.intersections != "only":
+            continue
+        name = name_briefly(row["attribute"], row["segment"])
+        sizes = [row[size] for size in ("n_pos", "n_neg") if row[size] is not None] or [row["n"]]
+        if max(sizes) == 0:
+            yield name, "no rows"
+        elif min(sizes) == 0:
+            yield name, "one class"
+        elif min(sizes) < settings.min_rows:
+            yield name, "few"
+        elif find_keys(row) in without_variance:
+            yield name, "no variance"
 
 
 def _find_untested_attributes(table: pl.DataFrame) -> list[str]:
@@ -237,20 +231,20 @@ def _say_uncalibrated(audit: AuditTables) -> Iterator[str]:
     if settings.bins is not None:
         yield "Calibration was not audited: scores were counted in bins."
         return
-    calibrated = audit.table.filter(metric=CALIBRATION_ERROR)[MODEL].unique().to_list()
-    curves = audit.curves.filter(~pl.col(MODEL).is_in(calibrated), attribute=OVERALL)
-    for curve in curves.partition_by(MODEL, maintain_order=True):
-        named = f" of {quote(curve[MODEL][0])}" if settings.several else ""
-        scores = _write_range(curve, audit)
-        yield f"The scores{named} are not probabilities ({scores}), so calibration was not audited."
-
-
-def _write_range(curve: pl.DataFrame, audit: AuditTables) -> str:
-    """Name the least and the greatest score, which in few rows may be those of a person."""
-    scores = curve["threshold"].filter(curve["threshold"].is_finite()).to_list()
-    if not scores or audit.settings.min_cell is not None:
-        return "outside 0 to 1"
-    return f"{threshold_text(min(scores))} to {threshold_text(max(scores))}"
+    calibrated = {*audit.table.filter(metric=CALIBRATION_ERROR)[MODEL]}
+    curves = audit.curves.filter(attribute=OVERALL)
+    for model in curves[MODEL].unique(maintain_order=True):
+        if model in calibrated:
+            continue
+        low, high = _find_scores(audit, model)
+        scores = "outside 0 to 1"
+        # In few rows the least and the greatest score may be those of a person.
+        if low is not None and high is not None and settings.min_cell is None:
+            scores = f"{threshold_text(low)} to {threshold_text(high)}"
+        yield (
+            f"The scores{_name_score(audit, model, 'of ')} are not probabilities ({scores}), so "
+            "calibration was not audited."
+        )
 
 
 def say_unknown_slopes(audit: AuditTables) -> list[str]:
@@ -258,9 +252,9 @@ def say_unknown_slopes(audit: AuditTables) -> list[str]:
     rows = audit.table.filter(pl.col("value").is_null(), attribute=OVERALL, metric=SLOPE)
     both = audit.segments.filter(pl.col("n_pos") > 0, pl.col("n_neg") > 0, attribute=OVERALL)
     return [
-        f"The slope of the score{f' {quote(row[MODEL])}' if audit.settings.several else ''} is "
-        "unknown: it needs scores between 0 and 1 of both classes, which overlap."
-        for row in rows_with(rows, both.select(ALL_KEYS)).iter_rows(named=True)
+        f"The slope of the score{_name_score(audit, model)} is unknown: it needs scores between 0 "
+        "and 1 of both classes, which overlap."
+        for model in rows_with(rows, both.select(ALL_KEYS))[MODEL]
     ]
 
 
@@ -271,8 +265,8 @@ def _say_impossible(audit: AuditTables, words: Words) -> Iterator[str]:
         return
     found = table.filter(pl.col("n_impossible") > 0, attribute=OVERALL)
     for model, number in found.select(MODEL, "n_impossible").rows():
-        score = f" by {quote(model)}" if audit.settings.several else ""
-        yield f"{number:,} {words.rows} with a score of 0 or 1{score} did not come true."
+        score = f"a score of 0 or 1{_name_score(audit, model, 'by ')}"
+        yield f"{number:,} {words.rows} with {score} did not come true."
 
 
 def _say_numbers(segments: pl.DataFrame) -> list[str]:

@@ -13,7 +13,7 @@ from polars_wroc.audits.audit_changes import (
     ONLY_BEFORE,
     Changes,
 )
-from polars_wroc.audits.say import AUC, ComparedRow, Phrase, fill_sentence, name_score
+from polars_wroc.audits.say import AUC, ComparedRow, fill, fill_sentence, name_score
 from polars_wroc.audits.words import (
     Words,
     capitalised,
@@ -133,10 +133,10 @@ def _write_change(row: ComparedRow, words: Words) -> str:
     metric, before, after = row["metric"], row["reference_value"], row["value"]
     score = name_score(row, words)
     if metric == IMPACT_RATIO:
-        now, then = (Phrase({**row, "ratio": ratio}, words) for ratio in (after, before))
+        now = fill_sentence("{who}, impact ratio: {ratio}", {**row, "ratio": after}, words)
+        then = fill("{ratio}", {**row, "ratio": before}, words)
         four_fifths = _FOUR_FIFTHS.get(row["finding"], "")
-        who = capitalised(now.who)
-        return f"{score}{who}, impact ratio: {now.ratio}, against {then.ratio} before{four_fifths}."
+        return f"{score}{now}, against {then} before{four_fifths}."
     if metric not in GAP_CHANGES:
         return score + fill_sentence(_CHANGED_VALUE, row, words)
     # Gaps are those to the reference of both audits.
@@ -146,9 +146,8 @@ def _write_change(row: ComparedRow, words: Words) -> str:
     if metric == _GAP_OF_AUC:
         ends = [value_form(metric).write(gap) for gap in (before, after)]
         turned = f"{GAP_VERBS[row['finding']]} from {ends[0]} to {ends[1]}"
-    phrase = Phrase(compared, words)
-    who = capitalised(phrase.who)
-    return f"{score}{who}, {phrase.heading}: the gap to {phrase.others} {turned}."
+    gap = fill_sentence("{who}, {heading}: the gap to {others}", compared, words)
+    return f"{score}{gap} {turned}."
 
 
 def _name_detections(changes: Changes) -> list[str]:

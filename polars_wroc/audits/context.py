@@ -7,12 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.amounts import (
-    find_digits,
-    write_in_brackets,
-    write_interval,
-    write_percent,
-)
+from polars_wroc.audits.amounts import find_digits, write_limits, write_percent
 from polars_wroc.audits.answer import find_named_rows
 from polars_wroc.audits.say import SELECTION_RATE, ComparedRow
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings
@@ -187,8 +182,8 @@ def _say_at_equal_scores(found: ComparedRow, who: str, words: Words) -> str:
     if low is None or high is None or low * high <= 0:
         # The test looks at ranges of scores, where gaps may go in both directions.
         return f"outcomes of {who} differ from those of others"
-    often, limits = "more" if gap > 0 else "less", write_in_brackets(write_interval(low, high))
-    return f"{who} came out {words.positive} {write_points(gap)} {often} often than others{limits}"
+    size = f"{write_points(gap)} {'more' if gap > 0 else 'less'} often than others"
+    return f"{who} came out {words.positive} {size}{write_limits(found, 'mean_gap')}"
 
 
 # Which of several scores ranks better.
@@ -208,8 +203,8 @@ def _say_pair(row: ComparedRow, words: Words) -> str:
     if row["p_adjusted"] is None or row["p_adjusted"] > 1 - words.confidence:
         return f"{first} and {second} are not shown to rank differently: {aucs}."
     better, side = ("better", "higher") if row["gap"] > 0 else ("worse", "lower")
-    limits = write_in_brackets(write_interval(row["gap_low"], row["gap_high"], 3, 1))
-    return f"{first} ranks {better} than {second}: {aucs}, {abs(row['gap']):.3f} {side}{limits}."
+    size = f"{abs(row['gap']):.3f} {side}{write_limits(row, 'gap', 3, 1)}"
+    return f"{first} ranks {better} than {second}: {aucs}, {size}."
 
 
 # Other subgroups.

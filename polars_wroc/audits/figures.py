@@ -58,7 +58,7 @@ _PANELS, _ENOUGH, _ENOUGH_OF_CLASS, _DISTRIBUTIONS = 3, 100, 20, 3
 _WIDTH, _HEIGHT = 380, 250
 # The width of each of so many panels beside each other.
 _WIDTHS = {1: _WIDTH, 2: 184, 3: 118}
-_CHANCE = "Higher curves rank better; on the dashed line, no better than chance."
+_CHANCE = "Higher curves rank better; the dashed line is chance."
 
 
 # What `Audit.chart` draws.

@@ -3,191 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.calibration_tests import slope_in_points
-from polars_wroc.audits.measure import LABELED_SELECTED, Measured
 from polars_wroc.audits.say import NEEDED, write_sentence
 from polars_wroc.audits.tables import (
     ALL_KEYS,
-    COMPARED,
     AuditSettings,
 )
 from polars_wroc.audits.words import Words
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
-    COMPARISON_SCHEMA,
     FEW_EVENTS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
-    PLACE,
     REPEATS,
-    UNLABELED,
     is_cleared,
     is_finding,
 )
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
-from polars_wroc.inputs.metric import Metric, SampleSize
-from polars_wroc.inputs.reasons import UNDEFINED
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
-from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
-from polars_wroc.metrics.summary import AUC_BOUNDS
-from polars_wroc.queries import FrameT, collect
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.stats.families import INCONCLUSIVE
 
-# Metrics of which there are values only.
-_VALUES = (CURVE_METRICS["average_precision"].column, "accuracy")
-_ENDS = ("low", "high")
 _SELECTION_RATE = "selection_rate"
-# Numbers of rows of each kind, in the table of segments.
-SAMPLE_COUNTS: dict[SampleSize, pl.Expr] = {
-    "positives": pl.col("n_pos"),
-    "negatives": pl.col("n_neg"),
-    "rows": pl.col("n"),
-    "selected": pl.col(LABELED_SELECTED),
-    "rejected": pl.col("n") - pl.col(LABELED_SELECTED),
-}
-
-
-def _count_rows(metric: Metric) -> pl.Expr:
-    """Return the number of rows of each segment that a metric rests on."""
-    if not metric.needs_label:
-        return pl.col("n_decided")
-    return pl.sum_horizontal(SAMPLE_COUNTS[size] for size in metric.sample_sizes)
-
-
-def comparisons(
-    measured: Measured, settings: AuditSettings, scores: pl.DataFrame | None = None
-) -> pl.DataFrame:
-    """Return the comparisons of what was measured: overall first, then attributes and segments.
-
-    ``scores`` are standardized mean differences.
-    """
-    segments = with_model(measured.segments, settings)
-    compared = with_model(measured.compared, settings).lazy()
-    of_calibration = pl.col("metric").is_in([*CALIBRATION])
-    others = measured.impact, measured.fairness, scores
-    known = [with_model(table, settings).lazy() for table in others if table is not None]
-    parts = [
-        _join_gaps(_list_values(segments), compared.filter(~of_calibration)),
-        compared.filter(of_calibration),
-        *known,
-    ]
-    table = pl.concat([_with_all(part, COMPARISON_SCHEMA) for part in parts])
-    if not settings.labeled:
-        table = table.filter(pl.col("metric").is_in(UNLABELED))
-    # The other one of two segments that are each the other's rest may be the one to be told.
-    repeats = pl.col("reason").str.starts_with(REPEATS)
-    # What is said of one of them holds for both.
-    few = (pl.col("reason") == FEW_EVENTS).any().over(_WITHIN)
-    kept = pl.when(~repeats.fill_null(value=False)).then("reason")
-    reason = kept.when(few).then(pl.lit(FEW_EVENTS))
-    ordered = _in_order(table.with_columns(reason.alias("reason")), segments)
-    return collect(ordered, reproducible=True)
-
-
-def _list_values(segments: pl.DataFrame) -> pl.LazyFrame:
-    """Return a row for each segment and metric, with its value and the rows it rests on."""
-    names = [name for name in (*GAP_METRICS, *_VALUES) if name in segments.columns]
-    return pl.concat(
-        segments.lazy().select(
-            *ALL_KEYS,
-            metric=pl.lit(name),
-            n=_count_rows(METRICS[name]),
-            value=pl.col(name),
-            **{
-                f"value_{end}": pl.col(f"{name}_{end}")
-                if f"{name}_{end}" in segments.columns
-                else pl.lit(None, pl.Float64)
-                for end in _ENDS
-            },
-        )
-        for name in names
-    )
-
-
-def _join_gaps(values: pl.LazyFrame, gaps: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the comparisons of values, where there are any."""
-    keys = [*ALL_KEYS, "metric"]
-    compared = gaps.select(
-        *keys, *COMPARED, "reason", "reference", "n_reference", __value="value", __n="n"
-    )
-    joined = values.join(compared, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    undefined = pl.when(pl.col("value").is_null(), pl.col("reference").is_null())
-    return joined.with_columns(
-        # Where they were summed in another order, they agree with their gaps.
-        value=pl.coalesce("__value", "value"),
-        n=pl.coalesce("__n", "n"),
-        reason=pl.coalesce("reason", undefined.then(pl.lit(UNDEFINED))),
-    )
-
-
-def _with_all(part: FrameT, columns: Mapping[str, type[pl.DataType]]) -> FrameT:
-    """Return these columns of a table, null where there is none."""
-    known = part.lazy().collect_schema()
-    return part.select(
-        (pl.col(name) if name in known else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in columns.items()
-    )
-
-
-def _in_order(table: pl.LazyFrame, segments: pl.DataFrame) -> pl.LazyFrame:
-    """Sort rows as the segments are, and by metric."""
-    keys = list(ALL_KEYS)
-    place = segments.lazy().select(keys).with_row_index(PLACE)
-    metric = pl.col("metric").cast(pl.Enum(list(METRICS)))
-    attribute = pl.col(PLACE).min().over("attribute")
-    placed = table.join(place, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    # Unknown combinations, of which there are impact ratios, are no segment.
-    return placed.sort(attribute, PLACE, metric, nulls_last=True, maintain_order=True).drop(PLACE)
-
-
-_NUMBERS = ("n", "n_pos", "n_neg", "n_missing", "n_decided", "n_selected")
-# Of a segment; null without decisions, or without a label, where they are of these.
-SEGMENT_COLUMNS: dict[str, type[pl.DataType]] = {
-    **dict.fromkeys(ALL_KEYS, pl.String),
-    **dict.fromkeys(_NUMBERS, pl.Int64),
-    **dict.fromkeys(("w_pos", "w_neg", "threshold", "tp", "fp", "fn", "tn"), pl.Float64),
-}
-_OF_LABELS = ("n_pos", "n_neg", "w_pos", "w_neg", "tp", "fp", "fn", "tn")
-
-
-def counts_of(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Count the rows of each segment, by class and decision: `SEGMENT_COLUMNS`."""
-    named = with_model(segments, settings)
-    if not settings.labeled:
-        named = named.drop(_OF_LABELS)
-    return _with_all(named, SEGMENT_COLUMNS)
-
-
-def curves_of(curves: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Name the score of each curve, after its segment; without a label there are none."""
-    named = with_model(curves, settings).select(*ALL_KEYS, pl.exclude(ALL_KEYS))
-    return named if settings.labeled else named.clear()
-
-
-def auc_error(segments: pl.DataFrame) -> float | None:
-    """Return how far the AUCs of scores that were counted in bins may be off."""
-    if not set(AUC_BOUNDS) <= set(segments.columns):
-        return None
-    away = ((pl.col("auc") - pl.col(bound)).abs().max() for bound in AUC_BOUNDS)
-    return float(segments.select(pl.max_horizontal(away).fill_null(0.0)).item())
-
-
-def with_model(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Name the score of each row, also if there is one alone."""
-    if MODEL in table.columns:
-        return table
-    name = settings.score[0] if settings.score else None
-    return table.with_columns(pl.lit(name, pl.String).alias(MODEL))
-
-
 # More digits than sentences have, so that they are the same for any order of the rows.
 _DIGITS = 12
 _WITHIN = ["attribute", MODEL, "metric"]

@@ -13,7 +13,7 @@ import polars as pl
 from polars_wroc.audits.amounts import write_margin, write_percent
 from polars_wroc.audits.say import AUC, SELECTION_RATE, ComparedRow
 from polars_wroc.audits.tables import name_of
-from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit, find_keys
+from polars_wroc.audits.toned_audit import NOTABLE, Keys, TonedAudit, find_keys
 from polars_wroc.audits.words import Words, capitalised, name_attribute
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.blocks import Cell, Column, Dots, Row, RowKind, Sign, Table, Tone
@@ -114,9 +114,9 @@ class _Glance:
         return self.metrics[0]
 
     @cached_property
-    def numbers(self) -> Mapping[tuple[str, ...], _Metrics]:
+    def numbers(self) -> Mapping[Keys, _Metrics]:
         """The comparisons of each group, by a score, in the metrics of the table."""
-        numbers: dict[tuple[str, ...], dict[str, ComparedRow]] = {}
+        numbers: dict[Keys, dict[str, ComparedRow]] = {}
         for row in self.toned.table.filter(pl.col("metric").is_in(self.metrics)).to_dicts():
             numbers.setdefault(find_keys(row), {})[row["metric"]] = row
         return numbers
@@ -265,7 +265,7 @@ class _Glance:
         """Return where four fifths of the highest rate of the good decision are."""
         if self.headline != SELECTION_RATE:
             return None
-        rates = [
+        rates: list[float] = [
             rows[SELECTION_RATE]["value"]
             for (name, _, score), rows in self.numbers.items()
             if (name, score) == (attribute, model)

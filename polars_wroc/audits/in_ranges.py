@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_wroc.arrays import Array
 from polars_wroc.audits.audit_rows import refuse_no_rows
-from polars_wroc.audits.measure import Measured, make_tables, measure_score, read_rules
+from polars_wroc.audits.measure import DividedScore, Measured, make_tables, measure_score
 from polars_wroc.audits.ranked_segments import (
     CurveParts,
     FinestSums,
@@ -40,11 +40,11 @@ from polars_wroc.metrics.segments import (
     Needs,
     Numbering,
     Segments,
-    join_records,
     measure_segments,
 )
 from polars_wroc.queries import aggregate, collect, collect_all, join_on_keys
 from polars_wroc.ranking.curve import CELLS
+from polars_wroc.records import join_records
 from polars_wroc.rows import Rows
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
 from polars_wroc.steps import OutsideWeights, SegmentRows, pool_steps, round_to_type
@@ -237,12 +237,10 @@ def measure_in_ranges(
     scores = _add_scores(ranges, sums, counted, plan, lack_labels=lack_labels)
     if isinstance(level, Looks) and not level.is_known:
         level = level.at(counted.most_complete_rows())
-    rules = read_rules(plan, level)
-    measured = [
-        measure_score(score, place, model, plan, rules)
-        for place, (model, score) in enumerate(scores.items())
-    ]
-    return make_tables(measured, plan, rules, missing, several=columns.several), level
+    rules, divided = plan.rules(level), list[DividedScore]()
+    for place, (model, score) in enumerate(scores.items()):
+        divided += measure_score(score, place, model, plan, rules)
+    return make_tables(divided, plan, rules, missing), level
 
 
 def _require_rows(counts: pl.DataFrame) -> None:

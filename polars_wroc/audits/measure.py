@@ -1,8 +1,7 @@
-"""The tables of an audit, from the rows of its scores.
+"""The tables of an audit, from sums over the rows of its scores.
 
-The rows of each score are ranked once and measured in each division into segments. From their sums
-follow the table of segments, the comparisons with references, fairness metrics, impact ratios and
-thinned curves.
+Each score is measured in the segments of each division. From their sums follow the comparisons with
+references, fairness metrics and impact ratios, the counts of segments, and thinned curves.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from typing import Protocol
 
 import numpy as np
 import polars as pl
-from polars import selectors
 
-from polars_wroc.arrays import Array
 from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.calibration_tests import (
     Calibration,
@@ -23,7 +20,13 @@ from polars_wroc.audits.calibration_tests import (
     compare_with_target,
 )
 from polars_wroc.audits.ranked_segments import MeasuredSegments, rank_score
-from polars_wroc.audits.tables import AuditPlan
+from polars_wroc.audits.score_tables import compare_scores, distribute_audited_scores
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    DISTRIBUTION_SCHEMA,
+    SEGMENT_COLUMNS,
+    AuditPlan,
+)
 from polars_wroc.buckets import number_groups
 from polars_wroc.groups.categories import CategoryReference, Grouping
 from polars_wroc.groups.compare_segments import (
@@ -33,11 +36,21 @@ from polars_wroc.groups.compare_segments import (
     add_verdicts,
     compare_segments,
 )
-from polars_wroc.groups.comparisons import FAIRNESS, GAP_METRICS, METRICS, TARGET
-from polars_wroc.groups.divisions import name_segments
+from polars_wroc.groups.comparisons import (
+    COMPARISON_SCHEMA,
+    FAIRNESS,
+    FEW_EVENTS,
+    GAP_METRICS,
+    METRICS,
+    NO_REFERENCE,
+    PLACE,
+    REPEATS,
+    TARGET,
+    UNLABELED,
+)
 from polars_wroc.groups.fairness import has_all_keys, spread_rows
-from polars_wroc.groups.group_columns import in_order, label_segments
-from polars_wroc.groups.group_gaps import refer_segments
+from polars_wroc.groups.group_columns import SEGMENT_PLACES, label_segments
+from polars_wroc.groups.group_gaps import make_partition
 from polars_wroc.groups.impact_ratios import (
     MIN_SHARE,
     ImpactRules,
@@ -51,47 +64,46 @@ from polars_wroc.groups.known_categories import (
     pool_unknown,
     share_weight,
 )
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
-from polars_wroc.inputs.decisions import unknown_conditions
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, ROC_COLUMNS
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, UNDEFINED
 from polars_wroc.inputs.rows import MissingRows
 from polars_wroc.looks import ConfidenceLevel
-from polars_wroc.metrics.auc_sums import interval_columns
-from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.metrics.segments import Decisions, Numbering, Segments
+from polars_wroc.queries import select_schema
 from polars_wroc.ranking.curve import CELLS, ratio
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 from polars_wroc.stats.designs import ReplicateUnits
-from polars_wroc.stats.estimates import Limits
-from polars_wroc.stats.levels import Level
 from polars_wroc.stats.references import Reference
-from polars_wroc.thresholds.limits import DecidedRows, limit_metrics, measure_metrics
-from polars_wroc.thresholds.registry import AUDIT_RATES, RATES
+from polars_wroc.thresholds.registry import RATES
 
-# Columns of `label_segments` by which rows are sorted.
-PLACES = ("__division", "__segment", "__model")
-_AUC_DIFFERENCE = "auc_difference"
 _SELECTION_RATE = "selection_rate"
-# How many rows with a label are selected: a column that is not shown.
-LABELED_SELECTED = "__n_labeled_selected"
 # Precisions where one class lacks are 0 or 1 whatever the decisions.
 OF_BOTH_CLASSES = ("ppv", "npv")
+# Weights of rows that all have a weight of 1 are as close to numbers of rows.
+_ROUNDING = 1e-9
+_CURVE_COLUMNS = dict.fromkeys(ALL_KEYS, pl.String) | dict.fromkeys(
+    (*ROC_COLUMNS, AUC_CHANGE), pl.Float64
+)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Values of each segment, rows of comparisons, and curves.
+    """The tables of an audit, and how it was measured.
 
-    ``compared`` are gaps and tests of calibration, whose p-values are adjusted all together.
+    ``design_df`` are the degrees of freedom of a design, ``auc_error`` is how far the AUCs of
+    scores that were counted in bins may be off, and rows are ``weighted`` if some have a weight
+    other than 1.
     """
 
+    table: pl.DataFrame
     segments: pl.DataFrame
     curves: pl.DataFrame
-    compared: pl.DataFrame
     missing: MissingRows
     design_df: int | None
-    fairness: pl.DataFrame | None = None
-    impact: pl.DataFrame | None = None
+    auc_error: float | None
+    weighted: bool
+    distributions: pl.DataFrame
 
 
 class ScoreSums(Protocol):
@@ -113,13 +125,13 @@ class ScoreSums(Protocol):
 
 
 @dataclass(frozen=True)
-class DividedSegments:
-    """The segments of one division and score, with their names and the columns that name them."""
+class DividedScore:
+    """A score in the segments of one division, with the impact ratios of the categories."""
 
     grouping: Grouping
-    names: pl.Series
-    labels: pl.DataFrame
+    partition: Partition
     measured: MeasuredSegments
+    ratios: pl.DataFrame | None
 
     @property
     def segments(self) -> Segments:
@@ -135,72 +147,52 @@ class DividedSegments:
         return Calibration(measured.calibration, measured.slopes, self.segments.units)
 
 
-@dataclass(frozen=True)
-class MeasuredScore:
-    """What is measured of one score: its segments in each division, and their impact ratios."""
-
-    divided: Sequence[DividedSegments]
-    ratios: Sequence[pl.DataFrame]
-
-
 def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measured:
     """Return the tables of an audit of rows in memory."""
-    rules = read_rules(plan, level)
-    scores = []
+    rules, divided = plan.rules(level), list[DividedScore]()
     with np.errstate(all="ignore"):
         for place, (model, arrays) in enumerate(rows.arrays.items()):
-            score = rank_score(arrays, model, plan)
-            scores.append(measure_score(score, place, model, plan, rules))
-        return make_tables(scores, plan, rules, rows.missing, several=rows.several)
-
-
-def read_rules(plan: AuditPlan, level: ConfidenceLevel) -> GapRules:
-    """Return how gaps are tested and judged at a level."""
-    return GapRules(Level.of(level), plan.adjust, plan.margin, plan.min_rows)
+            divided += measure_score(rank_score(arrays, model, plan), place, model, plan, rules)
+        if plan.labeled or not plan.has_scores:
+            return make_tables(divided, plan, rules, rows.missing)
+        differences = compare_scores(rows, plan, rules.level)
+        measured = make_tables(divided, plan, rules, rows.missing, differences)
+        return replace(measured, distributions=distribute_audited_scores(rows, plan))
 
 
 def measure_score(
     score: ScoreSums, place: int, model: str, plan: AuditPlan, rules: GapRules
-) -> MeasuredScore:
-    """Return what is measured of a score, which has a place among all."""
-    divided = []
+) -> list[DividedScore]:
+    """Return a score, which has a place among all, in the segments of each division."""
+    divided, name = [], plan.score_names[model]
+    has_ratios = score.decisions is not None and plan.favorable not in (None, "neither")
     for number, grouping in enumerate(plan.groupings):
         measured = score.measure(grouping)
-        names = pl.Series([OVERALL])
-        if grouping.keys:
-            names = name_segments(grouping, measured.segments.keys).cast(pl.String)
-        labels = label_segments(grouping, names, model, (number, place))
-        divided.append(DividedSegments(grouping, names, labels, measured))
-    if score.decisions is None or plan.favorable in (None, "neither"):
-        return MeasuredScore(divided, [])
-    ratios = [
-        _find_ratios(score, grouping, model, (number, place), plan, rules)
-        for number, grouping in enumerate(plan.groupings)
-        if grouping.keys
-    ]
-    return MeasuredScore(divided, ratios)
+        at = number, place
+        partition = make_partition(
+            measured.segments, grouping, plan.references, name, at, rules.min_rows
+        )
+        ratios = None
+        if has_ratios and grouping.keys:
+            ratios = _find_ratios(score, grouping, name, at, plan, rules)
+        divided.append(DividedScore(grouping, partition, measured, ratios))
+    return divided
 
 
 def _find_ratios(
     score: ScoreSums,
     grouping: Grouping,
-    model: str,
+    name: str | None,
     place: tuple[int, int],
     plan: AuditPlan,
     rules: GapRules,
 ) -> pl.DataFrame:
     """Return the impact ratios of the known categories of a division."""
-    finest = score.finest
-    columns = {
-        key: (pl.col(key), finest.schema[key], name)
-        for key, name in zip(grouping.keys, grouping.names, strict=True)
-    }
-    unknown = unknown_conditions(plan.unknown, columns)
-    pooled = Numbering(*number_groups(pool_unknown(finest, grouping, unknown)))
+    pooled = Numbering(*number_groups(pool_unknown(score.finest, grouping, plan.unknown)))
     segments = score.measure_cells(pooled)
     categories = name_categories(grouping, segments.keys)
     highest = CategoryReference("highest", {})
-    labels = label_segments(grouping, categories, model, place)
+    labels = label_segments(grouping, categories, name, place)
     impact_rules = _impact_rules(plan, rules)
     pairs = pair_categories(labels, segments, categories, grouping, highest, impact_rules)
     return tabulate_ratios(pairs, impact_rules)
@@ -209,85 +201,65 @@ def _find_ratios(
 def _impact_rules(plan: AuditPlan, rules: GapRules) -> ImpactRules:
     assert plan.favorable is not None
     return ImpactRules(
-        rules.level,
-        plan.favorable,
-        MIN_SHARE,
-        adjust=rules.adjust,
-        min_rows=rules.min_rows,
+        rules.level, plan.favorable, MIN_SHARE, adjust=rules.adjust, min_rows=rules.min_rows
     )
 
 
 def make_tables(
-    scores: Sequence[MeasuredScore],
+    divided: Sequence[DividedScore],
     plan: AuditPlan,
     rules: GapRules,
     missing: MissingRows,
-    *,
-    several: bool,
+    differences: pl.DataFrame | None = None,
 ) -> Measured:
-    """Return the tables of an audit; the name of the only score is not in them."""
-    divided = [each for score in scores for each in score.divided]
-    plan.references.check(pl.concat([each.labels for each in divided]))
-    comparisons = [_compare(each, plan, rules) for each in divided]
-    compared = add_verdicts([one for each in comparisons for one in each], rules)
-    compared = in_order(compared, [*METRICS]).with_columns(selectors.float().fill_nan(None))
-    has_decisions = divided[0].segments.decisions is not None
-    fairness = impact = None
-    if has_decisions:
-        spreads = zip(divided, comparisons, strict=True)
-        fairness = pl.concat(
-            [_find_spreads(*each, plan, rules) for each in spreads if each[0].grouping.keys]
-        ).with_columns(selectors.float().fill_nan(None))
-        # Otherwise there are no segments either, without a number.
-        tells_nothing = pl.col("reason").is_in([NOBODY, EVERYBODY])
-        fairness = fairness.filter(pl.coalesce("gap", "ratio").is_not_null() | tells_nothing)
-    ratios = [table for score in scores for table in score.ratios]
-    if ratios:
-        impact = adjust_ratios(ratios, _impact_rules(plan, rules))
-        impact = impact.with_columns(selectors.float().fill_nan(None))
-    segments = pl.concat([_tabulate(each, rules.level) for each in divided])
-    curves = pl.concat([_tabulate_curves(each) for each in divided])
-    tables = [segments.sort(PLACES), curves.sort(PLACES, maintain_order=True)]
-    tables = [*(table.drop(PLACES) for table in tables), compared]
-    optional = [fairness, impact]
-    if not several:
-        tables = [table.drop(MODEL) for table in tables]
-        optional = [table if table is None else table.drop(MODEL) for table in optional]
-    design_df = _count_design_df(divided[0].segments)
-    return Measured(tables[0], tables[1], tables[2], missing, design_df, *optional)
-
-
-def _count_design_df(segments: Segments) -> int | None:
-    """Return the degrees of freedom of the design: its sampling units less its strata."""
-    units = segments.units
-    if units is None:
-        return None
-    if isinstance(units, ReplicateUnits):
-        return int(units.degrees)
-    return int(units.size.sum() - units.size.size)
-
-
-def _compare(divided: DividedSegments, plan: AuditPlan, rules: GapRules) -> list[Comparison]:
-    """Return the comparisons of the segments of a division, and those of all rows with a target."""
-    segments, calibration = divided.segments, divided.calibration
-    if not divided.grouping.keys:
-        if calibration is None:
-            return []
-        named = divided.names.to_list()
-        partition = Partition(divided.labels, named, segments, Reference(-1), TARGET)
-        return compare_with_target(partition, calibration, rules)
-    partition = refer_segments(
-        divided.labels, segments, divided.grouping, plan.references, rules.min_rows
+    """Return the tables of an audit; ``differences`` are rows on scores without a label."""
+    compared = [_compare(each, plan, rules) for each in divided]
+    parts = [add_verdicts([one for each in compared for one in each], rules)]
+    parts += [_list_precisions(each) for each in divided if each.segments.aucs is not None]
+    for each, comparisons in zip(divided, compared, strict=True):
+        if each.grouping.keys and each.segments.cells is not None:
+            parts.append(_find_spreads(each, comparisons, plan, rules))
+    if ratios := [each.ratios for each in divided if each.ratios is not None]:
+        parts.append(adjust_ratios(ratios, _impact_rules(plan, rules)))
+    if differences is not None:
+        parts.append(differences)
+    table = pl.concat([select_schema(each, COMPARISON_SCHEMA) for each in parts]).fill_nan(None)
+    segments = pl.concat([_tabulate(each, plan) for each in divided]).sort(SEGMENT_PLACES)
+    curves = [_tabulate_curves(each) for each in divided if each.measured.curves is not None]
+    of_curves = pl.DataFrame(schema=_CURVE_COLUMNS)
+    if curves:
+        of_curves = pl.concat(curves).sort(SEGMENT_PLACES, maintain_order=True)
+    return Measured(
+        _put_in_order(_correct_reasons(table), segments),
+        select_schema(segments, SEGMENT_COLUMNS),
+        select_schema(of_curves, _CURVE_COLUMNS),
+        missing,
+        _count_design_df(divided[0].segments),
+        _bound_auc_error(divided),
+        any(_are_weighted(each.segments) for each in divided),
+        DISTRIBUTION_SCHEMA.to_frame(),
     )
+
+
+def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Comparison]:
+    """Return a score in segments beside their references, and in all rows beside a target."""
+    partition, calibration = divided.partition, divided.calibration
+    alone = replace(partition, reference=Reference(-1), reference_name=None)
     metrics = [ROC_AUC.column]
-    if segments.cells is not None:
+    if divided.segments.cells is not None:
         metrics = [*GAP_METRICS] if plan.labeled else [_SELECTION_RATE]
-    compared = [compare_segments(metric, partition, rules) for metric in metrics]
+    beside = partition if divided.grouping.keys else alone
+    compared = [compare_segments(metric, beside, rules) for metric in metrics]
     if plan.labeled:
         compared = [_leave_uncompared(each) for each in compared]
-    if calibration is not None:
-        compared += compare_calibration(partition, calibration, rules)
-    return compared
+        if divided.segments.cells is not None:
+            compared.append(compare_segments("accuracy", alone, rules))
+    if calibration is None:
+        return compared
+    if divided.grouping.keys:
+        return compared + compare_calibration(partition, calibration, rules)
+    target = replace(alone, reference_name=TARGET)
+    return compared + compare_with_target(target, calibration, rules)
 
 
 def _leave_uncompared(comparison: Comparison) -> Comparison:
@@ -306,44 +278,41 @@ def _leave_uncompared(comparison: Comparison) -> Comparison:
     return replace(comparison, columns=columns, one_class=one_class)
 
 
+def _list_precisions(divided: DividedScore) -> pl.DataFrame:
+    """Return a row for the average precision of each segment, which is not compared."""
+    aucs = divided.segments.aucs
+    assert aucs is not None
+    value = aucs.average_precision
+    return divided.partition.labels.with_columns(
+        metric=pl.lit(CURVE_METRICS["average_precision"].column),
+        n=pl.Series(divided.segments.rows.sum(axis=0)),
+        value=pl.Series(value, nan_to_null=True),
+        reason=pl.Series(np.where(np.isnan(value), UNDEFINED, "")).replace("", None),
+    )
+
+
 def _find_spreads(
-    divided: DividedSegments,
-    comparisons: Sequence[Comparison],
-    plan: AuditPlan,
-    rules: GapRules,
+    divided: DividedScore, comparisons: Sequence[Comparison], plan: AuditPlan, rules: GapRules
 ) -> pl.DataFrame:
     """Return the fairness metrics of a division, as `fairness` does.
 
     That AUCs are alike is tested by the smallest p-value of their gaps, adjusted for the others;
     not with the best segment, which is chosen by its AUC.
     """
-    metrics = [
-        metric
-        for metric in FAIRNESS.values()
-        if plan.labeled or ROC_AUC.column not in metric.compares
-    ]
-    names, segments = divided.names.to_list(), divided.segments
-    compared = has_all_keys(segments)
-    if plan.unknown == "keep":
-        compared = np.ones(segments.number, dtype=bool)
+    partition, segments = divided.partition, divided.segments
+    compared = has_all_keys(segments) | plan.keeps_unknown
     by_decisions = compared
     if plan.favorable in ("selected", "rejected"):
         # The groups that impact ratios compare.
-        of_all = segments.cells_of(RATES[_SELECTION_RATE]).count(CELLS)
-        weight = np.where(of_all.rows == 0, 0.0, of_all.weight)
-        known = pl.Series(
-            [
-                (MISSING if name is None else name) if holds else None
-                for name, holds in zip(names, compared, strict=True)
-            ],
-            dtype=pl.String,
-        )
-        share = share_weight(weight, known)
+        every = segments.cells_of(RATES[_SELECTION_RATE]).count(CELLS)
+        named = zip(partition.names, compared, strict=True)
+        known = pl.Series([name if holds else None for name, holds in named], dtype=pl.String)
+        share = share_weight(np.where(every.rows == 0, 0.0, every.weight), known)
         by_decisions = are_comparable(share, known, MIN_SHARE)
     table = spread_rows(
         segments,
-        names,
-        metrics,
+        partition.labels[AUDIT_KEYS[1]].to_list(),
+        [metric for name, metric in FAIRNESS.items() if plan.labeled or name in UNLABELED],
         rules.level,
         rules.min_rows,
         favorable=plan.favorable,
@@ -356,90 +325,113 @@ def _find_spreads(
             p_values = each.columns["p_value"][~each.repeats]
             tests = np.sum(~np.isnan(p_values))
             smallest = min(np.fmin.reduce(p_values, initial=np.nan) * tests, 1.0)
-    attribute, model = divided.grouping.attribute, divided.labels[MODEL][0]
-    return table.with_columns(
-        pl.when(metric=_AUC_DIFFERENCE).then(smallest).otherwise("p_value").alias("p_value"),
-        pl.lit(attribute).alias(AUDIT_KEYS[0]),
-        pl.lit(model, pl.String).alias(MODEL),
+    is_auc = pl.col("metric") == "auc_difference"
+    has_number = pl.any_horizontal(pl.col("gap", "ratio").is_not_nan())
+    # Otherwise there are no segments either, without a number.
+    tells_nothing = pl.col("reason").is_in([NOBODY, EVERYBODY])
+    return table.filter(has_number.fill_null(value=False) | tells_nothing).with_columns(
+        pl.when(is_auc).then(smallest).otherwise("p_value").alias("p_value"),
+        *(
+            pl.lit(partition.labels[name][0], pl.String).alias(name)
+            for name in (AUDIT_KEYS[0], MODEL)
+        ),
     )
 
 
-def _tabulate(divided: DividedSegments, level: Level) -> pl.DataFrame:
-    """Return the numbers of rows of segments, their AUCs, and their rates at the threshold."""
-    segments = divided.segments
-    weights = _weigh_classes(segments)
-    columns: dict[str, Array | pl.Series] = {
-        "n": segments.rows.sum(axis=0),
-        "n_pos": segments.rows[0],
-        "n_neg": segments.rows[1],
-        "n_missing": segments.missing,
-        "w_pos": np.where(np.isfinite(weights[0]), weights[0], np.nan),
-        "w_neg": np.where(np.isfinite(weights[1]), weights[1], np.nan),
-    }
-    if segments.aucs is not None:
-        interval = interval_columns(segments.aucs, segments.auc, level, "score")
-        names = ("auc", "auc_low", "auc_high", "n_eff_pos", "n_eff_neg")
-        columns |= {name: interval[name] for name in names}
-        columns["average_precision"] = segments.aucs.average_precision
-        if segments.aucs.lowest is not None:
-            columns["auc_min"] = segments.aucs.lowest_auc
-            columns["auc_max"] = segments.aucs.highest_auc
-    if segments.cells is not None and segments.decisions is not None:
-        columns |= _tabulate_decisions(segments, level)
-    series = [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
-    return divided.labels.hstack(series)
+def _correct_reasons(table: pl.DataFrame) -> pl.DataFrame:
+    """Say why values are missing, and whether something holds for both of two segments."""
+    reason, within = pl.col("reason"), ["attribute", MODEL, "metric"]
+    # Values that are not compared lack no reference.
+    is_alone = reason == NO_REFERENCE
+    # The other one of two segments that are each the other's rest may be the one to be told.
+    repeats = reason.str.starts_with(REPEATS)
+    few = (reason == FEW_EVENTS).any().over(within)
+    undefined = pl.when(pl.col("value").is_null()).then(pl.lit(UNDEFINED))
+    told = pl.when(repeats).then(pl.when(few).then(pl.lit(FEW_EVENTS)))
+    return table.with_columns(
+        reason=pl.when(is_alone).then(undefined).otherwise(told.otherwise(reason))
+    )
 
 
-def _weigh_classes(segments: Segments) -> Array:
-    """Return the weights of both classes of segments."""
-    if segments.aucs is not None:
-        return segments.aucs.weight
-    assert segments.cells is not None
-    tp, fp, fn, tn = segments.cells.weight
-    return np.stack([tp + fn, fp + tn])
+def _put_in_order(table: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows as the segments are, and by metric."""
+    place = segments.select(ALL_KEYS).with_row_index(PLACE)
+    metric = pl.col("metric").cast(pl.Enum(list(METRICS)))
+    attribute = pl.col(PLACE).min().over("attribute")
+    placed = table.join(place, on=ALL_KEYS, how="left", nulls_equal=True, maintain_order="left")
+    # Unknown combinations, of which there are impact ratios, are no segment.
+    return placed.sort(attribute, PLACE, metric, nulls_last=True, maintain_order=True).drop(PLACE)
 
 
-def _tabulate_decisions(segments: Segments, level: Level) -> dict[str, Array]:
-    """Return the cells of segments, and their rates with limits."""
-    assert segments.cells is not None
-    assert segments.decisions is not None
-    threshold = segments.decisions.threshold
-    if not segments.decisions.selects and not np.isnan(threshold):
-        threshold = np.inf
-    thresholds = np.full(segments.number, threshold)
-    values, limits = dict[str, Array](), dict[str, Limits]()
-    for needs_label in (True, False):
-        rates = [rate for rate in AUDIT_RATES.values() if rate.needs_label == needs_label]
-        decided = DecidedRows(thresholds, segments.cells_of(rates[0]), segments.units)
-        of_rates = measure_metrics(decided, [rate.name for rate in rates])
-        limits |= limit_metrics(decided, of_rates, level)
-        values |= of_rates
-    every = segments.cells_of(RATES[_SELECTION_RATE])
-    columns = {
-        "n_decided": every.count(CELLS).rows,
-        "n_selected": every.count(("tp", "fp")).rows,
-        LABELED_SELECTED: segments.cells_of(RATES["ppv"]).count(("tp", "fp")).rows,
-        "threshold": thresholds,
-    }
-    for cell, weight in zip(CELLS, segments.cells.weight, strict=True):
-        columns[cell] = np.where(np.isfinite(weight), weight, np.nan)
-    for name in AUDIT_RATES:
+def _count_design_df(segments: Segments) -> int | None:
+    """Return the degrees of freedom of the design: its sampling units less its strata."""
+    units = segments.units
+    if units is None:
+        return None
+    if isinstance(units, ReplicateUnits):
+        return int(units.degrees)
+    return int(units.size.sum() - units.size.size)
+
+
+def _bound_auc_error(divided: Sequence[DividedScore]) -> float | None:
+    """Return how far AUCs may be off as scores were counted in bins; None without bins."""
+    aucs = [each.segments.aucs for each in divided]
+    away = [
+        np.maximum(sums.auc - sums.lowest_auc, sums.highest_auc - sums.auc)
+        for sums in aucs
+        if sums is not None and sums.lowest is not None
+    ]
+    return float(np.fmax.reduce(np.concatenate(away), initial=0.0)) if away else None
+
+
+def _are_weighted(segments: Segments) -> bool:
+    """Whether rows have a weight other than 1; sums of weights alone may equal row counts."""
+    aucs = segments.aucs
+    if aucs is None:
+        return False
+    away = [np.abs(sums - segments.rows) for sums in (aucs.weight, aucs.squares)]
+    return bool(np.fmax.reduce(away, axis=None, initial=0.0) > _ROUNDING)
+
+
+def _tabulate(divided: DividedScore, plan: AuditPlan) -> pl.DataFrame:
+    """Return the rows of segments by class and decision, with their weights and the threshold."""
+    segments, cells = divided.segments, divided.segments.cells
+    columns = {"n": segments.rows.sum(axis=0), "n_missing": segments.missing}
+    if cells is not None:
+        decisions = segments.decisions
+        assert decisions is not None
+        every = segments.cells_of(RATES[_SELECTION_RATE])
+        threshold = decisions.threshold
+        if not decisions.selects and not np.isnan(threshold):
+            threshold = np.inf
         columns |= {
-            name: values[name],
-            f"{name}_low": limits[name].low,
-            f"{name}_high": limits[name].high,
+            "n_decided": every.count(CELLS).rows,
+            "n_selected": every.count(("tp", "fp")).rows,
+            "threshold": np.full(segments.number, threshold),
         }
-    return columns
+    if plan.labeled:
+        assert segments.aucs is not None
+        names, values = ["w_pos", "w_neg"], [*segments.aucs.weight]
+        if cells is not None:
+            names, values = [*names, *CELLS], [*values, *cells.weight]
+        columns |= {"n_pos": segments.rows[0], "n_neg": segments.rows[1]}
+        columns |= {
+            name: np.where(np.isfinite(weight), weight, np.nan)
+            for name, weight in zip(names, values, strict=True)
+        }
+    return divided.partition.labels.hstack(
+        [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
+    )
 
 
-def _tabulate_curves(divided: DividedSegments) -> pl.DataFrame:
+def _tabulate_curves(divided: DividedScore) -> pl.DataFrame:
     """Return the thinned ROC curves, each with its origin, and how thinning changed its AUC."""
     curves, aucs = divided.measured.curves, divided.segments.aucs
-    if curves is None or aucs is None:
-        none = dict.fromkeys([*ROC_COLUMNS, AUC_CHANGE], pl.Float64)
-        return divided.labels.clear().hstack(pl.DataFrame(schema=none))
-    starts = np.searchsorted(curves.segment, np.arange(divided.segments.number))
-    segment = np.insert(curves.segment, starts, np.arange(divided.segments.number))
+    assert curves is not None
+    assert aucs is not None
+    places = np.arange(divided.segments.number)
+    starts = np.searchsorted(curves.segment, places)
+    segment = np.insert(curves.segment, starts, places)
     selected = np.insert(curves.selected, starts, 0.0, axis=1)
     # The last point selects all rows of both classes.
     ends = np.append(starts[1:], len(curves.segment)) + np.arange(len(starts))
@@ -464,4 +456,4 @@ def _tabulate_curves(divided: DividedSegments) -> pl.DataFrame:
         AUC_CHANGE: (area - aucs.auc)[segment],
     }
     series = [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
-    return divided.labels[segment].hstack(series)
+    return divided.partition.labels[segment].hstack(series)

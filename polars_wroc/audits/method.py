@@ -15,7 +15,6 @@ from polars_wroc.looks import Looks
 from polars_wroc.names import escape_controls
 from polars_wroc.thresholds.rules import Rule, expected_optimism
 
-_THRESHOLD = "Whoever has a score of at least the threshold is {selected}.{rule} {optimism}"
 _RULES = {
     "youden": "the largest difference between true and false positive rate",
     "closest_topleft": "the point of the ROC curve closest to the top left",
@@ -32,89 +31,54 @@ _COSTS = {
 }
 # Smaller differences are not told apart.
 _LEAST_SHOWN = 0.01
-_COMPARISON = (
-    "Each group is compared with {others}. A difference is shown if chance explains it badly: its "
-    "p-value, {adjusted}, is at most {alpha:.2g}. It is coloured if it is also at least {margin}, "
-    "or if an impact ratio is below four fifths. “≈” means that the difference is shown to be "
-    "smaller than that. Other numbers are inconclusive, which does not mean equal, or differ by "
-    "less than that."
-)
-_IMPACT = (
-    "The share of a group that is {good}, divided by the highest share among the groups of the "
-    "attribute. Below four fifths (0.8), many regulators look closer; it is a convention, not a "
-    "limit of the law. Its interval holds for all pairs of groups at once, since the highest was "
-    "picked."
-)
-_RANKING = (
-    "AUC is the probability that one of {positive} has a higher score than one of {negative}: 0.5 "
-    "is chance, 1 is perfect."
-)
-_CALIBRATION = (
-    "“Score too high by” is the mean score minus the share that came true, in percentage points. "
-    "At equal scores, outcomes of a group are compared with those of others that have the same "
-    "score."
-)
-_INTERVALS = (
-    "In about {confidence:.4g}% of such samples they contain the true value; they are wide for "
-    "small groups. A group with fewer than {min_rows} {rows} for a number is not tested on it."
-)
-_HARM = (
-    "As being {selected} is {quality}, a group is worse off with a {side} share {selected}, at a "
-    "difference of at least {margin} or a ratio below four fifths"
-)
-_SOURCES = "{}. The documentation of polars-wroc has all formulas."
 _ADJUSTED = {
     "holm": "adjusted for the number of comparisons (Holm)",
     "bh": "adjusted for the number of comparisons (Benjamini and Hochberg)",
     "none": "not adjusted for the number of comparisons",
 }
+_CALIBRATION = (
+    "“Score too high by” is the mean score minus the share that came true, in percentage points. "
+    "At equal scores, outcomes of a group are compared with those of others that have the same "
+    "score."
+)
 
 
 def write_method(audit: AuditTables, words: Words) -> list[Text]:
     """Write the paragraphs that this audit needs."""
-    return [Text(text, lead=f"{title}.") for title, text in _list_paragraphs(audit, words)]
+    paragraphs = {
+        "Decisions": _explain_decisions(audit, words),
+        "Comparison": _explain_comparison(audit.settings, words),
+    }
+    if words.knows_good:
+        paragraphs["Impact ratio"] = (
+            f"The share of a group that is {words.good}, divided by the highest share among the "
+            "groups of the attribute. Below four fifths (0.8), many regulators look closer; it is "
+            "a convention, not a limit of the law. Its interval holds for all pairs of groups at "
+            "once, since the highest was picked."
+        )
+    if audit.settings.labeled:
+        paragraphs["Ranking"] = (
+            f"AUC is the probability that one of {words.among('positive')} has a higher score "
+            f"than one of {words.among('negative')}: 0.5 is chance, 1 is perfect."
+        )
+        paragraphs["Calibration"] = _CALIBRATION
+    paragraphs["Intervals"] = _explain_intervals(audit, words)
+    if words.knows_good:
+        paragraphs["Worse and better"] = _explain_harm(audit.settings, words)
+    sources = ", ".join(_list_sources(audit.settings))
+    paragraphs["Sources"] = f"{sources}. The documentation of polars-wroc has all formulas."
+    return [Text(text, lead=f"{title}.") for title, text in paragraphs.items()]
 
 
-def _list_paragraphs(audit: AuditTables, words: Words) -> Iterator[tuple[str, str]]:
+def _explain_decisions(audit: AuditTables, words: Words) -> str:
     settings = audit.settings
-    margin = write_margin(settings.margin)
     if settings.selected is not None:
         not_by_score = " The score did not make them." if settings.score else ""
-        yield "Decisions", f"Those recorded in {quote(settings.selected)}.{not_by_score}"
-    elif settings.favorable is not None:
-        optimism = say_optimism(audit, words)
-        yield (
-            "Decisions",
-            _THRESHOLD.format(
-                selected=words.selected, rule=_explain_rule(settings.rule), optimism=optimism
-            ).strip(),
-        )
-    else:
-        yield "Decisions", "None were audited, as no threshold was given."
-    yield (
-        "Comparison",
-        _COMPARISON.format(
-            others=_name_others(words),
-            adjusted=_ADJUSTED[settings.adjust],
-            alpha=1 - settings.confidence,
-            margin=margin,
-        ),
-    )
-    if words.knows_good:
-        yield "Impact ratio", _IMPACT.format(good=words.good)
-    if settings.labeled:
-        yield (
-            "Ranking",
-            _RANKING.format(positive=words.among("positive"), negative=words.among("negative")),
-        )
-        yield "Calibration", _CALIBRATION
-    intervals = _INTERVALS.format(
-        confidence=100 * settings.confidence, min_rows=settings.min_rows, rows=words.rows
-    )
-    yield "Intervals", intervals + _explain_variance(audit)
-    if words.knows_good:
-        yield "Worse and better", _explain_harm(settings, words, margin)
-    yield "Sources", _SOURCES.format(", ".join(_list_sources(settings)))
+        return f"Those recorded in {quote(settings.selected)}.{not_by_score}"
+    if settings.favorable is None:
+        return "None were audited, as no threshold was given."
+    decided = f"Whoever has a score of at least the threshold is {words.selected}."
+    return f"{decided}{_explain_rule(settings.rule)} {_say_optimism(audit, words)}".strip()
 
 
 def _explain_rule(rule: Rule | None) -> str:
@@ -128,7 +92,7 @@ def _explain_rule(rule: Rule | None) -> str:
     return f" The threshold has {what}{after}, chosen for each score on all rows."
 
 
-def say_optimism(audit: AuditTables, words: Words) -> str:
+def _say_optimism(audit: AuditTables, words: Words) -> str:
     """Say how optimistic results are at a threshold that was chosen on the same rows."""
     settings = audit.settings
     chosen = "As" if settings.rule is not None else "If"
@@ -149,31 +113,35 @@ def say_optimism(audit: AuditTables, words: Words) -> str:
     return f"{start}, expect {what} to be {size} lower on other rows."
 
 
-def _list_sources(settings: AuditSettings) -> Iterator[str]:
-    if settings.labeled:
-        yield "DeLong et al. (1988) for AUC"
-    yield "Newcombe (1998) for intervals"
-    if settings.adjust == "holm":
-        yield "Holm (1979) for many comparisons"
+def _explain_comparison(settings: AuditSettings, words: Words) -> str:
+    others = "all rows" if words.kind == "overall" else "all other rows of the attribute"
+    if words.named:
+        named = ", ".join(words.group(*keys) for keys in words.named.items())
+        others = f"{named}, and where no group is named with {others}"
+    return (
+        f"Each group is compared with {others}. A difference is shown if chance explains it badly: "
+        f"its p-value, {_ADJUSTED[settings.adjust]}, is at most {1 - settings.confidence:.2g}. It "
+        f"is coloured if it is also at least {write_margin(settings.margin)}, or if an impact "
+        "ratio is below four fifths. “≈” means that the difference is shown to be smaller than "
+        "that. Other numbers are inconclusive, which does not mean equal, or differ by less than "
+        "that."
+    )
 
 
-def _name_others(words: Words) -> str:
-    kind = "all rows" if words.kind == "overall" else "all other rows of the attribute"
-    if not words.named:
-        return kind
-    named = ", ".join(words.group(*keys) for keys in words.named.items())
-    return f"{named}, and where no group is named with {kind}"
-
-
-def _explain_variance(audit: AuditTables) -> str:
-    settings, text = audit.settings, ""
+def _explain_intervals(audit: AuditTables, words: Words) -> str:
+    settings = audit.settings
+    text = (
+        f"In about {100 * settings.confidence:.4g}% of such samples they contain the true value; "
+        f"they are wide for small groups. A group with fewer than {settings.min_rows} {words.rows} "
+        "for a number is not tested on it."
+    )
     if settings.design is not None:
-        text = f" Variances are those of the design ({_name_design(settings.design)})"
+        text += f" Variances are those of the design ({_name_design(settings.design)})"
         if audit.run.design_df is not None:
             text += f", with {audit.run.design_df} degrees of freedom"
         text += "."
     elif settings.weight is not None and not settings.frequency:
-        text = " Intervals allow for unequal weights (Kish)."
+        text += " Intervals allow for unequal weights (Kish)."
     if isinstance(settings.level, Looks):
         text += f" All holds at all looks, tightest at {settings.level.planned:,.0f} rows."
     return text
@@ -188,18 +156,24 @@ def _name_design(design: Mapping[str, Any]) -> str:
     return escape_controls("; ".join(parts))
 
 
-def _explain_harm(settings: AuditSettings, words: Words, margin: str) -> str:
-    is_bad = words.favorable == "rejected"
-    text = _HARM.format(
-        selected=words.selected,
-        quality="bad" if is_bad else "good",
-        side="higher" if is_bad else "lower",
-        margin=margin,
+def _explain_harm(settings: AuditSettings, words: Words) -> str:
+    quality, side = ("bad", "higher") if words.favorable == "rejected" else ("good", "lower")
+    text = (
+        f"As being {words.selected} is {quality}, a group is worse off with a {side} share "
+        f"{words.selected}, at a difference of at least {write_margin(settings.margin)} or a "
+        "ratio below four fifths"
     )
     if not settings.labeled:
         return f"{text}."
-    deserving = words.among("negative" if is_bad else "positive")
     return (
-        f"{text}, overall or among {deserving}. Ranking, precision and calibration are neither "
-        f"worse nor better: they also differ where only the share {words.positive} differs."
+        f"{text}, overall or among {words.deserving}. Ranking, precision and calibration are "
+        f"neither worse nor better: they also differ where only the share {words.positive} differs."
     )
+
+
+def _list_sources(settings: AuditSettings) -> Iterator[str]:
+    if settings.labeled:
+        yield "DeLong et al. (1988) for AUC"
+    yield "Newcombe (1998) for intervals"
+    if settings.adjust == "holm":
+        yield "Holm (1979) for many comparisons"

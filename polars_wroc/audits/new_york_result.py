@@ -17,7 +17,7 @@ from polars_wroc.audits.tables import Run
 from polars_wroc.audits.words import listed, many, verb
 from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
 from polars_wroc.documents.notebook import write_for_notebook
-from polars_wroc.documents.numbers import DASH
+from polars_wroc.documents.numbers import DASH, PLAIN, SHARE, NumberForm
 from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.documents.workbook import write_workbook
@@ -190,7 +190,8 @@ def _find_known(summary: NewYorkSummary, attribute: str) -> pl.DataFrame:
 def _lay_out_division(summary: NewYorkSummary, attribute: str) -> Table:
     """Lay out the categories as the examples of the rule do, with those that are left out."""
     rows = _find_known(summary, attribute).to_dicts()
-    numbers = _write_numbers(summary, rows) | {"Impact ratio": _write_ratios(rows)}
+    numbers = _write_numbers(summary, rows)
+    numbers["Impact ratio"] = _write_column(rows, "impact_ratio", PLAIN)
     names = [attribute]
     parts: list[tuple[str, ...]] = [(row["segment"],) for row in rows]
     if attribute not in summary.attributes:
@@ -228,7 +229,7 @@ def _lay_out_small_categories(summary: NewYorkSummary) -> list[Table]:
     columns = {
         "Category": [f"{_name_division(row['attribute'])}: {row['segment']}" for row in rows],
         **_write_numbers(summary, rows),
-        "Share": [_write_percent(row["share"]) for row in rows],
+        "Share": _write_column(rows, "share", SHARE),
     }
     note = (
         f"Each of these has a {rows[0]['reason']} of the data, and no impact ratio. "
@@ -244,14 +245,9 @@ def _write_numbers(summary: NewYorkSummary, rows: Sequence[dict[str, Any]]) -> d
     return {
         "Assessed": [row["n"] for row in rows],
         counted: [row["n_selected"] for row in rows],
-        rate: [_write_percent(row["rate"]) for row in rows],
+        rate: _write_column(rows, "rate", SHARE),
     }
 
 
-def _write_percent(rate: float | None) -> str:
-    return DASH if rate is None else f"{rate:.1%}"
-
-
-def _write_ratios(rows: Sequence[dict[str, Any]]) -> list[str]:
-    ratios = (row["impact_ratio"] for row in rows)
-    return [DASH if ratio is None else f"{ratio:.3f}" for ratio in ratios]
+def _write_column(rows: Sequence[dict[str, Any]], name: str, form: NumberForm) -> list[str]:
+    return [DASH if row[name] is None else form.write(row[name]) for row in rows]

@@ -35,9 +35,9 @@ from polars_wroc.metrics.segments import (
     Numbering,
     Segments,
     count_classes,
-    join_records,
 )
 from polars_wroc.queries import ROUNDING
+from polars_wroc.records import join_records
 from polars_wroc.rows import Rows
 from polars_wroc.stats.designs import Influence
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS

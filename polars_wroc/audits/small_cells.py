@@ -95,6 +95,8 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
         curves=audit.curves.filter(~_is_hidden(_SEGMENT, hidden)),
         missing=audit.missing.with_columns(n_missing=n_missing),
         run=run,
+        # Bins of scores have few rows.
+        distributions=audit.distributions.clear(),
     )
 
 

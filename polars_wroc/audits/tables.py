@@ -17,8 +17,10 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.files import sources
+from polars_wroc.files.scan import scan_files
 from polars_wroc.files.sources import without_credentials
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
+from polars_wroc.groups.compare_segments import GapRules
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
@@ -27,6 +29,7 @@ from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.names import escape_controls
 from polars_wroc.queries import collect
 from polars_wroc.stats.families import Adjustment
+from polars_wroc.stats.levels import Level
 from polars_wroc.steps import FloatType
 from polars_wroc.thresholds.rules import Rule
 
@@ -195,13 +198,16 @@ def saved_audits(names: Sequence[str]) -> list[AuditedFile]:
 def _described(file: str, *, contents: bool) -> AuditedFile:
     if sources.is_address(file):
         return AuditedFile(without_credentials(file))
+    if file == sources.STANDARD_INPUT:
+        content = sources.read_standard_input()
+        return AuditedFile("standard input", len(content), hashlib.sha256(content).hexdigest())
     path = Path(file)
     if not contents:
         return AuditedFile(path.name)
     described = _hashed(path)
     if not sources.store_row_counts([file]):
         return described
-    return replace(described, rows=int(collect(sources.scan([file]).select(pl.len())).item()))
+    return replace(described, rows=int(collect(scan_files([file]).select(pl.len())).item()))
 
 
 def _hashed(path: Path) -> AuditedFile:
@@ -315,14 +321,16 @@ class AuditSettings:
         return cls(**used)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AuditPlan:
     """What to measure, and how.
 
     Decisions were ``recorded``, or are made by a ``choice``: a threshold or a rule that chooses one
-    for each score on all rows. Missing scores are counted under the names of ``scores``.
-    ``unknown`` says whether a missing value is a category of impact ratios. Where ``labeled_only``,
-    rows without a label are left out of selection rates too.
+    for each score on all rows. Missing scores are counted under the names of ``scores``;
+    ``score_names`` are the names that the models have in tables. ``unknown`` says of each key
+    where its value is unknown in impact ratios, which is nowhere if the plan ``keeps_unknown``.
+    Where ``labeled_only``, rows without a label are left out of selection rates too. If
+    ``count_weights``, weights are numbers of rows.
     """
 
     groupings: Sequence[Grouping]
@@ -334,17 +342,35 @@ class AuditPlan:
     min_rows: int
     favorable: Favorable | None
     scores: Sequence[str]
-    unknown: Unknown
+    score_names: Mapping[str, str | None]
+    unknown: Mapping[str, pl.Expr]
+    keeps_unknown: bool
     labeled: bool
+    count_weights: bool
     labeled_only: bool = False
     # The types that scores came in, in their order.
     score_types: Sequence[FloatType] = ()
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether there are scores, and not recorded decisions alone."""
+        return any(name is not None for name in self.score_names.values())
+
+    def rules(self, level: ConfidenceLevel) -> GapRules:
+        """Return how gaps are tested and judged at a level."""
+        return GapRules(Level.of(level), self.adjust, self.margin, self.min_rows)
 
 
 # What all rows are called in words.
 ALL_ROWS = "all rows"
 # Columns that identify a segment of a score.
 ALL_KEYS = (*AUDIT_KEYS, MODEL)
+# The rows of a segment, by class and decision; null without decisions or without a label.
+SEGMENT_COLUMNS: dict[str, type[pl.DataType]] = {
+    **dict.fromkeys(ALL_KEYS, pl.String),
+    **dict.fromkeys(("n", "n_pos", "n_neg", "n_missing", "n_decided", "n_selected"), pl.Int64),
+    **dict.fromkeys(("w_pos", "w_neg", "threshold", "tp", "fp", "fn", "tn"), pl.Float64),
+}
 # The distribution of scores in a segment: a row for each bin.
 DISTRIBUTION_SCHEMA = pl.Schema(
     {

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import polars as pl
 
 from polars_wroc.audits.findings import add_tones
 from polars_wroc.audits.say import ComparedRow
-from polars_wroc.audits.tables import ALL_KEYS, AuditTables
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.words import Words
 from polars_wroc.groups.comparisons import IMPACT_RATIO
-from polars_wroc.inputs.columns import OVERALL
+from polars_wroc.inputs.columns import MODEL, OVERALL
 
+# An attribute, a group of it, and a score.
+Keys: TypeAlias = tuple[str, str | None, str | None]
 # The tones of comparisons that differ and matter.
 NOTABLE = ("worse", "better", "either")
 
@@ -52,9 +55,9 @@ class TonedAudit:
         return [row for row in self.groups if row["tone"] in NOTABLE]
 
     @cached_property
-    def _sides(self) -> Mapping[tuple[str, ...], Mapping[str, str]]:
+    def _sides(self) -> Mapping[Keys, Mapping[str, str]]:
         """The tones of groups by metric where they are worse or better, also of mirror images."""
-        sides: dict[tuple[str, ...], dict[str, str]] = {}
+        sides: dict[Keys, dict[str, str]] = {}
         for row in self.table.filter(pl.col("tone").is_in(["worse", "better"])).to_dicts():
             sides.setdefault(find_keys(row), {})[row["metric"]] = row["tone"]
         return sides
@@ -69,6 +72,6 @@ class TonedAudit:
         return {*self._sides.get(find_keys(row), {}).values()} == {"worse", "better"}
 
 
-def find_keys(row: ComparedRow) -> tuple[str, ...]:
+def find_keys(row: ComparedRow) -> Keys:
     """Return what identifies the group and the score of a row."""
-    return tuple(row[key] for key in ALL_KEYS)
+    return row["attribute"], row["segment"], row[MODEL]

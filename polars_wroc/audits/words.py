@@ -178,43 +178,39 @@ class Words:
         """Name a group in a sentence: ``black applicants (race)``, ``the group black (race)``."""
         if attribute == OVERALL:
             return self.everyone
-        shown = escape_controls(attribute)
-        if CROSSED in attribute and segment is not None:
-            return self._name_crossed(shown, escape_controls(segment))
+        attributes = escape_controls(attribute).split(CROSSED)
         if segment is None:
-            return f"{self.rows} with no recorded {listed(shown.split(CROSSED))}"
+            return f"{self.rows} with no recorded {listed(attributes)}"
         name = escape_controls(segment) if segment.strip() else quote(segment)
         if attribute in self.groups:
             return escape_controls(self.groups[attribute]).replace("{}", name)
-        after = "" if _repeats(shown, name) else f" ({shown})"
-        if self.people is None:
-            return f"the group {name}{after}"
-        return self._name_people(shown, spell_range(name), after)
+        names = name.split(", ") if len(attributes) > 1 else [name]
+        # Names may hold commas.
+        is_split = len(names) == len(attributes)
+        if self.people is not None and is_split:
+            return self._name_people(attributes, [spell_range(one) for one in names])
+        unnamed = attributes
+        if is_split:
+            pairs = zip(attributes, names, strict=True)
+            unnamed = [attribute for attribute, one in pairs if not _repeats(attribute, one)]
+        people = f"{self.people} of " if self.people is not None else ""
+        return f"{people}the group {name}{_add_attributes(unnamed)}"
 
-    def _name_people(self, attribute: str, name: str, after: str) -> str:
-        """Name people by a value: ``black applicants``, ``applicants aged 55 or over``."""
-        if _AFTER_PEOPLE.match(name):
-            return f"{self.people} {name}{after}"
-        if not name[:1].isdigit():
-            return f"{name} {self.people}{after}"
-        is_age = attribute.casefold().startswith("age")
-        return f"{self.people} {'aged' if is_age else f'with {attribute}'} {name}"
-
-    def _name_crossed(self, attribute: str, segment: str) -> str:
-        names = [spell_range(name) for name in segment.split(", ")]
-        attributes = attribute.split(CROSSED)
-        after = f" ({listed(attributes)})"
-        if all(_repeats(name, names[0]) for name in attributes[:1]):
-            after = ""
-        if self.people is None:
-            return f"the group {', '.join(names)}{after}"
-        before = [
-            name for name in names if not name[:1].isdigit() and not _AFTER_PEOPLE.match(name)
-        ]
-        behind = [
-            f"aged {name}" if name[:1].isdigit() else name for name in names if name not in before
-        ]
-        return " ".join([*reversed(before), self.people, *behind]) + after
+    def _name_people(self, attributes: Sequence[str], names: Sequence[str]) -> str:
+        """Name people by values: ``male black applicants``, ``applicants aged 55 or over``."""
+        before, behind, unnamed = list[str](), list[str](), list[str]()
+        for attribute, name in zip(attributes, names, strict=True):
+            if name[:1].isdigit():
+                is_age = attribute.casefold().startswith("age")
+                behind.append(f"{'aged' if is_age else f'with {attribute}'} {name}")
+                continue
+            if _AFTER_PEOPLE.match(name):
+                behind.append(name)
+            else:
+                before.insert(0, name)
+            if not _repeats(attribute, name):
+                unnamed.append(attribute)
+        return f"{' '.join([*before, str(self.people), *behind])}{_add_attributes(unnamed)}"
 
     def name_reference(self, row: Mapping[str, Any]) -> str:
         """Name what the group of a comparison is compared with."""
@@ -231,6 +227,10 @@ class Words:
         """Name the people of a class or a decision: ``those approved``, ``the positives``."""
         word = getattr(self, kind)
         return f"the {word}s" if word in ("positive", "negative") else f"those {word}"
+
+    def count_rows(self, number: int) -> str:
+        """Write a number of rows: ``1 row``, ``15 applicants``."""
+        return f"{number:,} {'row' if number == 1 and not self.people else self.rows}"
 
     def name_rows(self, kind: SampleSize) -> str:
         """Name the rows of a class or a decision in a count: ``30 approved``, ``30 positives``."""
@@ -264,6 +264,11 @@ def spell_range(segment: str) -> str:
         if pattern.fullmatch(segment):
             return pattern.sub(words, segment)
     return segment
+
+
+def _add_attributes(attributes: Sequence[str]) -> str:
+    """Write the attributes of a group in brackets after its name; nothing if it tells them."""
+    return f" ({listed(attributes)})" if attributes else ""
 
 
 def _repeats(attribute: str, name: str) -> bool:

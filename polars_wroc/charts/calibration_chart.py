@@ -10,7 +10,6 @@ import altair as alt
 import polars as pl
 
 from polars_wroc.charts.groups import (
-    Groups,
     assign_groups,
     check_size,
     choose_panels,
@@ -28,6 +27,7 @@ _LIMITS = ("observed_rate_low", "observed_rate_high")
 _SMOOTH = ("smooth", "smooth_low", "smooth_high")
 # Mean differences that are not called too high or too low.
 _SMALL = 0.005
+_UNKNOWN = "unknown"
 # A narrower panel has the number alone.
 _ROOM_FOR_WORDS = 220
 _STEP, _LEAST_STEP = 0.1, 1e-9
@@ -91,43 +91,30 @@ def calibration_chart(
         | (weight >= _ENOUGH_WEIGHT * over(weight.sum(), keys)),
         rank=over((weight * off).sum() / weight.sum(), keys),
     )
-    rows, groups = assign_groups(rows, keys, chosen, choose_panels)
     ends = _ends(rows)
     axes = Axis("Score"), Axis("↑ Share that is positive")
     x, y = (replace(axis, ends=ends).with_room() for axis in axes)
-    plot = Plot(groups, chosen, x, y, panel_size=(190, 190))
-    plot.has_lines = False
+    assigned = assign_groups(rows, keys, chosen, choose_panels)
+    plot = Plot(*assigned, chosen, x, y, panel_size=(190, 190), has_lines=False)
     plot.draw_diagonal()
-    _draw_curves(plot, rows)
+    if "smooth" in rows.columns:
+        base = ["x", "color", "panel"]
+        smooth = plot.rows.select(*base, y="smooth", low="smooth_low", high="smooth_high")
+        plot.draw_curves(smooth.drop_nulls("y"), band=True)
+    else:
+        plot.draw_curves(plot.rows.filter("is_joined"), band=False)
+    area = alt.Size("share:Q", legend=None, scale=alt.Scale(domain=[0, 0.5], range=[12, 150]))
+    plot.draw_dots(size=area)
     says_words = plot.width >= _ROOM_FOR_WORDS
-    texts = [_write_off(rank) if says_words else _write_short(rank) for rank in rows["rank"]]
-    curve = rows.with_columns(text=pl.Series(texts, dtype=pl.String))
-    drawn = [name for name in ("x", "y", "low", "high", "color", "panel") if name in rows.columns]
-    plot.list_labels(
-        curve.group_by("color", "panel", maintain_order=True).first(),
-        ["top left", "bottom right"],
-        rows.select(drawn),
-    )
+    write = _write_off if says_words else _write_short
+    off = pl.col("rank").map_elements(write, return_dtype=pl.String)
+    plot.list_labels(["top left", "bottom right"], off.fill_null(_UNKNOWN))
     titles = {"x": "mean score", "y": "observed rate", "share": "share of weight", "n": "rows"}
-    titles |= {"low": "from", "high": "to"} if limits else {}
     plot.add_tooltips("dot", titles)
     key = "Below the dashed line scores are too high, above it too low"
     numbers = "" if says_words else "Numbers: mean score minus observed rate, in points"
     subtitle = join_sentences(key, numbers, "Size: share of the rows")
-    return plot.finish(_title(curve, groups), subtitle)
-
-
-def _draw_curves(plot: Plot, rows: pl.DataFrame) -> None:
-    """Draw the bins, joined by lines, or the smooth curve if there is one."""
-    base = ["x", "color", "panel"]
-    if "smooth" in rows.columns:
-        smooth = rows.select(*base, y="smooth", low="smooth_low", high="smooth_high")
-        plot.draw_curves(smooth.drop_nulls("y"), band=True)
-    else:
-        plot.draw_curves(rows.filter("is_joined").select(*base, "y"))
-    known = ["y", "n", "share", *(end for end in ("low", "high") if end in rows.columns)]
-    area = alt.Size("share:Q", legend=None, scale=alt.Scale(domain=[0, 0.5], range=[12, 150]))
-    plot.draw_dots(rows.select(*base, *known), size=area)
+    return plot.finish(_title(plot), subtitle)
 
 
 def _ends(rows: pl.DataFrame) -> tuple[float, float]:
@@ -146,32 +133,33 @@ def _ends(rows: pl.DataFrame) -> tuple[float, float]:
     return low, high
 
 
-def _write_off(off: float | None) -> str:
+def _write_off(off: float) -> str:
     """Say by how many points scores are off."""
-    if off is None or math.isnan(off):
-        return "unknown"
+    if math.isnan(off):
+        return _UNKNOWN
     if abs(off) < _SMALL:
         return "right on average"
     return f"{write_points(off)} too {'high' if off > 0 else 'low'}"
 
 
-def _write_short(off: float | None) -> str:
-    if off is None or math.isnan(off):
-        return "unknown"
+def _write_short(off: float) -> str:
+    """Write by how many points scores are off."""
+    if math.isnan(off):
+        return _UNKNOWN
     return write_number(100 * off, "+.0f" if abs(off) >= _SMALL else "+.1f")
 
 
-def _title(curves: pl.DataFrame, groups: Groups) -> str:
+def _title(plot: Plot) -> str:
     """Say which scores are off most: on average, or in ranges that cancel out."""
-    known = curves.filter(pl.col("rank").is_finite())
+    known = plot.rows.filter(pl.col("rank").is_finite())
     if known.is_empty():
         return "No calibration: there are no rows"
     # By how much the bins are off, whether too high or too low.
-    bins = curves.filter(pl.col("x").is_not_null(), pl.col("y").is_not_null())
+    bins = plot.rows.filter(pl.col("x").is_not_null(), pl.col("y").is_not_null())
     away = (pl.col("share") * (pl.col("x") - pl.col("y")).abs()).sum().alias("away")
     by_group = bins.group_by("color", "panel", maintain_order=True).agg(away, pl.first("rank"))
     worst = by_group.sort("away", maintain_order=True).row(-1, named=True)
-    name = groups.write_name(worst)
+    name = plot.groups.write_name(worst)
     whose = f" for {name}" if name else ""
     if worst["away"] < 2 * _SMALL:
         return "Scores match the observed rates"

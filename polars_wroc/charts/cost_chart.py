@@ -12,12 +12,8 @@ from polars_wroc import checks
 from polars_wroc.charts.groups import assign_groups, choose_one_panel, cross_all, read_table
 from polars_wroc.charts.look import BETTER, INK, PAPER, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
-from polars_wroc.charts.plot import Plot, thin_curves
-from polars_wroc.charts.roc_charts import (
-    FPR,
-    ROC_CURVE,
-    TPR,
-)
+from polars_wroc.charts.plot import Plot
+from polars_wroc.charts.roc_charts import FPR, ROC_CURVE, TPR
 from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
 from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
@@ -102,14 +98,17 @@ def cost_chart(
         ]
         keys = [*keys, cost]
     rows, keys = cross_all(pl.concat(parts), keys)
-    rows, groups = assign_groups(rows, keys, chosen, choose_one_panel)
+    assigned = assign_groups(rows, keys, chosen, choose_one_panel)
+    plot = Plot(*assigned, chosen, FPR.with_room(), TPR.with_room(), panel_size=(230, 210))
     # The cheapest point is drawn as it is.
-    rows = thin_curves(rows, groups, always=pl.col("is_least"))
-    plot = Plot(groups, chosen, FPR.with_room(), TPR.with_room(), panel_size=(230, 210))
-    curve = rows.filter("is_least").group_by("panel", maintain_order=True).first()
-    _draw(plot, rows, curve)
+    plot.thin_curves(always=pl.col("is_least"))
+    curve = plot.rows.filter("is_least").group_by("panel", maintain_order=True).first()
+    _draw(plot, curve)
     than = "a random selection" if baseline == "random" else "the cheaper of selecting all and none"
-    key = f"Long dashes: as expensive as {than}. Shaded: cheaper. Diamond: cheapest"
+    key = (
+        f"Long dashes: as expensive as {than}. Useful area: shaded, in percent of a perfect "
+        "score's. Diamond: cheapest"
+    )
     ratio = "" if len(costs) > 1 else _write_ratio(*costs.values())
     return plot.finish(_title(curve, than), join_sentences(ratio, key))
 
@@ -153,8 +152,7 @@ def _cost_rows(
         x2=_line_end(line, first=False),
     )
     return rows.with_columns(
-        low=pl.when(y > pl.col("floor")).then(pl.max_horizontal("floor", 0.0)),
-        high=pl.when(y > pl.col("floor")).then(y),
+        base=pl.when(y > pl.col("floor")).then(pl.max_horizontal("floor", 0.0)),
         **{f"y{end}": _height(line, pl.col(f"x{end}")) for end in (1, 2)},
     )
 
@@ -175,10 +173,11 @@ def _line_end(line: CostLine, *, first: bool) -> pl.Expr:
     return pl.max_horizontal(bottom, 0.0) if first else pl.min_horizontal(top, 1.0)
 
 
-def _draw(plot: Plot, rows: pl.DataFrame, curve: pl.DataFrame) -> None:
+def _draw(plot: Plot, curve: pl.DataFrame) -> None:
     """Draw the useful area, the lines, the curve and its cheapest point."""
-    base = plot.add_rows("curve", rows.select("threshold", "x", "y", "low", "high", "panel"))
-    area = base.transform_filter("isValid(datum.low)").mark_area(
+    drawn = plot.rows.select("threshold", "x", "y", "base", "panel")
+    base = plot.add_rows("curve", drawn)
+    area = base.transform_filter("isValid(datum.base)").mark_area(
         color=BETTER, opacity=0.2, aria=False
     )
     lines = plot.add_rows("line", curve.select("x1", "x2", "y1", "y2", "panel"))
@@ -186,20 +185,17 @@ def _draw(plot: Plot, rows: pl.DataFrame, curve: pl.DataFrame) -> None:
     curves = base.mark_line(strokeWidth=2, strokeJoin="round")
     known = curve.filter(pl.col("rank").is_not_null())
     best = plot.add_rows("best", known.select("threshold", "x", "y", "saved", "rank", "panel"))
-    plot.layers.append(area.encode(plot.across(), plot.up("low"), alt.Y2("high:Q")))
+    diamond = {"shape": "diamond", "filled": True, "size": 120, "color": INK, "stroke": PAPER}
+    plot.layers.append(area.encode(plot.across(), plot.up(), alt.Y2("base:Q")))
     plot.draw_diagonal()
     plot.layers += [
         dashes.encode(plot.across("x1"), plot.up("y1"), alt.X2("x2:Q"), alt.Y2("y2:Q")),
         curves.encode(plot.across(), plot.up(), plot.stroke()),
-        best.mark_point(
-            shape="diamond", filled=True, size=120, color=INK, stroke=PAPER, opacity=1
-        ).encode(plot.across(), plot.up()),
+        best.mark_point(**diamond, opacity=1).encode(plot.across(), plot.up()),
     ]
-    plot.add_tooltips(
-        "curve", {"threshold": "threshold", "x": "false positive rate", "y": "true positive rate"}
-    )
-    labels = [curve.with_columns(text=text) for text in (_write_cheapest(), _write_area())]
-    plot.list_labels(pl.concat(labels), ["bottom right"])
+    rates = {"x": "false positive rate", "y": "true positive rate"}
+    plot.add_tooltips("curve", {"threshold": "threshold", **rates})
+    plot.list_labels(["bottom right"], _write_cheapest(), _write_area(), curves=curve)
 
 
 def _write_cheapest() -> pl.Expr:
@@ -208,12 +204,13 @@ def _write_cheapest() -> pl.Expr:
     everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("all"))
     nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("none"))
     selected = pl.coalesce(everyone, nobody, at_threshold)
-    return pl.when(pl.col("rank").is_not_null()).then(pl.format("cheapest: select {}", selected))
+    label = pl.format("\N{BLACK DIAMOND} select {}", selected)
+    return pl.when(pl.col("rank").is_not_null()).then(label)
 
 
 def _write_area() -> pl.Expr:
     """Write the share of the useful area."""
-    share = pl.format("useful area: {} of a perfect score's", write_numbers("rank", ".0%"))
+    share = pl.format("useful area: {}", write_numbers("rank", ".0%"))
     return share.fill_null(ONE_CLASS)
 
 

@@ -7,18 +7,16 @@ from typing import Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.groups import Groups, assign_groups, read_table
+from polars_wroc.charts.groups import assign_groups, read_table
 from polars_wroc.charts.look import SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
-from polars_wroc.charts.plot import Axis, Plot, ends_of, span, thin_curves
+from polars_wroc.charts.plot import Axis, Plot, ends_of, span
 from polars_wroc.charts.wording import join_sentences, write_numbers
 from polars_wroc.queries import over
 
 _COLUMNS = ("threshold", "net_benefit", "net_benefit_all")
 # A smaller difference in net benefit is one of rounding.
 _ROUNDING = 1e-9
-# Most curves that have bands.
-_BANDS = 3
 # How far the axis goes below 0, as a part of how far it goes above, at least and at most.
 _LEAST_TOP = 0.01
 _LEAST_BELOW, _MOST_BELOW = 0.15, 1.0
@@ -75,34 +73,27 @@ def decision_chart(
         run=over(is_useful.rle_id(), keys),
     )
     rows = _add_useful_ranges(rows, keys)
-    rows, groups = assign_groups(rows, keys, chosen)
-    rows = thin_curves(rows, groups)
     lowest, highest = ends_of(rows, "y")
     top = max(highest, ends_of(rows, "everyone")[1], _LEAST_TOP)
     bottom = max(-_MOST_BELOW * top, min(-_LEAST_BELOW * top, 1.05 * lowest))
     plot = Plot(
-        groups,
+        *assign_groups(rows, keys, chosen),
         chosen,
         Axis("Threshold: the risk from which one acts", span(rows, "x", room=0)),
         Axis("↑ Net benefit", (bottom, 1.15 * top), ".2f"),
         size=(380, 260),
         panel_size=(240, 200),
     )
-    _draw_everyone(plot, rows)
+    plot.thin_curves()
+    _draw_everyone(plot)
     plot.draw_line(y=0)
-    drawn = rows.select("x", "y", *ends, "color", "panel")
-    plot.draw_curves(drawn, band=drawn.select("color").n_unique() <= _BANDS)
-    useful = pl.format("{} to {}", write_numbers("start", ".0%"), write_numbers("end", ".0%"))
-    curve = rows.with_columns(text=useful.fill_null("nowhere"))
-    curve = curve.group_by("color", "panel", maintain_order=True).first()
-    shown = drawn.select("x", "y", "color", "panel")
-    plot.list_labels(curve, ["top right", "bottom left", "bottom right"], shown)
-    limits = {"low": "from", "high": "to"} if ends else {}
-    plot.add_tooltips("curve", {"x": "threshold", "y": "net benefit"} | limits)
+    plot.draw_curves()
+    plot.list_labels(["top right", "bottom left", "bottom right"], _write_useful())
+    plot.add_tooltips("curve", {"x": "threshold", "y": "net benefit"})
     cut = f"Cut off below {bottom:.2f}" if lowest < bottom else ""
     key = "Thin line: selecting all. Dashed: selecting none"
     numbers = "Numbers: the longest range of thresholds where it is useful"
-    return plot.finish(_title(curve, groups), join_sentences(numbers, key, cut))
+    return plot.finish(_title(plot), join_sentences(numbers, key, cut))
 
 
 def _add_useful_ranges(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -120,9 +111,15 @@ def _add_useful_ranges(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     return rows.with_columns(end=pl.col("start") + over(pl.col("length").max(), keys))
 
 
-def _draw_everyone(plot: Plot, rows: pl.DataFrame) -> None:
+def _write_useful() -> pl.Expr:
+    """Write the range of thresholds where a score is useful."""
+    useful = pl.format("{} to {}", write_numbers("start", ".0%"), write_numbers("end", ".0%"))
+    return useful.fill_null("nowhere")
+
+
+def _draw_everyone(plot: Plot) -> None:
     """Draw the net benefit of selecting all: one line, or one for each group in color."""
-    lines = rows.select("x", "color", "panel", y="everyone")
+    lines = plot.rows.select("x", "color", "panel", y="everyone")
     rounded = lines.select("panel", "x", pl.col("y").round(9)).unique()
     is_one = rounded.height == lines.select("panel", "x").n_unique()
     if is_one:
@@ -140,11 +137,12 @@ def _draw_everyone(plot: Plot, rows: pl.DataFrame) -> None:
     plot.layers.append(mark.encode(plot.across(), plot.up(), ink, **grouped))
 
 
-def _title(curve: pl.DataFrame, groups: Groups) -> str:
+def _title(plot: Plot) -> str:
     """Say where the best score is useful."""
-    best = curve.sort("rank", descending=True, maintain_order=True).row(0, named=True)
+    curves = plot.curves.with_columns(useful=_write_useful())
+    best = curves.sort("rank", descending=True, maintain_order=True).row(0, named=True)
     if best["start"] is None:
         return "Nowhere better than selecting all or none"
-    where = f"better than selecting all or none at thresholds from {best['text']}"
-    name = groups.write_name(best)
+    where = f"better than selecting all or none at thresholds from {best['useful']}"
+    name = plot.groups.write_name(best)
     return f"{name}: {where}" if name else f"The score is {where}"

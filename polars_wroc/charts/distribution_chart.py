@@ -17,7 +17,7 @@ from polars_wroc.charts.groups import (
 )
 from polars_wroc.charts.look import FAINT, INK, PALETTE, PAPER, SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
-from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of, number_tips, span
+from polars_wroc.charts.plot import Axis, Plot, ends_of, number_tips, span
 from polars_wroc.charts.wording import join_sentences, write_numbers
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
@@ -82,24 +82,27 @@ def distribution_chart(
     if has_classes:
         kind = pl.when(label).then(pl.lit(_POSITIVE)).otherwise(pl.lit(_NEGATIVE))
     rows = _bar_rows(table.with_columns(bar=kind), keys, threshold)
-    rows, groups = assign_groups(rows, keys, chosen, choose_one_panel)
-    plot = Plot(groups, chosen, Axis("Score", ends, ",~f"), size=(380, 150), panel_size=(380, 90))
-    plot.columns = 1
+    plot = Plot(
+        *assign_groups(rows, keys, chosen, choose_one_panel),
+        chosen,
+        Axis("Score", ends, ",~f"),
+        size=(380, 150),
+        panel_size=(380, 90),
+        columns=1,
+    )
     # Labels are above the bars.
     room = (_LABEL_ROOM if threshold is not None else _LEAST_ROOM) / plot.height
     plot.y = Axis("", (0, (ends_of(rows, "top")[1] or 1.0) / (1 - room)))
-    _draw_bars(plot, rows)
-    first = rows.group_by("panel", maintain_order=True).first()
+    _draw_bars(plot)
     colors = "Blue: positive. Grey: negative" if has_classes else ""
     key = join_sentences(colors, "The bars of a group add up to 100%")
     if threshold is None:
-        return plot.finish(_title_means(first), key)
+        return plot.finish(_title_means(plot.curves), key)
     plot.draw_line(x=threshold, color=INK, strokeDash=[1, 0], strokeWidth=1.5)
     text = pl.format("{} at or above {}", write_numbers("above", ".0%"), pl.lit(f"{threshold:g}"))
     is_low = threshold < sum(ends) / 2
-    corner: Corner = "top right" if is_low else "top left"
-    plot.list_labels(first.with_columns(text=text), [corner])
-    return plot.finish(_title(first, threshold, is_models=keys == [MODEL]), key)
+    plot.list_labels(["top right" if is_low else "top left"], text)
+    return plot.finish(_title(plot.curves, threshold, is_models=keys == [MODEL]), key)
 
 
 def _bar_rows(table: pl.DataFrame, keys: list[str], threshold: float | None) -> pl.DataFrame:
@@ -128,10 +131,9 @@ def _bar_rows(table: pl.DataFrame, keys: list[str], threshold: float | None) -> 
     return rows.with_columns(top=stacked, bottom=stacked - pl.col("top"))
 
 
-def _draw_bars(plot: Plot, rows: pl.DataFrame) -> None:
-    base = plot.add_rows(
-        "bar", rows.select("bar", "n", "x", "x2", "share", "top", "bottom", "panel")
-    )
+def _draw_bars(plot: Plot) -> None:
+    drawn = plot.rows.select("bar", "n", "x", "x2", "share", "top", "bottom", "panel")
+    base = plot.add_rows("bar", drawn)
     classes: dict[str, Any] = {_POSITIVE: PALETTE[0], _NEGATIVE: FAINT, _ROWS: SOFT}
     scale = alt.Scale(domain=[*classes], range=[*classes.values()])
     tips = [*plot.group_tips(), "bar:N", *number_tips({"x": "from", "x2": "to", "n": "rows"})]

@@ -20,7 +20,7 @@ from polars_wroc.charts.look import (
     SOFT,
     TEXT_SIZE,
     WORSE,
-    is_default_theme,
+    in_default_theme,
     make_axis,
     without_checks,
 )
@@ -114,8 +114,8 @@ def gap_chart(
     check_size("table", read.rows)
     ranked = read.rows.with_columns(rank="x")
     rows, groups = assign_groups(ranked, read.keys, chosen, choose_panels)
-    axis = _make_axis(rows, read)
-    plot = Plot(groups, chosen, axis, size=(_WIDTH, 0), panel_size=(_WIDTH, 0), columns=1)
+    axis, size = _make_axis(rows, read), (_WIDTH, 0)
+    plot = Plot(rows, groups, chosen, axis, size=size, panel_size=size, columns=1)
     plot.legend, plot.has_lines = True, False
     drawn = _write_rows(rows, read, axis.ends)
     if margin is not None and read.show != "ratio":
@@ -236,11 +236,10 @@ def _draw(plot: Plot, rows: pl.DataFrame, read: Estimates) -> None:
 def _row_channels(plot: Plot, labels: Sequence[str]) -> dict[str, Any]:
     """Return the channels of the rows' places."""
     room = int(max(len(label) for label in labels) * LETTER) + 20
-    style: dict[str, Any] = {"labelLimit": max(room, 120), "grid": False}
-    if is_default_theme():
-        style |= {"labelColor": INK, "labelFontSize": TEXT_SIZE}
+    style = in_default_theme(labelColor=INK, labelFontSize=TEXT_SIZE)
+    axis = make_axis(labelLimit=max(room, 120), grid=False, **style)
     by_place = alt.EncodingSortField("place", op="min")
-    y: dict[str, Any] = {"y": alt.Y("label:N", title=None, sort=by_place, axis=make_axis(**style))}
+    y: dict[str, Any] = {"y": alt.Y("label:N", title=None, sort=by_place, axis=axis)}
     if plot.groups.color is not None:
         y["yOffset"] = alt.YOffset("color:N", sort=None)
     return y
@@ -267,8 +266,7 @@ def _draw_marks(
 
 def _draw_numbers(plot: Plot, base: Any, y: dict[str, Any]) -> None:
     """Write the numbers of rows and their limits right of the panel."""
-    small = {"fontSize": SMALL_SIZE} if is_default_theme() else {}
-    large = {"fontSize": TEXT_SIZE} if is_default_theme() else {}
+    large, small = (in_default_theme(fontSize=size) for size in (TEXT_SIZE, SMALL_SIZE))
     numbers = base.mark_text(align="right", fontWeight=600, **large)
     limits = base.mark_text(align="left", **small)
     plot.layers += [

@@ -53,25 +53,23 @@ def without_checks(draw: DrawT) -> DrawT:
     return draw_unchecked  # type: ignore[return-value]
 
 
-def is_default_theme() -> bool:
-    """Return whether fonts, sizes and axes are ours to choose: other themes keep their own."""
-    return alt.theme.active in ("default", "none", "")
+def in_default_theme(**style: Any) -> dict[str, Any]:
+    """Return fonts, sizes and colours if they are ours to choose: other themes keep their own."""
+    return style if alt.theme.active in ("default", "none", "") else {}
 
 
 def make_axis(**given: Any) -> alt.Axis:
     """Return the axis of all charts: a light grid, without ticks and line."""
-    style: dict[str, Any] = {"domain": False, "ticks": False, "grid": True}
-    if is_default_theme():
-        style |= {
-            "gridColor": LINE,
-            "labelColor": SOFT,
-            "titleColor": SOFT,
-            "labelFontSize": SMALL_SIZE,
-            "titleFontSize": TEXT_SIZE,
-            "titleFontWeight": "normal",
-            "labelPadding": 6,
-        }
-    return alt.Axis(**style | given)
+    style = in_default_theme(
+        gridColor=LINE,
+        labelColor=SOFT,
+        titleColor=SOFT,
+        labelFontSize=SMALL_SIZE,
+        titleFontSize=TEXT_SIZE,
+        titleFontWeight="normal",
+        labelPadding=6,
+    )
+    return alt.Axis(**{"domain": False, "ticks": False, "grid": True, **style, **given})
 
 
 # The title of an upright axis, written above it.
@@ -87,55 +85,54 @@ ABOVE_AXIS = {
 
 def make_legend(*, lines: bool) -> alt.Legend:
     """Return the legend of all panels, above them, with lines or points."""
-    style: dict[str, Any] = {}
-    if is_default_theme():
-        style = {"labelFontSize": TEXT_SIZE, "labelColor": INK}
-    shown: dict[str, Any] = {
-        "orient": "top",
-        "title": None,
-        "direction": "horizontal",
-        "columns": 3,
-    }
+    # Dashes around points would hide their shapes.
+    symbols: dict[str, Any] = {"symbolDash": [1, 0]}
     if lines:
-        style |= {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
-    else:
-        # Dashes around points would hide their shapes.
-        style |= {"symbolDash": [1, 0]}
-    return alt.Legend(**shown, labelLimit=300, symbolOpacity=1, **style)
+        symbols = {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
+    return alt.Legend(
+        orient="top",
+        title=None,
+        direction="horizontal",
+        columns=3,
+        labelLimit=300,
+        symbolOpacity=1,
+        **symbols,
+        **in_default_theme(labelFontSize=TEXT_SIZE, labelColor=INK),
+    )
 
 
 def make_header() -> alt.Header:
     """Return the header of a panel: its name, at the left."""
-    style: dict[str, Any] = {}
-    if is_default_theme():
-        style = {"labelFontSize": TEXT_SIZE, "labelFontWeight": 600, "labelColor": INK}
+    style = in_default_theme(labelFontSize=TEXT_SIZE, labelFontWeight=600, labelColor=INK)
     return alt.Header(labelAnchor="start", labelPadding=8, labelLimit=400, title=None, **style)
 
 
 def make_panel_title(name: str) -> alt.TitleParams:
     """Return the title of a panel that has its own upright axis, like the header of others."""
-    style: dict[str, Any] = {}
-    if is_default_theme():
-        style = {"fontSize": TEXT_SIZE, "fontWeight": 600, "color": INK}
+    style = in_default_theme(fontSize=TEXT_SIZE, fontWeight=600, color=INK)
     return alt.TitleParams(name, anchor="start", frame="group", offset=6, **style)
 
 
-def make_title(title: str, subtitle: str, width: float) -> Any:
+def make_title(title: str, subtitle: str, width: float) -> alt.TitleParams:
     """Return the title and the line below it, at the left and wrapped to the width of the chart."""
-    style: dict[str, Any] = {"anchor": "start", "frame": "group", "offset": 14}
-    if is_default_theme():
-        style |= {
-            "fontSize": TITLE_SIZE,
-            "fontWeight": 600,
-            "color": INK,
-            "lineHeight": 19,
-            "subtitleFontSize": TEXT_SIZE,
-            "subtitleColor": SOFT,
-            "subtitlePadding": 5,
-            "subtitleLineHeight": 16,
-        }
-    lines = wrap_text(title, width / _TITLE_LETTER), wrap_text(subtitle, width / LETTER)
-    return alt.TitleParams(lines[0], subtitle=lines[1] or alt.Undefined, **style)
+    style = in_default_theme(
+        fontSize=TITLE_SIZE,
+        fontWeight=600,
+        color=INK,
+        lineHeight=19,
+        subtitleFontSize=TEXT_SIZE,
+        subtitleColor=SOFT,
+        subtitlePadding=5,
+        subtitleLineHeight=16,
+    )
+    return alt.TitleParams(
+        wrap_text(title, width / _TITLE_LETTER),
+        subtitle=wrap_text(subtitle, width / LETTER) or alt.Undefined,
+        anchor="start",
+        frame="group",
+        offset=14,
+        **style,
+    )
 
 
 def wrap_text(text: str, letters: float) -> list[str]:

@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.estimates import read_estimates
+from polars_wroc.charts.estimates import find_metric, read_estimates
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
@@ -29,7 +29,7 @@ from polars_wroc.charts.look import (
     SOFT,
     TEXT_SIZE,
     WORSE,
-    is_default_theme,
+    in_default_theme,
     make_axis,
     without_checks,
 )
@@ -43,7 +43,9 @@ from polars_wroc.inputs.reasons import FEW
 
 _MAKERS = "`cross_auc` or `group_gaps`"
 _PREFIXES = ("positive_", "negative_")
-_TILE, _SMALL_TILE = (92, 48), (46, 30)
+_TILE, _SMALL_TILE, _LEAST_TILE = (92, 48), (46, 30), (42, 17)
+# Tiles that also have their numbers of rows.
+_ROOM_FOR_ROWS = (60, 40)
 # Groups of a side from which on tiles are small, and numbers from which on they are pale.
 _MANY, _FEW_ROWS = 10, 30
 _SEPARATOR = ", "
@@ -77,7 +79,7 @@ def matrix_chart(
         ``group_gaps(attributes=["a", "b"], intersections=True)``; or the table of `cross_auc`. A
         LazyFrame is collected.
     metric, show
-        The number in the tile of a combination: see `gap_chart`.
+        The number in the tile of a combination: see `gap_chart`. By default the value.
     **options
         See `ChartOptions`, without ``color``, ``highlight`` and ``colors``. Several models have a
         panel each. Rows and columns are sorted by their mean.
@@ -117,8 +119,10 @@ def matrix_chart(
     rows, groups = assign_groups(matrix.rows, keys, chosen, choose_one_panel)
     names = [_sort_side(rows, role, chosen) for role in ("down", "across")]
     tile = _TILE if max(map(len, names)) <= _MANY else _SMALL_TILE
-    size = tile[0] * len(names[1]), tile[1] * len(names[0])
-    plot = Plot(groups, chosen, size=size, panel_size=size, columns=1)
+    down, across = map(len, names)
+    size = tile[0] * across, tile[1] * down
+    plot = Plot(rows, groups, chosen, size=size, panel_size=size, columns=1)
+    chosen.check_room(width=_LEAST_TILE[0] * across, height=_LEAST_TILE[1] * down)
     _draw(plot, rows, matrix, names)
     chart = plot.finish(matrix.title, matrix.key, margin=120)
     # Each panel has the names of its columns.
@@ -140,7 +144,7 @@ class _Matrix:
     key: str
 
 
-def _read_combinations(frame: pl.DataFrame, metric: str, show: Show) -> _Matrix:
+def _read_combinations(frame: pl.DataFrame, metric: str | None, show: Show) -> _Matrix:
     """Read the comparisons of two crossed attributes."""
     is_crossed = pl.col("attribute").str.split(CROSSED).list.len() == 2  # noqa: PLR2004
     crossed = frame.filter(is_crossed)
@@ -151,7 +155,8 @@ def _read_combinations(frame: pl.DataFrame, metric: str, show: Show) -> _Matrix:
     first, second = attributes[0].split(CROSSED)
     # A name may have commas, but a value alone has its own row in the table.
     alone = frame.filter(attribute=first)["segment"].drop_nulls().unique().to_list()
-    pairs = [_split(segment, alone) for segment in crossed.filter(metric=metric)["segment"]]
+    drawn = crossed.filter(metric=find_metric(crossed, metric).column)
+    pairs = [_split(segment, alone) for segment in drawn["segment"]]
     sides = pl.DataFrame(pairs, {"down": pl.String, "across": pl.String}, orient="row")
     read = read_estimates(crossed, metric, show)
     form = _SHORT_FORMS.get(read.form, read.form)
@@ -243,8 +248,9 @@ def _draw(plot: Plot, rows: pl.DataFrame, matrix: _Matrix, names: list[list[str]
         across_at=pl.col("across").replace_strict(places[1]),
     )
     base = plot.add_rows("tile", placed)
-    is_large = max(map(len, names)) <= _MANY
-    x, y = _make_channels(matrix, names[1], _TILE[0] if is_large else _SMALL_TILE[0])
+    width, height = plot.width / len(names[1]), plot.height / len(names[0])
+    is_large = width >= _ROOM_FOR_ROWS[0] and height >= _ROOM_FOR_ROWS[1]
+    x, y = _make_channels(matrix, names[1], width)
     tips = [
         *plot.group_tips(),
         alt.Tooltip("down:N", title=tip_title(matrix.down)),
@@ -269,11 +275,10 @@ def _draw(plot: Plot, rows: pl.DataFrame, matrix: _Matrix, names: list[list[str]
         plot.layers.append(notes.encode(x, y, text="count:N", color=ink))
 
 
-def _make_channels(matrix: _Matrix, across: list[str], width: int) -> tuple[alt.X, alt.Y]:
+def _make_channels(matrix: _Matrix, across: list[str], width: float) -> tuple[alt.X, alt.Y]:
     """Return the channels of both sides; long names of columns are turned."""
-    look: dict[str, Any] = {"grid": False, "labelLimit": 220}
-    if is_default_theme():
-        look |= {"labelFontSize": TEXT_SIZE, "labelColor": INK}
+    look = {"grid": False, "labelLimit": 220}
+    look |= in_default_theme(labelFontSize=TEXT_SIZE, labelColor=INK)
     angle = 0 if max(map(len, across)) * LETTER < width else -40
     top = make_axis(orient="top", labelAngle=angle, titleAnchor="start", titleAlign="left", **look)
     at_corner = {"titleAngle": 0, "titleAlign": "right", "titleAnchor": "end", "titleX": -10}

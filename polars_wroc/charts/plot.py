@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeAlias
 import altair as alt
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from polars import selectors as cs
 
 from polars_wroc.charts.groups import Groups, shorten
@@ -32,7 +31,7 @@ from polars_wroc.charts.look import (
     SHAPES,
     SOFT,
     TEXT_SIZE,
-    is_default_theme,
+    in_default_theme,
     make_axis,
     make_header,
     make_legend,
@@ -56,16 +55,25 @@ _BETWEEN, _MARGIN = 26, 6
 # Pixels that a title may be wider than a panel without neighbours.
 _BESIDE = 80
 # Spaces between a name and its number, and letters of the shortest name.
-_NAME_GAP, _SHORTEST = "  ", 12
+_NAME_GAP, _SHORTEST = "  ", 8
 # The part of an axis that half a point takes.
 _POINT_ROOM = 0.04
 # Pixels between a line's last point, which may be ringed, and its label.
 _BESIDE_END = 12.0
 # Titles are not broken into lines that are shorter.
 _NARROWEST = 340
-# The piece of a line in front of a label, in pixels, and points of a piece of a curve that a list
-# of labels may hide.
-_SAMPLE, _TRACED = 22, 8
+# Pixels of the piece of a line in front of a label.
+_SAMPLE = 22
+# Parts of what joins two points, which a list of labels may hide.
+_PIECES = 8
+
+# Most curves of a panel that have bands unless they are asked for.
+_BANDS = 3
+# The columns of a point that are drawn or shown in its tooltip.
+_POINT = (
+    *("x", "y", "low", "high", "threshold", "fpr", "tpr", "n", "share", "verdict", "critical"),
+    *("color", "panel"),
+)
 
 Corner: TypeAlias = Literal["top left", "top right", "bottom left", "bottom right"]
 
@@ -80,6 +88,8 @@ class Axis:
     # A Vega expression of the labels, and the numbers that have one.
     labels: str | None = None
     values: Sequence[float] | None = None
+    # The channel of what is no number.
+    channel: alt.X | None = None
 
     @property
     def scale(self) -> alt.Scale:
@@ -121,9 +131,11 @@ def round_digits(value: float) -> float:
 class Plot:
     """A chart that is being made: its groups, axes and size, and what was drawn so far.
 
-    ``size`` is the size of a chart without panels, and ``panel_size`` the size of a panel.
+    ``rows`` are those of the table, with ``color`` and ``panel``. ``size`` is the size of a chart
+    without panels, and ``panel_size`` the size of a panel.
     """
 
+    rows: pl.DataFrame
     groups: Groups
     options: Options
     x: Axis = field(default_factory=Axis)
@@ -135,14 +147,19 @@ class Plot:
     has_lines: bool = True
     # Whether a chart without panels has a legend too, as it has no labels with the names.
     legend: bool = False
-    parts: list[pl.DataFrame] = field(default_factory=list)
+    parts: dict[str, pl.DataFrame] = field(default_factory=dict)
     layers: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Begin with a row for each panel, which has the lines that go across it."""
         names = list(self.groups.panels)
         places = {"kind": "panel", "panel": names, "panel_at": list(range(len(names)))}
-        self.parts.append(pl.DataFrame(places))
+        self.parts["panel"] = pl.DataFrame(places)
+
+    @property
+    def curves(self) -> pl.DataFrame:
+        """The first row of each curve, which has the numbers of the whole curve."""
+        return self.rows.group_by("color", "panel", maintain_order=True).first()
 
     @property
     def has_panels(self) -> bool:
@@ -161,17 +178,44 @@ class Plot:
 
     # Rows and channels.
 
+    def thin_curves(self, argument: str = "curves", *, always: pl.Expr | None = None) -> None:
+        """Keep the ends of each curve, and about 160 points evenly spaced along its length.
+
+        Grey curves, which are context only, keep a quarter as many, and all curves together no
+        more than a page can hold. Rows of ``always`` are kept.
+        """
+        curve = ["color", "panel"]
+        share = pl.when(pl.col("color").is_in(self.groups.shown)).then(1.0).otherwise(_GREY_SHARE)
+        shares = self.rows.select(curve).unique().select(share).to_series()
+        most = _ALL_POINTS // _FEWEST_POINTS
+        if shares.len() > most:
+            reject(argument, f"hold at most {most:,} curves to be drawn", f"{shares.len():,}")
+        each = min(float(_POINTS), _ALL_POINTS / max(shares.sum(), 1.0))
+        points = (each * share).floor().clip(_FEWEST_POINTS)
+        steps = [pl.col(name).diff().abs() / _extent(self.rows, name) for name in ("x", "y")]
+        step = pl.sum_horizontal(steps).fill_null(0.0).fill_nan(0.0)
+        part = (step.cum_sum() / step.sum() * (points - 1)).floor().fill_nan(0.0)
+        is_first = (part != part.shift(1)).fill_null(value=True)
+        is_last = pl.int_range(pl.len()) == pl.len() - 1
+        is_short = pl.len() <= points
+        is_kept = over(is_first | is_last | is_short, curve)
+        self.rows = self.rows.filter(is_kept if always is None else is_kept | always)
+
     def add_rows(self, kind: str, rows: pl.DataFrame) -> Any:
         """Add rows of a kind, grey groups first, and return a chart of them."""
         if "color" in rows.columns and self.groups.n_grey:
             is_grey = ~pl.col("color").is_in(self.groups.shown)
             marked = rows.with_columns(is_grey=pl.when(is_grey).then(is_grey))
             rows = marked.sort("is_grey", nulls_last=True, maintain_order=True)
+        self.parts[kind] = rows.select(pl.lit(kind).alias("kind"), pl.all())
+        return self.rows_of(kind)
+
+    def _join_rows(self) -> pl.DataFrame:
+        """Return the rows of all kinds, without the roles that no group has."""
         roles = {"color": self.groups.color, "panel": self.groups.panel}
         unused = [role for role, column in roles.items() if column is None]
-        kept = rows.drop(unused, strict=False)
-        self.parts.append(kept.select(pl.lit(kind).alias("kind"), pl.all()))
-        return self.rows_of(kind)
+        rows = pl.concat(self.parts.values(), how="diagonal_relaxed")
+        return rows.drop(unused, strict=False)
 
     def rows_of(self, kind: str) -> Any:
         """Return a chart of the rows of a kind."""
@@ -179,6 +223,8 @@ class Plot:
 
     def across(self, column: str = "x") -> alt.X:
         """Return the horizontal channel of a column."""
+        if self.x.channel is not None:
+            return self.x.channel
         has_neighbours = self.has_panels and self.columns > 1
         room = self.width + (_BETWEEN if has_neighbours else _BESIDE)
         lines = wrap_text(self.x.title, room / LETTER)
@@ -238,17 +284,28 @@ class Plot:
     # Drawings.
 
     def draw_curves(
-        self, rows: pl.DataFrame, *, band: bool = False, steps: bool = False, dots: bool = False
+        self,
+        rows: pl.DataFrame | None = None,
+        *,
+        band: bool | None = None,
+        steps: bool = False,
+        dots: bool = False,
     ) -> None:
-        """Draw lines through points by their ``x``; a band has ``low`` and ``high``.
+        """Draw lines through the points of rows, by default all, from left to right.
 
+        A band is drawn from ``low`` to ``high``, by default for at most three curves of a panel.
         With ``steps`` a number holds for all x after the previous point's x.
         """
+        rows = _select_points(self.rows if rows is None else rows)
+        if band is None:
+            band = rows["color"].n_unique() <= _BANDS
+        if not band:
+            rows = rows.drop("low", "high", strict=False)
         base = self.add_rows("curve", rows)
         mark: dict[str, Any] = {"clip": True}
         if steps:
             mark |= {"interpolate": "step-before"}
-        if band and "low" in rows.columns:
+        if "low" in rows.columns:
             limits = base.transform_filter("isValid(datum.low)").mark_area(
                 opacity=0.15, aria=False, **mark
             )
@@ -264,10 +321,10 @@ class Plot:
         if dots:
             self.layers.append(self._dots(base))
 
-    def draw_dots(self, rows: pl.DataFrame, **encoding: Any) -> None:
-        """Draw points, on their limits if the rows have any."""
-        base = self.add_rows("dot", rows)
-        if "low" in rows.columns:
+    def draw_dots(self, **encoding: Any) -> None:
+        """Draw the points of the rows, on their limits if they have any."""
+        base = self.add_rows("dot", _select_points(self.rows))
+        if "low" in self.rows.columns:
             limits = base.mark_rule(clip=True, aria=False, opacity=0.6, strokeWidth=1.5)
             self.layers.append(
                 limits.encode(self.across(), self.up("low"), alt.Y2("high:Q"), self.stroke())
@@ -300,11 +357,12 @@ class Plot:
             )
         )
 
-    def add_tooltips(self, kind: str, numbers: Mapping[str, str], form: str = ".4~g") -> None:
-        """Add tooltips to the drawing; ``numbers`` are the titles of columns."""
+    def add_tooltips(self, kind: str, numbers: Mapping[str, str], *tips: alt.Tooltip) -> None:
+        """Add tooltips to a drawing; ``numbers`` are the titles of columns."""
         points = self.rows_of(kind).mark_point(opacity=0, size=90, aria=False)
-        tips = [*self.group_tips(), *number_tips(numbers, form)]
-        self.layers.append(points.encode(self.across(), self.up(), tooltip=tips))
+        limits = {"low": "from", "high": "to"} if "low" in self.parts[kind].columns else {}
+        shown = [*self.group_tips(), *tips, *number_tips({**numbers, **limits})]
+        self.layers.append(points.encode(self.across(), self.up(), tooltip=shown))
 
     def group_tips(self) -> list[alt.Tooltip]:
         """Return what tooltips say of the groups."""
@@ -318,78 +376,108 @@ class Plot:
     # Texts.
 
     def list_labels(
-        self, labels: pl.DataFrame, corners: Sequence[Corner], drawn: pl.DataFrame | None = None
+        self, corners: Sequence[Corner], *texts: pl.Expr, curves: pl.DataFrame | None = None
     ) -> None:
-        """List the ``text`` of each group in a corner of its panel, beside a piece of its line.
+        """List texts of each curve in a corner of its panel, beside a piece of its line.
 
-        Without panels the name of the group is in front of it. Each panel takes the first of the
-        ``corners`` where the list hides least of the curves that are ``drawn``, which are ranges
-        if they have ``low`` and ``high``.
+        Without panels the name of the group is in front of a text. Each panel takes the first of
+        the ``corners`` where the list hides least. A list that has no room is right of the chart;
+        in panels, whose neighbours are there, a size without room is refused. ``curves`` have a
+        row for each curve, by default its first one.
         """
-        named = self.groups.color is not None
         place = {name: number for number, name in enumerate(self.groups.labels)}
+        curves = self.curves if curves is None else curves
+        labels = pl.concat([curves.with_columns(text=text) for text in texts])
         is_listed = pl.col("color").is_in(self.groups.shown) & pl.col("text").is_not_null()
-        listed = labels.filter(is_listed)
-        listed = listed.sort(pl.col("color").replace_strict(place), maintain_order=True)
-        if named and not self.has_panels:
-            room = int((self.width - 2 * _MARGIN - _SAMPLE) / LETTER) - len(_NAME_GAP)
-            longest = max(map(len, listed["text"]), default=0)
-            shown = list(self.groups.shown)
-            short = dict(zip(shown, shorten(shown, max(room - longest, _SHORTEST)), strict=True))
-            names = pl.col("color").replace_strict(short, return_dtype=pl.String)
-            listed = listed.with_columns(text=pl.concat_str(names, pl.lit(_NAME_GAP), "text"))
-        curves = {} if drawn is None else drawn.partition_by("panel", as_dict=True)
-        lists = [
-            self._place_list(lines, corners, curves.get((panel,)))
-            for (panel,), lines in listed.group_by("panel", maintain_order=True)
-        ]
-        self.write_texts(pl.concat(lists or [listed]))
-        if named:
+        listed = labels.filter(is_listed).sort(
+            pl.col("color").replace_strict(place), maintain_order=True
+        )
+        if self.groups.color is not None and not self.has_panels:
+            listed = self._add_names(listed)
+        lists = listed.partition_by("panel", maintain_order=True)
+        sizes = [self._measure_list(lines) for lines in lists]
+        width, height = (max(pixels) for pixels in zip((0.0, 0.0), *sizes, strict=True))
+        is_beside = not self.has_panels and (width > self.width or height > self.height)
+        if self.has_panels:
+            self.options.check_room(width=width, height=height)
+        placed = [listed.clear()]
+        for lines, size in zip(lists, sizes, strict=True):
+            corner = corners[0]
+            if len(corners) > 1:
+                hidden = self._count_hidden(lines["panel"][0], corners, *size)
+                corner = min(corners, key=hidden.__getitem__)
+            placed.append(self._place_list(lines, corner, is_beside=is_beside))
+        self.write_texts(pl.concat(placed, how="diagonal_relaxed"))
+        if self.groups.color is not None:
             self._draw_samples()
 
-    def _place_list(
-        self, lines: pl.DataFrame, corners: Sequence[Corner], drawn: pl.DataFrame | None
-    ) -> pl.DataFrame:
-        """Add the pixels of a list of labels, in the corner where it hides least."""
-        letters = max(map(len, lines["text"]))
-        size = _MARGIN + _SAMPLE + LETTER * letters, _MARGIN + LINE_HEIGHT * lines.height
-        corner = corners[0]
-        if drawn is not None:
-            across, down = self._trace(drawn)
-            hidden: dict[Corner, int] = {}
-            for place in corners:
-                is_near = across < size[0] if "left" in place else across > self.width - size[0]
-                is_near &= down < size[1] if "top" in place else down > self.height - size[1]
-                hidden[place] = int(is_near.sum())
-            corner = min(corners, key=lambda place: hidden[place])
-        edge = _MARGIN + _SAMPLE * (self.groups.color is not None)
-        line = pl.int_range(pl.len())
-        top = LINE_HEIGHT * (line + 0.5) + _MARGIN
-        bottom = self.height - LINE_HEIGHT * (pl.len() - line - 0.5) - _MARGIN
+    def _add_names(self, labels: pl.DataFrame) -> pl.DataFrame:
+        """Write the names of groups in front of labels, cut where that makes them fit."""
+        width, _ = self._measure_list(labels)
+        room = int((self.width - width) / LETTER) - len(_NAME_GAP)
+        names = list(self.groups.shown)
+        short = shorten(names, room) if room >= _SHORTEST else names
+        name = pl.col("color").replace_strict(names, short, return_dtype=pl.String)
+        return labels.with_columns(text=pl.concat_str(name, pl.lit(_NAME_GAP), "text"))
+
+    @property
+    def _sample(self) -> int:
+        """Pixels of the piece of a line in front of a label, if groups have lines."""
+        return _SAMPLE if self.groups.color is not None else 0
+
+    def _measure_list(self, lines: pl.DataFrame) -> tuple[float, float]:
+        """Return the pixels that a list of labels takes."""
+        letters = max(map(len, lines["text"]), default=0)
+        return _MARGIN + self._sample + LETTER * letters, _MARGIN + LINE_HEIGHT * lines.height
+
+    def _place_list(self, lines: pl.DataFrame, corner: Corner, *, is_beside: bool) -> pl.DataFrame:
+        """Add the pixels of a list of labels, in a corner or right of the chart."""
+        line = pl.int_range(pl.len()) + 0.5
+        top = LINE_HEIGHT * line + _MARGIN
+        bottom = self.height - LINE_HEIGHT * (pl.len() - line) - _MARGIN
+        left = _MARGIN + self._sample
+        if is_beside:
+            return lines.with_columns(text_x=pl.lit(self.width + float(left)), text_y=top)
         is_right = "right" in corner
         return lines.with_columns(
-            text_x=pl.lit(float(self.width - edge if is_right else edge)),
+            text_x=pl.lit(float(self.width - left if is_right else left)),
             text_y=top if "top" in corner else bottom,
             is_right=pl.lit(value=True if is_right else None, dtype=pl.Boolean),
         )
 
-    def _trace(self, drawn: pl.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return pixels along curves and ranges, from the left and from the top."""
-        rows = drawn.drop_nulls(["x", "y"])
-        columns = [name for name in ("y", "low", "high") if name in rows.columns]
-        heights = {name: self.height - self.y.at(self.height, pl.col(name)) for name in columns}
-        pixels = rows.select("color", x=self.x.at(self.width, pl.col("x")), **heights)
-        traced = [np.empty((2, 0))]
-        for _, curve in pixels.group_by("color", maintain_order=True):
-            x, y, *limits = curve.drop("color").cast(pl.Float64).to_numpy().T
-            row = np.arange(x.size)
-            between = np.linspace(0, x.size - 1, 1 + _TRACED * (x.size - 1))
-            traced.append(np.array([np.interp(between, row, x), np.interp(between, row, y)]))
-            for part in np.linspace(0, 1, _TRACED) if limits else ():
-                low, high = limits
-                traced.append(np.array([x, low + part * (high - low)]))
-        across, down = np.concatenate(traced, axis=1)
-        return across, down
+    def _count_hidden(
+        self, panel: str, corners: Sequence[Corner], width: float, height: float
+    ) -> dict[Corner, int]:
+        """Count the pieces of curves and ranges that a list of labels hides in each corner."""
+        kinds = [rows for kind, rows in self.parts.items() if kind in ("curve", "dot")]
+        drawn = pl.concat(kinds, how="diagonal_relaxed").filter(panel=panel)
+        x = self.x.at(self.width, pl.col("x"))
+        columns = [name for name in ("y", "low", "high") if name in drawn.columns]
+        down = {name: self.height - self.y.at(self.height, pl.col(name)) for name in columns}
+        rows = drawn.drop_nulls(["x", "y"]).select("color", x=x, **down)
+        part = pl.col("part")
+        following = pl.col("x", "y").shift(-1).over("color").name.prefix("next_")
+        pieces = rows.with_columns(following).join(
+            pl.DataFrame({"part": np.linspace(0, 1, _PIECES)}), how="cross"
+        )
+        traced = pieces.select(
+            x=pl.col("x") + part * (pl.col("next_x") - pl.col("x")),
+            y=pl.col("y") + part * (pl.col("next_y") - pl.col("y")),
+        )
+        if "low" in rows.columns:
+            ranges = pieces.select("x", y=pl.col("low") + part * (pl.col("high") - pl.col("low")))
+            traced = pl.concat([traced, ranges])
+        sides = {
+            "left": pl.col("x") < width,
+            "right": pl.col("x") > self.width - width,
+            "top": pl.col("y") < height,
+            "bottom": pl.col("y") > self.height - height,
+        }
+        hidden = {}
+        for corner in corners:
+            edge, side = corner.split()
+            hidden[corner] = traced.filter(sides[edge], sides[side]).height
+        return hidden
 
     def _draw_samples(self) -> None:
         """Draw a piece of the line of each label, so that its dash is seen."""
@@ -405,13 +493,16 @@ class Plot:
             )
         )
 
-    def label_ends(self, rows: pl.DataFrame) -> None:
-        """Write name and ``text`` of each group right of its last point, at least a line apart."""
-        labels = rows.filter(pl.col("color").is_in(self.groups.shown), pl.col("y").is_not_null())
+    def label_ends(self, text: pl.Expr) -> None:
+        """Write name and text of each group right of its last point, at least a line apart."""
+        known = self.rows.filter(
+            pl.col("color").is_in(self.groups.shown), pl.col("y").is_not_null()
+        )
+        labels = known.group_by("color", "panel", maintain_order=True).last()
         has_names = self.groups.color is not None and not self.has_panels
         name = pl.col("color") + _NAME_GAP if has_names else pl.lit("")
         labels = labels.with_columns(
-            text=name + pl.col("text"),
+            text=name + text,
             text_x=pl.lit(self.width + _BESIDE_END),
             text_y=self.height - self.y.at(self.height, pl.col("y")),
         )
@@ -425,8 +516,7 @@ class Plot:
         """
         columns = ("color", "panel", "text", "text_x", "text_y", "is_right")
         base = self.add_rows("label", labels.select(cs.by_name(*columns, require_all=False)))
-        size: dict[str, Any] = {"fontSize": TEXT_SIZE} if is_default_theme() else {}
-        letters = {"baseline": "middle", **size}
+        letters = {"baseline": "middle", **in_default_theme(fontSize=TEXT_SIZE)}
         halo = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round", "aria": False}
         at = _pixels(alt.X, "text_x"), _pixels(alt.Y, "text_y")
         ink = alt.FillValue(INK) if self.groups.color is None else self.fill()
@@ -452,7 +542,7 @@ class Plot:
         wide = margin + columns * (self.width + _BETWEEN)
         layered = self._layer(self.height)
         words = self._words(title, subtitle, wide)
-        rows = inline(pl.concat(self.parts, how="diagonal_relaxed"))
+        rows = inline(self._join_rows())
         if not self.has_panels:
             whole: alt.LayerChart = layered.properties(data=rows, **words)
             return whole
@@ -475,7 +565,7 @@ class Plot:
         # The step of a row, whether or not it has several models.
         layered = self._layer(self.options.height or alt.Step(step, **{"for": "position"}))
         words = self._words(title, subtitle, margin + self.width)
-        drawn = pl.concat(self.parts, how="diagonal_relaxed")
+        drawn = self._join_rows()
         if not self.has_panels:
             whole: alt.LayerChart = layered.properties(data=inline(drawn), **words)
             return whole
@@ -517,6 +607,10 @@ class Plot:
         }
 
 
+def _select_points(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select(cs.by_name(*_POINT, require_all=False))
+
+
 def _pixels(channel: Any, column: str) -> Any:
     """Return a channel whose numbers are pixels of a panel."""
     return channel(f"{column}:Q", scale=None, axis=None)
@@ -548,41 +642,9 @@ def number_tips(titles: Mapping[str, str], form: str = ".4~g") -> list[alt.Toolt
     return [alt.Tooltip(f"{name}:Q", title=title, format=form) for name, title in titles.items()]
 
 
-def thin_curves(
-    rows: pl.DataFrame,
-    groups: Groups,
-    argument: str = "curves",
-    *,
-    always: pl.Expr | None = None,
-) -> pl.DataFrame:
-    """Keep the ends of each curve, and about 160 points evenly spaced along its length.
-
-    Grey curves, which are context only, keep a quarter as many, and all curves together no more
-    than a page can hold. Rows of ``always`` are kept.
-    """
-    curve = ["color", "panel"]
-    share = pl.when(pl.col("color").is_in(groups.shown)).then(1.0).otherwise(_GREY_SHARE)
-    shares = rows.select(curve).unique().select(share).to_series()
-    most = _ALL_POINTS // _FEWEST_POINTS
-    if shares.len() > most:
-        reject(argument, f"hold at most {most:,} curves to be drawn", f"{shares.len():,}")
-    each = min(float(_POINTS), _ALL_POINTS / max(shares.sum(), 1.0))
-    points = (each * share).floor().clip(_FEWEST_POINTS)
-    steps = [pl.col(name).diff().abs() / _extent(rows, name) for name in ("x", "y")]
-    step = pl.sum_horizontal(steps).fill_null(0.0).fill_nan(0.0)
-    part = (step.cum_sum() / step.sum() * (points - 1)).floor().fill_nan(0.0)
-    is_first = (part != part.shift(1)).fill_null(value=True)
-    is_last = pl.int_range(pl.len()) == pl.len() - 1
-    is_short = pl.len() <= points
-    is_kept = over(is_first | is_last | is_short, curve)
-    return rows.filter(is_kept if always is None else is_kept | always)
-
-
 def _extent(rows: pl.DataFrame, name: str) -> float:
-    low, high = rows[name].min(), rows[name].max()
-    assert isinstance(low, float | None)
-    assert isinstance(high, float | None)
-    return ((high or 0.0) - (low or 0.0)) or 1.0
+    low, high = ends_of(rows, name)
+    return (high - low) or 1.0
 
 
 def inline(rows: pl.DataFrame) -> alt.InlineData:

@@ -13,7 +13,7 @@ from polars_wroc import checks
 from polars_wroc.charts.groups import assign_groups, cross_columns, read_table, require_columns
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, Rate, protect_name, read_options
-from polars_wroc.charts.plot import Axis, Plot, span, thin_curves
+from polars_wroc.charts.plot import Axis, Plot, span
 from polars_wroc.charts.wording import write_list, write_numbers
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
@@ -26,8 +26,8 @@ from polars_wroc.thresholds.registry import RATES
 _WHOSE = "whose"
 _MAKER = "`threshold_metrics`"
 _DEFAULT_RATES: tuple[Rate, ...] = ("selection_rate", "tpr", "fpr", "ppv")
-# Most curves that have bands, and most thresholds that have points.
-_BANDS, _DOTS = 3, 25
+# Most thresholds that have points.
+_DOTS = 25
 _COLUMNS = 4
 # Most groups that the title names.
 _NAMED = 3
@@ -98,33 +98,22 @@ def rates_chart(
         n_panels = rows.select(panels).n_unique() if panels else 1
         rows = cross_columns(rows, [*panels, rate], rate)
         keys, chosen = [color] if color else [], replace(chosen, color=color, facet=rate)
-    rows, groups = assign_groups(rows, [*keys, rate] if len(names) > 1 else keys, chosen)
-    rows = thin_curves(rows, groups, "table")
-    rows = rows.with_columns(text=write_numbers("rank", ".0%").fill_null("undefined"))
+    keys = [*keys, rate] if len(names) > 1 else keys
     x = Axis("Threshold", span(rows, "x", room=0.02), ",~f")
     y = Axis("↑ Rate" if len(names) > 1 else f"↑ {RATES[names[0]].heading}")
-    plot = Plot(groups, chosen, x, y, panel_size=(210, 190))
+    plot = Plot(*assign_groups(rows, keys, chosen), chosen, x, y, panel_size=(210, 190))
     # A row of panels for each rate, or one for all.
     plot.columns = n_panels if 1 < n_panels <= _COLUMNS else _COLUMNS
-    n_curves = rows["color"].n_unique()
-    drawn = rows.drop("text", "rank", "name", rate, strict=False)
-    has_bands = n_curves <= _BANDS and "low" in rows.columns
-    if not has_bands:
-        drawn = drawn.drop("low", "high", strict=False)
-    plot.draw_curves(drawn, band=has_bands, steps=True, dots=few)
+    plot.thin_curves("table")
+    plot.draw_curves(steps=True, dots=few)
+    key = ""
     if threshold is not None:
         plot.draw_line(x=threshold)
-        first = rows.group_by("color", "panel", maintain_order=True).first()
-        plot.list_labels(
-            first,
-            ["top right", "bottom right", "bottom left", "top left"],
-            rows.select("x", "y", "color", "panel"),
-        )
-    line = "" if threshold is None else "Dashed line and numbers: the rates at that threshold"
-    titles = {"x": "threshold", "y": "rate"}
-    limits = {"low": "from", "high": "to"} if has_bands else {}
-    plot.add_tooltips("curve", titles | limits)
-    return plot.finish(title, line)
+        rates_there = write_numbers("rank", ".0%").fill_null("undefined")
+        plot.list_labels(["top right", "bottom right", "bottom left", "top left"], rates_there)
+        key = "Dashed line and numbers: the rates at that threshold"
+    plot.add_tooltips("curve", {"x": "threshold", "y": "rate"})
+    return plot.finish(title, key)
 
 
 def _read_rates(rates: object, frame: pl.DataFrame) -> list[Rate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Unpack
 
 import altair as alt
@@ -9,10 +10,10 @@ import polars as pl
 from scipy.special import ndtri
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import Groups, assign_groups, read_table
+from polars_wroc.charts.groups import assign_groups, read_table
 from polars_wroc.charts.look import INK, without_checks
 from polars_wroc.charts.options import ChartOptions, plain_name, read_options
-from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of, thin_curves
+from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of
 from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import ROC_COLUMNS
@@ -23,8 +24,6 @@ from polars_wroc.ranking.curve_points import with_auc
 ROC_CURVE = "`roc_curve`"
 FPR = Axis("False positive rate")
 TPR = Axis("↑ True positive rate")
-# Most curves that have bands unless they are asked for.
-_BANDS = 3
 
 
 @without_checks
@@ -58,7 +57,7 @@ def roc_chart(
         the equal error rate of each curve. Use it for scores whose errors are both rare.
     band
         Whether to draw the confidence band of a table made by ``roc_curve(band=...)``. None: only
-        if there are at most three curves.
+        if there are at most three curves in a panel.
     **options
         Colors, panels, order, size and texts: see `ChartOptions`. ``sort="value"``, and the choice
         of curves in color, go by the AUC, with ``det`` by the equal error rate.
@@ -96,23 +95,22 @@ def roc_chart(
     rows = _det_rows(table, keys) if det else _roc_rows(table, keys)
     if summary is not None:
         rows = _add_limits(rows, keys, summary)
-    marks = None if points is None else _read_points(points, keys, det=det)
-    both = rows if marks is None else pl.concat([rows, marks], how="diagonal_relaxed")
-    both, groups = assign_groups(both, keys, chosen)
-    marks = both.filter("mark")
-    rows = thin_curves(both.filter(pl.col("mark").is_null()), groups)
     x, y = _det_axes(rows) if det else (FPR, TPR)
-    if marks.height and not det:
-        x, y = x.with_room(), y.with_room()
-    plot = Plot(groups, chosen, x, y)
+    if points is not None:
+        rows = pl.concat([rows, _read_points(points, keys, det=det)], how="diagonal_relaxed")
+        x, y = (x, y) if det else (x.with_room(), y.with_room())
+    plot = Plot(*assign_groups(rows, keys, chosen), chosen, x, y)
+    marks = plot.rows.filter("mark")
+    plot.rows = plot.rows.filter(pl.col("mark").is_null())
+    plot.thin_curves()
     plot.draw_diagonal(falls=det)
-    n_shown = rows.select("color", "panel").n_unique()
-    drawn = rows.drop("text", "rank", "mark", "first", "limits", strict=False)
-    plot.draw_curves(drawn, band=n_shown <= _BANDS if band is None else band)
-    corners: list[Corner] = (
-        ["top right", "bottom left"] if det else ["bottom right", "top left", "bottom left"]
-    )
-    plot.list_labels(rows.filter("first"), corners, rows.select("x", "y", "color", "panel"))
+    plot.draw_curves(band=band)
+    number = write_numbers("rank", ".1%" if det else ".3f").fill_null(ONE_CLASS)
+    corners: list[Corner] = ["bottom right", "top left", "bottom left"]
+    if det:
+        corners = ["top right", "bottom left"]
+    limits = pl.col("limits").fill_null("")
+    plot.list_labels(corners, number if summary is None else pl.concat_str(number, limits))
     rates = ("fpr", "tpr") if det else ("x", "y")
     titles = dict(zip(rates, ("false positive rate", "true positive rate"), strict=True))
     plot.add_tooltips("curve", {"threshold": "threshold"} | titles)
@@ -121,31 +119,20 @@ def roc_chart(
         diamond = base.mark_point(shape="diamond", filled=True, size=110, opacity=1, stroke=INK)
         plot.layers.append(diamond.encode(plot.across(), plot.up(), plot.fill()))
     what = "equal error rate" if det else "AUC"
-    limits = "" if summary is None or det else " and its confidence interval"
-    is_one = groups.color is None and not plot.has_panels and not limits
-    key = "" if is_one else f"Numbers: {what}{limits}"
-    title = _title(rows, groups, what)
-    return plot.finish(title, join_sentences(key, "Dashed: a random score"))
+    numbers = f"Numbers: {what}"
+    if summary is not None:
+        numbers += " and its confidence interval"
+    elif plot.groups.color is None and not plot.has_panels:
+        numbers = ""
+    return plot.finish(_title(plot, what), join_sentences(numbers, "Dashed: a random score"))
 
 
 def _roc_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Give the columns of ROC curves their roles."""
     limits = {end: f"tpr_{end}" for end in ("low", "high") if f"tpr_{end}" in table.columns}
-    return (
-        with_auc(table.lazy(), keys)
-        .collect()
-        .select(
-            *keys,
-            "threshold",
-            *(pl.col(name).alias(role) for role, name in limits.items()),
-            x="fpr",
-            y="tpr",
-            rank="auc",
-            mark=pl.lit(None, pl.Boolean),
-            first=over(pl.int_range(pl.len()) == 0, keys),
-            text=write_numbers("auc", ".3f").fill_null(ONE_CLASS),
-        )
-    )
+    with_areas = with_auc(table.lazy(), keys).collect()
+    mark = pl.lit(None, pl.Boolean)
+    return with_areas.select(*keys, "threshold", x="fpr", y="tpr", rank="auc", mark=mark, **limits)
 
 
 def _det_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -164,13 +151,11 @@ def _det_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
         mark=pl.lit(None, pl.Boolean),
     )
     both = pl.col("x").is_finite() & pl.col("y").is_finite()
-    is_first = over(pl.int_range(pl.len()) == 0, keys)
-    rows = rows.filter(both | over(~both.any(), keys)).with_columns(
-        first=is_first, text=write_numbers("rank", ".1%").fill_null(ONE_CLASS)
-    )
     if not rows.select(both.any()).item():
         checks.reject("curves", "have errors of both kinds to be drawn with `det`", "none")
-    return rows.with_columns(pl.when(both).then(pl.col("x", "y")))
+    return rows.filter(both | over(~both.any(), keys)).with_columns(
+        pl.when(both).then(pl.col("x", "y"))
+    )
 
 
 def _deviate(column: str) -> pl.Expr:
@@ -189,29 +174,21 @@ def _det_axes(rows: pl.DataFrame) -> tuple[Axis, Axis]:
     ends = min(least, float(ndtri(0.01))) - 0.05, max(most, float(ndtri(0.8))) + 0.05
     values = [value for value in deviates if ends[0] <= value <= ends[1]]
     labels = "format(100 * cumulativeNormal(datum.value), '.3~g') + '%'"
-    return (
-        Axis("False positive rate", ends, labels=labels, values=values),
-        Axis("↑ False negative rate", ends, labels=labels, values=values),
-    )
+    across = Axis("False positive rate", ends, labels=labels, values=values)
+    return across, replace(across, title="↑ False negative rate")
 
 
 def _add_limits(rows: pl.DataFrame, keys: list[str], summary: object) -> pl.DataFrame:
-    """Add the limits of the AUC to the label of each curve."""
+    """Add the limits of the AUC of each curve, as they are written after it."""
     table, groups = read_table("summary", summary, ("auc", "auc_low", "auc_high"), "`summary`")
     if set(groups) != set(keys):
         rule = f"have the groups of the curves, {_write_names(keys)}, to show their AUCs"
         checks.reject("summary", rule, _write_names(groups))
-    known = table.select(*keys, limits=_write_limits())
-    if keys:
-        rows = rows.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    else:
-        rows = rows.with_columns(limits=pl.lit(known["limits"][0]))
-    return rows.with_columns(text=pl.concat_str("text", pl.col("limits").fill_null("")))
-
-
-def _write_limits() -> pl.Expr:
     low, high = (write_numbers(f"auc_{end}", ".2f") for end in ("low", "high"))
-    return pl.format(" ({}\N{EN DASH}{})", low, high)
+    known = table.select(*keys, limits=pl.format(" ({}\N{EN DASH}{})", low, high))
+    if not keys:
+        return rows.with_columns(limits=pl.lit(known["limits"][0]))
+    return rows.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _write_names(keys: list[str]) -> str:
@@ -230,10 +207,9 @@ def _read_points(points: object, keys: list[str], *, det: bool) -> pl.DataFrame:
     return table.select(*own, x=x, y=y, mark=pl.lit(value=True))
 
 
-def _title(rows: pl.DataFrame, groups: Groups, what: str) -> str:
+def _title(plot: Plot, what: str) -> str:
     """Say which curves have the lowest and the highest number."""
-    curves = rows.group_by("color", "panel", maintain_order=True).agg(pl.col("rank").first())
-    known = curves.drop_nulls().sort("rank", maintain_order=True).to_dicts()
+    known = plot.curves.drop_nulls("rank").sort("rank", maintain_order=True).to_dicts()
     if not known:
         return f"No {what}: each curve has rows of one class only"
     form = ".2f" if what == "AUC" else ".1%"
@@ -242,7 +218,7 @@ def _title(rows: pl.DataFrame, groups: Groups, what: str) -> str:
     if len(known) == 1:
         return f"Both errors are equally frequent at {write_number(known[0]['rank'], form)}"
     ends = [
-        f"{write_number(curve['rank'], form)} ({groups.write_name(curve)})"
+        f"{write_number(curve['rank'], form)} ({plot.groups.write_name(curve)})"
         for curve in (known[0], known[-1])
     ]
     return f"{what[0].upper()}{what[1:]} from {ends[0]} to {ends[1]}"
@@ -307,37 +283,36 @@ def pr_chart(
         rank=over(average, keys),
         half=over(precision.filter(recall >= _HALF).first(), keys),
     )
-    rows, groups = assign_groups(rows, keys, chosen)
-    rows = thin_curves(rows, groups)
-    rows = rows.with_columns(text=write_numbers("rank", ".2f").fill_null(ONE_CLASS))
-    curve = rows.group_by("color", "panel", maintain_order=True).first()
     plot = Plot(
-        groups,
+        *assign_groups(rows, keys, chosen),
         chosen,
         Axis("Recall: share of the positives that are selected"),
         Axis("↑ Precision: share of those selected that are positive"),
     )
-    chance = _draw_prevalence(plot, curve)
-    drawn = rows.select("threshold", "x", "y", "color", "panel")
-    plot.draw_curves(drawn, steps=True)
-    plot.list_labels(curve, ["bottom left", "top right", "bottom right"], drawn)
+    plot.thin_curves()
+    chance = _draw_prevalence(plot)
+    plot.draw_curves(steps=True)
+    average = write_numbers("rank", ".2f").fill_null(ONE_CLASS)
+    plot.list_labels(["bottom left", "top right", "bottom right"], average)
     plot.add_tooltips("curve", {"threshold": "threshold", "x": "recall", "y": "precision"})
+    half = plot.curves["half"]
     title = (
-        f"Where half of the positives are selected, precision is {write_range(curve['half'])}"
-        if curve["half"].count()
+        f"Where half of the positives are selected, precision is {write_range(half)}"
+        if half.count()
         else "No precision: there are no positives"
     )
     return plot.finish(title, f"Numbers: average precision. Dashed: a random selection, {chance}")
 
 
-def _draw_prevalence(plot: Plot, curve: pl.DataFrame) -> str:
+def _draw_prevalence(plot: Plot) -> str:
     """Draw the prevalence: one line, or one for each group; return it in words."""
-    said = write_range(curve["prevalence"])
-    low, high = curve["prevalence"].min(), curve["prevalence"].max()
+    curves = plot.curves
+    said = write_range(curves["prevalence"])
+    low, high = curves["prevalence"].min(), curves["prevalence"].max()
     if low == high and isinstance(low, float):
         plot.draw_line(y=low)
         return said
-    lines = curve.filter(pl.col("color").is_in(plot.groups.shown))
+    lines = curves.filter(pl.col("color").is_in(plot.groups.shown))
     base = plot.add_rows("chance", lines.select("color", "panel", y="prevalence"))
     mark = base.mark_rule(strokeDash=[3, 3], opacity=0.7, aria=False)
     plot.layers.append(mark.encode(plot.up(), plot.stroke()))
@@ -400,31 +375,28 @@ def gain_chart(
     rows = rows.with_columns(rank=over(found.drop_nulls().first(), keys))
     if lift:
         rows = rows.filter(x > 0).with_columns(y=y / x, rank=pl.col("rank") / at)
-    rows, groups = assign_groups(rows, keys, chosen)
-    rows = thin_curves(rows, groups)
-    form = ".1f" if lift else ".0%"
-    rows = rows.with_columns(text=write_numbers("rank", form).fill_null(ONE_CLASS))
-    curve = rows.group_by("color", "panel", maintain_order=True).first()
     most = ends_of(rows, "y")[1] or 2.0
-    y_axis = (
-        Axis("↑ Times as many positives as in a random selection", (0, 1.05 * most), ".1f")
-        if lift
-        else Axis("↑ Share of the positives that are among them")
-    )
-    plot = Plot(groups, chosen, Axis("Share of the rows, highest scores first"), y_axis)
+    y_axis = Axis("↑ Share of the positives that are among them")
+    if lift:
+        title = "↑ Times as many positives as in a random selection"
+        y_axis = Axis(title, (0, 1.05 * most), ".1f")
+    x_axis = Axis("Share of the rows, highest scores first")
+    plot = Plot(*assign_groups(rows, keys, chosen), chosen, x_axis, y_axis)
+    plot.thin_curves()
     if lift:
         plot.draw_line(y=1)
     else:
         plot.draw_diagonal()
     plot.draw_line(x=at, strokeDash=[1, 0], strokeWidth=0.7)
-    drawn = rows.select("threshold", "x", "y", "color", "panel")
-    plot.draw_curves(drawn)
-    plot.list_labels(
-        curve, ["top right", "bottom right"] if lift else ["bottom right", "top left"], drawn
-    )
+    plot.draw_curves()
+    form = ".1f" if lift else ".0%"
+    corners: list[Corner] = ["bottom right", "top left"]
+    if lift:
+        corners = ["top right", "bottom right"]
+    plot.list_labels(corners, write_numbers("rank", form).fill_null(ONE_CLASS))
     named = "lift" if lift else "share of the positives"
     plot.add_tooltips("curve", {"threshold": "threshold", "x": "share of rows", "y": named})
-    held = write_range(curve["rank"], form)
+    held = write_range(plot.curves["rank"], form)
     title = f"The top {at:.0%} of rows hold {held} of the positives"
     if lift:
         title = f"The top {at:.0%} of rows hold {held} times as many positives as a random {at:.0%}"

@@ -11,10 +11,10 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.charts.estimates import find_metric
-from polars_wroc.charts.groups import Groups, assign_groups, check_size, read_table
+from polars_wroc.charts.groups import assign_groups, check_size, read_table
 from polars_wroc.charts.look import INK, make_axis, without_checks
 from polars_wroc.charts.options import MOST_COLORS, ChartOptions, protect_name, read_options
-from polars_wroc.charts.plot import Axis, Plot, number_tips, span, tip_title
+from polars_wroc.charts.plot import Axis, Plot, span, tip_title
 from polars_wroc.charts.wording import join_sentences, write_list, write_numbers
 from polars_wroc.documents.numbers import is_share
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
@@ -23,8 +23,6 @@ from polars_wroc.stats.families import DIFFERENT
 
 _COLUMNS = ("attribute", "segment", "metric", "value", "verdict", "period", "critical")
 _SEGMENT = protect_name("segment")
-# Most lines of a panel that have bands.
-_BANDS = 4
 # Most periods that are written below the axis.
 _TICKS = 8
 _SHORTEST_MONTH = 28
@@ -86,33 +84,38 @@ def time_chart(
     if not rows["value"].count():
         checks.reject("table", f"have values of {found.column} to be drawn", "none")
     limits = ("low", "high") if rows["value_low"].count() else ()
-    rows, groups = assign_groups(
-        rows.select(
-            *keys,
-            "verdict",
-            "n",
-            *(pl.col(f"value_{end}").alias(end) for end in limits),
-            x="period",
-            y="value",
-            critical="critical",
-            rank=over(pl.col("value").mean(), keys),
-        ),
-        keys,
-        chosen,
+    drawn = rows.select(
+        *keys,
+        "verdict",
+        "n",
+        "critical",
+        *(pl.col(f"value_{end}").alias(end) for end in limits),
+        x="period",
+        y="value",
+        rank=over(pl.col("value").mean(), keys),
     )
     in_percent = is_share(found.column)
-    form = ".0%" if in_percent else ".2f"
-    y = Axis(f"↑ {found.heading}", span(rows, "y", "low", "high", "critical"), form)
-    plot = Plot(groups, chosen, Axis(), y, size=(430, 230), panel_size=(250, 160))
-    plot.has_lines = False
-    _draw(plot, rows, limits)
-    last = rows.drop_nulls("y").group_by("color", "panel", maintain_order=True).last()
-    plot.label_ends(last.with_columns(text=write_numbers("y", ".1%" if in_percent else ".3f")))
+    y = Axis(
+        f"↑ {found.heading}",
+        span(drawn, "y", "low", "high", "critical"),
+        ".0%" if in_percent else ".2f",
+    )
+    plot = Plot(
+        *assign_groups(drawn, keys, chosen),
+        chosen,
+        Axis(channel=_make_channel(rows["period"])),
+        y,
+        size=(430, 230),
+        panel_size=(250, 160),
+        has_lines=False,
+    )
+    plot.draw_curves(dots=True)
+    _mark_periods(plot)
+    plot.label_ends(write_numbers("y", ".1%" if in_percent else ".3f"))
     key = "Ringed: differs from all earlier periods combined"
     critical = "Thin dashes: exceeded by chance alone" if rows["critical"].count() else ""
-    return plot.finish(
-        _title(rows, groups, found.heading), join_sentences(key, critical), margin=120
-    )
+    title = _title(plot, found.heading)
+    return plot.finish(title, join_sentences(key, critical), margin=120)
 
 
 def _read_groups(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -127,33 +130,21 @@ def _read_groups(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     return rows, [*keys, MODEL] if rows[MODEL].n_unique() > 1 else keys
 
 
-def _draw(plot: Plot, rows: pl.DataFrame, limits: tuple[str, ...]) -> None:
-    """Draw bands, lines, points and rings."""
-    x = _time_channel(rows["x"])
-    drawn = rows.select("x", "y", *limits, "verdict", "n", "critical", "color", "panel")
-    base = plot.add_rows("curve", drawn)
-    lines = base.mark_line(strokeWidth=2).encode(x, plot.up(), plot.stroke(), plot.dash())
-    if limits and drawn.select("color", "panel").n_unique() <= _BANDS * len(plot.groups.panels):
-        bands = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.12, aria=False)
-        plot.layers.append(bands.encode(x, plot.up("low"), alt.Y2("high:Q"), plot.fill()))
-    if rows["critical"].count():
+def _mark_periods(plot: Plot) -> None:
+    """Draw critical values and rings, and say in tooltips what each period has."""
+    base = plot.rows_of("curve")
+    if plot.rows["critical"].count():
         dashes = base.mark_line(strokeWidth=1, strokeDash=[2, 3], opacity=0.8, aria=False)
-        plot.layers.append(dashes.encode(x, plot.up("critical"), plot.stroke()))
-    named = {"y": "value"} | ({"low": "from", "high": "to"} if limits else {})
-    period = alt.Tooltip("x:N", title=tip_title("period"))
-    tips = [*plot.group_tips(), period, *number_tips(named), "verdict:N", "n:Q"]
-    points = base.mark_point(filled=True, opacity=1, size=36)
-    plot.layers += [
-        lines,
-        points.encode(x, plot.up(), plot.fill(), plot.shape(), tooltip=tips),
-    ]
-    if rows["verdict"].eq(DIFFERENT).any():
+        plot.layers.append(dashes.encode(plot.across(), plot.up("critical"), plot.stroke()))
+    if plot.rows["verdict"].eq(DIFFERENT).any():
         found = base.transform_filter(f"datum.verdict === '{DIFFERENT}'")
         rings = found.mark_point(size=190, strokeWidth=1.8, opacity=1, filled=False, color=INK)
-        plot.layers.append(rings.encode(x, plot.up()))
+        plot.layers.append(rings.encode(plot.across(), plot.up()))
+    period = alt.Tooltip("x:N", title=tip_title("period"))
+    plot.add_tooltips("curve", {"y": "value", "n": "rows"}, period, alt.Tooltip("verdict:N"))
 
 
-def _time_channel(periods: pl.Series) -> alt.X:
+def _make_channel(periods: pl.Series) -> alt.X:
     """Return the channel of periods: dates, numbers, or names side by side."""
     if isinstance(periods.dtype, pl.Date | pl.Datetime):
         distinct = periods.unique().sort().to_list()
@@ -169,9 +160,9 @@ def _time_channel(periods: pl.Series) -> alt.X:
     return alt.X("x:O", title=None, sort=None, axis=make_axis(grid=False, labelAngle=0))
 
 
-def _title(rows: pl.DataFrame, groups: Groups, name: str) -> str:
+def _title(plot: Plot, name: str) -> str:
     """Say which groups differ in which periods."""
-    differ = rows.filter(pl.col("verdict") == DIFFERENT).sort("x", maintain_order=True)
+    differ = plot.rows.filter(pl.col("verdict") == DIFFERENT).sort("x", maintain_order=True)
     if differ.is_empty():
         return f"{name}: no period is shown to differ from those before"
     periods = [
@@ -179,6 +170,6 @@ def _title(rows: pl.DataFrame, groups: Groups, name: str) -> str:
         for when in differ["x"].unique(maintain_order=True)
     ]
     named = differ.select("color", "panel").unique(maintain_order=True).to_dicts()
-    names = [groups.write_name(row) for row in named]
+    names = [plot.groups.write_name(row) for row in named]
     whose = f" of {write_list(names)}" if any(names) else ""
     return f"{name}{whose} differs in {write_list(list(dict.fromkeys(periods)))}"

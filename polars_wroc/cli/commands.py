@@ -52,7 +52,7 @@ from polars_wroc.cli.sources import Source
 from polars_wroc.config import Config
 from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.files import outputs
-from polars_wroc.files.sources import scan
+from polars_wroc.files.scan import scan_files
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO, rated_ratios
 from polars_wroc.groups.impact_ratios import impact_ratios
@@ -448,7 +448,7 @@ def run_size(options: argparse.Namespace) -> None:
         audit = read_audit("FILE", options.files[0])
         table, given["level"] = audit.table, audit.settings.level
     elif options.files:
-        read = scan(options.files)
+        read = scan_files(options.files)
         types = {name: COMPARISON_SCHEMA.get(name) for name in read.collect_schema()}
         # Text files do not know the types of empty columns.
         table = read.cast({name: dtype for name, dtype in types.items() if dtype}, strict=False)

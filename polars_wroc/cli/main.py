@@ -45,7 +45,8 @@ from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.documents.text_writer import BOLD, CYAN, paint_text
 from polars_wroc.files import outputs
-from polars_wroc.files.sources import first_line, is_address, scan, without_credentials
+from polars_wroc.files.scan import scan_files
+from polars_wroc.files.sources import first_line, is_address, without_credentials
 from polars_wroc.groups.comparisons import CHANGED_METRICS
 from polars_wroc.groups.many_groups import ManyGroupsWarning
 from polars_wroc.groups.worst_segments import SEARCHED
@@ -451,13 +452,13 @@ def _unexpected(error: BaseException) -> str:
 def _say_values(options: argparse.Namespace) -> None:
     """Say on the error output which values count, and which are too many for groups."""
     if getattr(options, "groups", None) and not options.counts and options.command != "counts":
-        for sentence in advise_ranges(scan(options.files[:1]), options):
+        for sentence in advise_ranges(scan_files(options.files[:1]), options):
             process.complain(sentence)
     has_values = "=" in (getattr(options, "selected", None) or "") or (
         getattr(options, "pos_label", None) is not None
     )
     if has_values and not getattr(options, "counts", False) and options.command != "new-york":
-        for sentence in describe_chosen_values(scan(options.files[:1]), options):
+        for sentence in describe_chosen_values(scan_files(options.files[:1]), options):
             process.complain(sentence)
 
 

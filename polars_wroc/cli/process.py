@@ -17,10 +17,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from json import dumps
 from pathlib import Path
+from tempfile import mkdtemp
 from types import FrameType
 from typing import Any, Literal, NoReturn, TextIO, TypeVar
 
@@ -31,7 +32,6 @@ from polars_wroc import config
 from polars_wroc.config import CLEAR_LINE, clock
 from polars_wroc.documents.screen import Columns, Screen
 from polars_wroc.documents.text_writer import BOLD, RED, paint_text
-from polars_wroc.files.outputs import remove_abandoned, temporary
 from polars_wroc.files.sources import first_line, one_line
 from polars_wroc.inputs.designs import ReplicateWeights
 from polars_wroc.thresholds import rules
@@ -169,9 +169,8 @@ _VARIABLE = "POLARS_OOC_SPILL_DIR"
 _LASTING = Path("/var/tmp")  # noqa: S108  (whose folder it is gets checked)
 _ATTEMPTS = 100
 
-# Folders by process number, as a fork must not take its parent's, and what keeps them open.
+# Folders by process number, as a fork must not take its parent's.
 _own: dict[int, Path] = {}
-_held = ExitStack()
 
 
 def name_spill_folder() -> None:
@@ -206,8 +205,7 @@ def _make_own(parent: Path, *, is_ours: bool) -> None:
         status = parent.lstat()
         if is_ours and not (stat.S_ISDIR(status.st_mode) and status.st_uid == _user()):
             return
-        remove_abandoned(parent)
-        own = _held.enter_context(temporary(parent, folder=True))
+        own = Path(mkdtemp(dir=parent))
     except FileNotFoundError:
         raise
     except OSError:

@@ -22,6 +22,7 @@ from polars_wroc.config import (
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, read_count_tables
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.files import sources
+from polars_wroc.files.scan import describe_reading_error, scan_files
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.impact_ratios import count_decisions
 from polars_wroc.inputs.columns import SCORE, WEIGHT
@@ -106,7 +107,7 @@ def known_rows(options: argparse.Namespace) -> int:
     if options.counts or not sources.store_row_counts(options.files):
         return 0
     try:
-        return int(collect(sources.scan(options.files).select(pl.len())).item())
+        return int(collect(scan_files(options.files).select(pl.len())).item())
     except ERRORS:
         # The query itself reports a file that cannot be read.
         return 0
@@ -121,7 +122,7 @@ def _parts(frame: pl.LazyFrame, options: argparse.Namespace) -> pl.LazyFrame | l
     divided = division()
     if divided is None or divided.client is None:
         return frame
-    return [sources.scan([file]) for file in sources.each_file(options.files)]
+    return [scan_files([file]) for file in sources.each_file(options.files)]
 
 
 # Memory of a row where a function ranks all rows at once.
@@ -170,8 +171,8 @@ def describe(error: Exception, options: argparse.Namespace) -> str:
     said = str(error) if isinstance(error, CheckError) else first_line(error)
     try:
         files = sources.each_file(options.files)
-        if "more fields than defined" in str(error) and (found := sources.find_ragged_line(files)):
-            return found
+        if isinstance(error, pl.exceptions.ComputeError):
+            return describe_reading_error(error, files)
         if not options.counts:
             sources.format_of(files)
         return (_blame(files, options, error) if len(files) > 1 else None) or said
@@ -198,7 +199,7 @@ def _rows(options: argparse.Namespace) -> dict[str, Any]:
 
 def watched(files: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
     """Scan files, and show the progress of the query that reads them."""
-    frame = sources.scan(files)
+    frame = scan_files(files)
     if progress:
         progress.add(frame if sources.store_row_counts(files) else None)
     return frame
@@ -222,7 +223,7 @@ def _blame(files: Sequence[str], options: argparse.Namespace, error: Exception) 
 def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | None:
     """Describe what is wrong with one file; ``thorough`` reads all its rows."""
     try:
-        frame = sources.scan([file])
+        frame = scan_files([file])
         checked = _checked(frame, options, once=not sources.is_address(file))
     except ERRORS as error:
         said = arguments.of_files(first_line(error), [file])
@@ -234,7 +235,7 @@ def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | N
     except ERRORS as error:
         if isinstance(error, CheckError):
             return f"{error}, in {file}"
-        return sources.unreadable([file], error)
+        return describe_reading_error(error, [file])
     return None
 
 
@@ -274,7 +275,7 @@ def _total(*names: str) -> pl.Expr:
 
 def _difference(files: Sequence[str]) -> str | None:
     """Describe the first difference between the columns of the first and another file."""
-    schemas = {file: dict(sources.scan([file]).collect_schema()) for file in files}
+    schemas = {file: dict(scan_files([file]).collect_schema()) for file in files}
     first = files[0]
     for file, schema in schemas.items():
         for name in {**schemas[first], **schema}:

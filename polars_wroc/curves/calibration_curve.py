@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -23,6 +23,7 @@ from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.sampled_aucs import take_parts
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
+from polars_wroc.stats.estimates import limit_columns, name_limits
 from polars_wroc.stats.histograms import find_ends, number_bins
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows, Steps, descend, find_changes, map_steps
@@ -31,15 +32,9 @@ Strategy: TypeAlias = Literal["uniform", "quantile"]
 
 BIN_TYPES: Mapping[str, Any] = {
     "bin": pl.Int64,
-    "score_min": pl.Float64,
-    "score_max": pl.Float64,
-    "mean_score": pl.Float64,
-    "observed_rate": pl.Float64,
-    "observed_rate_low": pl.Float64,
-    "observed_rate_high": pl.Float64,
-    "mean_calibration_error": pl.Float64,
-    "mean_calibration_error_low": pl.Float64,
-    "mean_calibration_error_high": pl.Float64,
+    **dict.fromkeys(("score_min", "score_max", "mean_score"), pl.Float64),
+    **dict.fromkeys(name_limits("observed_rate"), pl.Float64),
+    **dict.fromkeys(name_limits("mean_calibration_error"), pl.Float64),
     "n": pl.Int64,
     "weight": pl.Float64,
 }
@@ -200,15 +195,13 @@ def divide_segments(rows: SegmentRows, bins: BinOptions) -> SegmentRows:
     """
     segment, number = rows.segment, bins.number_rows(rows)
     starts = np.flatnonzero(find_changes(segment) | find_changes(number))
-    return SegmentRows(
-        pl.DataFrame({"segment": segment[starts], "bin": number[starts]}),
-        np.append(starts, len(segment)),
-        rows.order,
-        rows.score,
-        rows.weight,
-        np.zeros(len(starts), np.int64),
-        rows.counts,
-        in_order=True,
+    return replace(
+        rows,
+        segments=pl.DataFrame({"segment": segment[starts], "bin": number[starts]}),
+        starts=np.append(starts, len(segment)),
+        missing=np.zeros(len(starts), np.int64),
+        bins=None,
+        outside=None,
     )
 
 
@@ -233,9 +226,8 @@ def measure_bins(
     sums = sum_calibration(binned, rows.sample)
     errors = MeanErrors.of(sums, None if rows.sample is None else rows.sample.units)
     rate = errors.rate()
-    difference = RateError(errors.value, rate)
     quantile = level.quantile(rate.df)
-    rate_limits, difference_limits = rate.limits(quantile), difference.limits(quantile)
+    error_limits = RateError(errors.value, rate).limits(quantile)
     weight = sums.errors.whole.weight
     columns = {
         "bin": binned.segments["bin"].to_numpy(),
@@ -244,12 +236,8 @@ def measure_bins(
         "n": sums.errors.whole.rows,
         "weight": np.where(np.isfinite(weight), weight, np.nan),
         "mean_score": sums.mean_score,
-        "observed_rate": rate.value,
-        "observed_rate_low": rate_limits.low,
-        "observed_rate_high": rate_limits.high,
-        "mean_calibration_error": errors.value,
-        "mean_calibration_error_low": difference_limits.low,
-        "mean_calibration_error_high": difference_limits.high,
+        **limit_columns("observed_rate", rate.value, rate.limits(quantile)),
+        **limit_columns("mean_calibration_error", errors.value, error_limits),
     }
     # From the lowest bin of each segment up
     rising = {name: values[::-1] for name, values in columns.items()}

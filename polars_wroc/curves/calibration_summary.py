@@ -18,45 +18,28 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
+from polars_wroc.metrics import calibration
 from polars_wroc.metrics.brier_parts import BRIER_COLUMNS, decompose_brier
-from polars_wroc.metrics.calibration import (
-    CALIBRATION_ERROR,
-    SLOPE,
-    MeanErrors,
-    count_rows,
-    estimate_fits,
-    estimate_rates,
-    sum_calibration,
-)
 from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.sampled_aucs import take_parts
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
-from polars_wroc.stats.estimates import Estimate
+from polars_wroc.stats.estimates import Estimate, limit_columns, name_limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.logistic_fit import LEAST_PROBABILITY
 from polars_wroc.steps import SegmentRows, descend
 
-_INTERCEPT = "calibration_intercept"
+_ERROR, _RATIO, _RATE = "mean_calibration_error", "oe_ratio", "observed_rate"
+_SLOPE, _INTERCEPT = "calibration_slope", "calibration_intercept"
 _COUNTS = ("n", "n_pos", "n_missing", "n_extreme", "n_impossible")
 _VALUES = (
-    CALIBRATION_ERROR,
-    f"{CALIBRATION_ERROR}_low",
-    f"{CALIBRATION_ERROR}_high",
-    "oe_ratio",
-    "oe_ratio_low",
-    "oe_ratio_high",
-    SLOPE,
-    f"{SLOPE}_low",
-    f"{SLOPE}_high",
-    f"{SLOPE}_se",
-    _INTERCEPT,
-    f"{_INTERCEPT}_low",
-    f"{_INTERCEPT}_high",
+    *name_limits(_ERROR),
+    *name_limits(_RATIO),
+    *name_limits(_SLOPE),
+    f"{_SLOPE}_se",
+    *name_limits(_INTERCEPT),
     "mean_score",
-    "observed_rate",
-    "observed_rate_low",
-    "observed_rate_high",
+    *name_limits(_RATE),
     "expected_calibration_error",
     "maximum_calibration_error",
     *BRIER_COLUMNS,
@@ -206,30 +189,28 @@ def measure_calibration(
 ) -> dict[str, Array]:
     """Return the columns of segments, whose rows descend, but for the errors over bins."""
     units = None if rows.sample is None else rows.sample.units
-    sums = sum_calibration(segments, rows.sample)
-    errors = MeanErrors.of(sums, units)
+    sums = calibration.sum_calibration(segments, rows.sample)
+    errors = calibration.MeanErrors.of(sums, units)
     fitted = segments
     if clip is not None:
         fitted = replace(segments, score=segments.score.clip(clip, 1 - clip))
-    slope, intercept = estimate_fits(fitted, rows.sample)
+    slope, intercept = calibration.estimate_fits(fitted, rows.sample)
     enough = errors.has_enough(level)
-    columns = count_rows(segments)
+    columns = calibration.count_rows(segments)
     columns["mean_score"] = mean = sums.mean_score
-    columns |= limit_columns("observed_rate", errors.rate(), level)
-    columns |= limit_columns(CALIBRATION_ERROR, errors.estimate(level), level)
-    rates = limit_columns("oe_ratio", estimate_rates(segments, errors, level), level)
-    for name, value in rates.items():
+    estimates: dict[str, Estimate] = {
+        _RATE: errors.rate(),
+        _ERROR: errors.estimate(level),
+        _RATIO: calibration.estimate_rates(segments, errors, level),
+    }
+    for name, fit in ((_INTERCEPT, intercept), (_SLOPE, slope)):
+        columns[f"{name}_se"] = fit.error
+        estimates[name] = replace(fit, error=np.where(enough, fit.error, np.nan))
+    for name, estimate in estimates.items():
+        limits = estimate.limits(level.quantile(estimate.df))
+        columns |= limit_columns(name, estimate.value, limits)
+    for name in name_limits(_RATIO):
         # A ratio to a mean of 0, or nearly 0, overflows.
-        ratio = value / mean
+        ratio = columns[name] / mean
         columns[name] = np.where(np.isfinite(ratio), ratio, np.nan)
-    for name, estimate in ((_INTERCEPT, intercept), (SLOPE, slope)):
-        columns[f"{name}_se"] = estimate.error
-        limited = replace(estimate, error=np.where(enough, estimate.error, np.nan))
-        columns |= limit_columns(name, limited, level)
     return columns
-
-
-def limit_columns(name: str, estimate: Estimate, level: Level) -> dict[str, Array]:
-    """Return a value and its limits as columns."""
-    low, high = estimate.limits(level.quantile(estimate.df))
-    return {name: estimate.value, f"{name}_low": low, f"{name}_high": high}

@@ -253,7 +253,7 @@ def dominated_models(
     └───────┴───────────┴──────────────┘
     """
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
-    columns = read_columns(polars_frame(frame), label, score, weight, by, pos_label)
+    columns: Columns = read_columns(polars_frame(frame), label, score, weight, by, pos_label)
     number = len(columns.models)
     if number < 2:  # noqa: PLR2004  (two make a pair)
         checks.reject("score", "hold two or more columns to compare", [*columns.models])

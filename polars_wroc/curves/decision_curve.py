@@ -19,7 +19,7 @@ from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import require_all_probabilities, require_probabilities
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
-from polars_wroc.stats.estimates import Limits
+from polars_wroc.stats.estimates import Limits, limit_columns, name_limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.net_benefit import estimate_standardized
 from polars_wroc.steps import SegmentRows
@@ -31,13 +31,9 @@ _COLUMNS = (
     "threshold",
     "selection_rate",
     "prevalence",
-    "net_benefit",
-    "net_benefit_low",
-    "net_benefit_high",
+    *name_limits("net_benefit"),
     "net_benefit_all",
-    "standardized_net_benefit",
-    "standardized_net_benefit_low",
-    "standardized_net_benefit_high",
+    *name_limits("standardized_net_benefit"),
     "interventions_avoided",
 )
 # The selected rows of both classes.
@@ -135,10 +131,9 @@ def decision_curve(
     └───────────┴─────────────┴─────────────────┴───────────────────────┘
     """
     asked = _PERCENTS if thresholds is None else check_net_thresholds(thresholds)
-    thresholds = np.array(asked)
     prevalence = checks.target_prevalence(prevalence)
     columns = read_columns(frame, label, score, weight, by, pos_label, design)
-    measure = partial(measure_benefits, thresholds=thresholds, prevalence=prevalence)
+    measure = partial(measure_benefits, thresholds=np.array(asked), prevalence=prevalence)
     types = dict.fromkeys(_COLUMNS, pl.Float64())
     return table_of_segments(frame, columns, types, measure, level)
 
@@ -193,15 +188,13 @@ def _measure_points(decided: DecidedRows, level: Level) -> dict[str, Array]:
         standardized_limits = _limit_standardized(decided, odds, level)
     else:
         standardized_limits = Limits(*(limit / decided.prevalence for limit in limits))
+    standardized = np.where(prevalence > 0, net / prevalence, np.nan)
     return {
         "threshold": decided.threshold,
         **values,
-        "net_benefit_low": limits.low,
-        "net_benefit_high": limits.high,
+        **limit_columns("net_benefit", net, limits),
         "net_benefit_all": net_of_all,
-        "standardized_net_benefit": np.where(prevalence > 0, net / prevalence, np.nan),
-        "standardized_net_benefit_low": standardized_limits.low,
-        "standardized_net_benefit_high": standardized_limits.high,
+        **limit_columns("standardized_net_benefit", standardized, standardized_limits),
         "interventions_avoided": np.where(odds > 0, (net - net_of_all) / odds, np.nan),
     }
 

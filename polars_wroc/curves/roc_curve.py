@@ -238,7 +238,7 @@ def roc_curve(
         if not rows.binned:
             checks.level(rows.look(level, frame))
             return like_input(frame, _require_positives(_plan_curves(rows, fewer), pos_label))
-    columns = read_binned_columns(binning, design, frame, label, score, weight, by, pos_label)
+    columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
     names = fewer.names
     if band is not None:
         names += BAND_COLUMNS

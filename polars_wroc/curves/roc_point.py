@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -31,6 +31,7 @@ from polars_wroc.rows import (
     table_of_segments,
 )
 from polars_wroc.stats.contrasts import credible_correlation
+from polars_wroc.stats.estimates import limit_columns, name_limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Rate, estimate_between
 from polars_wroc.stats.roc_limits import RatesAlongCurves, RocPoints, limit_points
@@ -192,16 +193,21 @@ def _sample_rates(
 
 
 def read_binned_columns(
-    binning: Binning, design: Design | None, frame: object, *columns: Any
+    binning: Binning,
+    frame: object,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoWeight | None,
+    by: IntoColumns | None,
+    pos_label: object,
+    design: Design | None,
 ) -> Columns:
-    """Return the columns of a call, whose rows are pooled in bins of scores if these are given.
-
-    The ``columns`` are label, score, weight, by and pos_label.
-    """
+    """Return the columns of a call, whose rows are pooled in bins of scores if these are given."""
     if not binning:
-        return read_columns(frame, *columns, design=design)
+        return read_columns(frame, label, score, weight, by, pos_label, design)
     refuse_design_in_bins(read_design(design), binning)
-    return read_counted(pool_in_bins(read_rows(read_source(frame), *columns), binning))
+    rows = read_rows(read_source(frame), label, score, weight, by, pos_label)
+    return read_counted(pool_in_bins(rows, binning))
 
 
 @hint_keywords
@@ -301,8 +307,8 @@ def roc_point(
     rates = np.array(checks.numbers(name, value, low=0, high=1))
     axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
     binning = Binning(bins, tolerance)
-    columns = read_binned_columns(binning, design, frame, label, score, weight, by, pos_label)
-    names = [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
+    columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
+    names = [axes.given, *name_limits(axes.found)]
     if columns.binned:
         names += [f"{axes.found}_min", f"{axes.found}_max"]
     types = dict.fromkeys(names, pl.Float64()) | {ONE_SIDED: pl.Boolean()}
@@ -323,9 +329,7 @@ def _measure_segments(
     limits, one_sided = limit_points(points, along, level.quantile(points.given.df))
     columns = {
         axes.given: given,
-        axes.found: found,
-        f"{axes.found}_low": limits.low,
-        f"{axes.found}_high": limits.high,
+        **limit_columns(axes.found, found, limits),
         ONE_SIDED: np.where(np.isnan(limits.low), np.nan, one_sided),
     }
     if curves.points.several is not None:

@@ -118,10 +118,10 @@ def score_distribution(
 
 
 def distribute_scores(
-    segments: SegmentRows, bins: int, ends: tuple[float, float]
+    segments: SegmentRows, bins: int, ends: tuple[float, float], *, by_class: bool = True
 ) -> SegmentColumns:
     """Return the columns of `DISTRIBUTION_TYPES` of each segment, class and bin."""
-    return _count_bins(segments, _Histogram(bins, ends, by_class=True))
+    return _count_bins(segments, _Histogram(bins, ends, by_class))
 
 
 @dataclass(frozen=True)

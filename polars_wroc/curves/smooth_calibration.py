@@ -14,13 +14,14 @@ import numpy as np
 
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.rows import Rows, Sampling
+from polars_wroc.stats.estimates import name_limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows
 
 # Distances of the curve from the scores: the mean, the median and the ninth decile.
 SMOOTH = ("ici", "e50", "e90")
 # The curve at a score, and its limits.
-SMOOTH_RATES = ("smooth_rate", "smooth_rate_low", "smooth_rate_high")
+SMOOTH_RATES = name_limits("smooth_rate")
 # With more scores, all scores in a quantile of the weight become one point.
 _MOST_POINTS = 1_000
 # With fewer scores there is no quadratic in each neighborhood.
@@ -28,14 +29,6 @@ _FEWEST_POINTS = 8
 # The share of the points in each neighborhood, in which R's loess fits a quadratic.
 _SPAN, _DEGREE = 0.75, 2
 _REPLICATES, _SEED = 200, 20_150
-
-
-class LimitedValues(NamedTuple):
-    """Values with their limits, NaN where there are none."""
-
-    value: Array
-    low: Array
-    high: Array
 
 
 def require_loess(instead: str) -> None:
@@ -50,13 +43,13 @@ def require_loess(instead: str) -> None:
         raise ImportError(msg) from error
 
 
-def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: Level) -> LimitedValues:
-    """Return each of `SMOOTH` of each segment, one row after another, with its limits."""
+def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: Level) -> Array:
+    """Return the values, and the limits, of each of `SMOOTH` of each segment, NaN without any."""
     found = np.full((3, len(SMOOTH), segments.number), np.nan)
     for number in range(segments.number):
         points = _Points.of(rows, segments.between(number, number + 1))
         found[:, :, number] = _limit(points, _measure_distances, len(SMOOTH), level)
-    return LimitedValues(*found)
+    return found
 
 
 def limit_smooth_rates(

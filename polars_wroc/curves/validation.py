@@ -22,12 +22,7 @@ from polars_wroc.inputs.reasons import UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
-from polars_wroc.metrics.auc_sums import (
-    auc_influences,
-    estimate_aucs,
-    interval_columns,
-    measure_aucs,
-)
+from polars_wroc.metrics import auc_sums
 from polars_wroc.metrics.mean_sums import (
     ROW_LOSSES,
     read_precision,
@@ -38,7 +33,7 @@ from polars_wroc.metrics.pairs import LOSS_SCALES
 from polars_wroc.metrics.sampled_aucs import sample_aucs, take_parts
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
-from polars_wroc.stats.estimates import Estimate
+from polars_wroc.stats.estimates import Estimate, name_limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.means import relative_brier, relative_brier_slopes
 from polars_wroc.steps import SegmentRows, descend
@@ -47,10 +42,7 @@ from polars_wroc.steps import SegmentRows, descend
 EXTREME_SCORES = "scores of 0 or 1"
 _TYPES: Mapping[str, Any] = {
     "measure": pl.String,
-    "threshold": pl.Float64,
-    "value": pl.Float64,
-    "value_low": pl.Float64,
-    "value_high": pl.Float64,
+    **dict.fromkeys(("threshold", *name_limits("value")), pl.Float64),
     "n": pl.Int64,
     "reason": pl.String,
 }
@@ -220,7 +212,7 @@ def _measure_segments(
     ]
     if plan.smooth:
         found = limit_smooth_errors(rows, segments, level)
-        measures += [_Measure(name, *each) for name, *each in zip(SMOOTH, *found, strict=True)]
+        measures += [_Measure(name, *found[:, place]) for place, name in enumerate(SMOOTH)]
     measures += _measure_benefits(rows, segments, level, plan.thresholds)
     number = segments.number
     columns = {
@@ -253,10 +245,7 @@ def _without_limits(name: str, value: Array) -> _Measure:
 
 
 def _take_measure(name: str, column: str, columns: Mapping[str, Any]) -> _Measure:
-    value, low, high = (
-        np.asarray(columns[f"{column}{end}"], float) for end in ("", "_low", "_high")
-    )
-    return _Measure(name, value, low, high)
+    return _Measure(name, *(columns[each] for each in name_limits(column)))
 
 
 def _limit(name: str, estimate: Estimate, quantile: Array) -> _Measure:
@@ -264,13 +253,13 @@ def _limit(name: str, estimate: Estimate, quantile: Array) -> _Measure:
 
 
 def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str, NDArray[Any]]:
-    sums = measure_aucs(segments)
+    sums = auc_sums.measure_aucs(segments)
     if rows.sample is None:
-        auc = estimate_aucs(sums)
+        auc = auc_sums.estimate_aucs(sums)
     else:
-        sampled = sample_aucs(rows, segments, auc_influences)
-        auc = estimate_aucs(sums, sampled.variance, sampled.df)
-    return interval_columns(sums, auc, level, "score")
+        sampled = sample_aucs(rows, segments, auc_sums.auc_influences)
+        auc = auc_sums.estimate_aucs(sums, sampled.variance, sampled.df)
+    return auc_sums.interval_columns(sums, auc, level, "score")
 
 
 def _measure_losses(
@@ -313,8 +302,8 @@ def _measure_benefits(
     order = np.argsort(np.concatenate([part.segment for part in parts]), kind="stable")
     values = np.stack(
         [
-            np.concatenate([part.columns[f"net_benefit{end}"] for part in parts])[order]
-            for end in ("", "_low", "_high")
+            np.concatenate([part.columns[name] for part in parts])[order]
+            for name in name_limits("net_benefit")
         ]
     )
     by_threshold = np.moveaxis(values.reshape(3, segments.number, len(thresholds)), 2, 0)

@@ -22,7 +22,7 @@ from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
 # Where there is no number.
 DASH = "\N{EN DASH}"
 # Smaller differences, in points, are written with a decimal.
-_SMALL = 2
+SMALL_POINTS = 2
 # Smaller p-values are not told apart.
 _LEAST_P = 0.001
 # From here on a number is written with a power of ten.
@@ -78,7 +78,7 @@ COUNT = NumberForm(",.0f")
 def write_size(gap: float, digits: int = 0) -> str:
     """Write the size of a difference in points of 100: ``24``; below 2 with a decimal: ``1.4``."""
     size = abs(100 * gap)
-    text = f"{size:.{max(digits, int(0 < size < _SMALL))}f}"
+    text = f"{size:.{max(digits, int(0 < size < SMALL_POINTS))}f}"
     return text.rstrip("0").removesuffix(".") if "." in text and float(text) else text
 
 

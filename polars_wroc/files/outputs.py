@@ -5,20 +5,12 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import errno
-import hashlib
 import io
 import json
 import math
 import os
-import platform
 import re
-import shutil
-import stat
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -27,117 +19,7 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.checks import check_text, reject, reject_type
-from polars_wroc.files.sources import first_line, reads
-
-if sys.platform != "win32":
-    import fcntl
-
-
-_NAME = re.compile(r"\.polars-wroc-([0-9a-f]{12})-[0-9a-f]{32}(\.\w+)?")
-# The same in all containers of a system, which see the same locks.
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
-_MONTH = 30 * 24 * 3600
-_ATTEMPTS = 100
-
-
-def new_name(suffix: str) -> str:
-    """Make a unique name; all have the same length."""
-    return f".polars-wroc-{_boot()}-{uuid4().hex}{suffix}"
-
-
-@contextmanager
-def temporary(parent: Path, suffix: str = "", *, folder: bool = False) -> Iterator[Path]:
-    """Make an empty file or folder and hold its lock; the caller removes it."""
-    for _ in range(_ATTEMPTS):
-        path = parent / new_name(suffix)
-        if folder:
-            path.mkdir(mode=0o700)
-        else:
-            path.touch(exist_ok=False)
-        with _held(path, or_free=True) as mine:
-            # Before it was locked, another process may have removed it as abandoned.
-            if mine:
-                yield path
-                return
-    msg = f"`path` must be in a folder that can be written; found {str(parent)!r}"
-    raise OSError(msg)
-
-
-def remove_abandoned(parent: Path) -> None:
-    """Remove what dead processes of this user left in a folder; nothing without file locks."""
-    if sys.platform == "win32":
-        return
-    with contextlib.suppress(OSError), os.scandir(parent) as entries:
-        for entry in entries:
-            name = _NAME.fullmatch(entry.name)
-            if name:
-                with contextlib.suppress(OSError):
-                    _remove_unless_held(Path(entry.path), same_boot=name[1] == _boot())
-
-
-def _remove_unless_held(path: Path, *, same_boot: bool) -> None:
-    found = path.lstat()
-    is_folder = stat.S_ISDIR(found.st_mode)
-    if not (is_folder or stat.S_ISREG(found.st_mode)) or found.st_uid != os.getuid():
-        return
-    if not same_boot and time.time() - found.st_mtime < _MONTH:
-        return
-    with _held(path, or_free=False) as mine:
-        if mine and is_folder:
-            shutil.rmtree(path)
-        elif mine:
-            path.unlink()
-
-
-@contextmanager
-def _held(path: Path, *, or_free: bool) -> Iterator[bool]:
-    """Lock a path, if no other process does and it still exists; yield whether it is locked.
-
-    Without file locks it yields ``or_free``.
-    """
-    if sys.platform == "win32":
-        yield or_free
-        return
-    try:
-        number = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    except FileNotFoundError:
-        yield False
-        return
-    try:
-        yield _lock(number, or_free=or_free) and _is(path, number)
-    finally:
-        os.close(number)
-
-
-def _lock(number: int, *, or_free: bool) -> bool:
-    assert sys.platform != "win32"
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        # A file system without locks, on which nothing is removed as abandoned either.
-        return or_free
-    return True
-
-
-def _is(path: Path, number: int) -> bool:
-    """Whether a path still names the open file."""
-    try:
-        return os.path.samestat(path.lstat(), os.fstat(number))
-    except FileNotFoundError:
-        return False
-
-
-@cache
-def _boot() -> str:
-    """Name this start of the system, or this computer if that is unknown."""
-    try:
-        start = _BOOT.read_text()
-    except OSError:
-        start = platform.node()
-    return hashlib.sha256(start.encode()).hexdigest()[:12]
-
+from polars_wroc.files.sources import first_line, name_sources, reads
 
 # The first characters of formulas, as listed by OWASP; numbers are no formulas.
 _FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  (of full width)
@@ -184,30 +66,40 @@ def write(
     suffix: str | None = None,
     deliver: Callable[[Path], object] | None = None,
 ) -> None:
-    """Let ``save`` write a temporary file in the same folder, then move it to the target.
+    """Let ``save`` write a hidden file beside the target, then move it there.
 
     What is written may depend on the ``suffix``, which is that of the target by default. The whole
     file may be delivered in another way than by moving it.
     """
     target = Path(path).resolve()
-    remove_abandoned(target.parent)
+    part = _name_part(target, suffix)
+    _partial.add(part)
     try:
-        with temporary(target.parent, target.suffix if suffix is None else suffix) as part:
-            _partial.add(part)
-            try:
-                save(part)
-                if deliver is None:
-                    part.replace(target)
-                else:
-                    deliver(part)
-            finally:
-                part.unlink(missing_ok=True)
-                _partial.discard(part)
+        save(part)
+        if deliver is None:
+            part.replace(target)
+        else:
+            deliver(part)
     except (OSError, pl.exceptions.PolarsError) as error:
-        if _code(error) not in _NO_ROOM:
+        code = _code(error)
+        if code is None or code not in _NO_ROOM:
             raise
-        msg = f"`path` must be a file that can be written; found {str(path)!r}: {first_line(error)}"
-        raise OSError(msg) from error
+        raise OSError(_unwritable(path, os.strerror(code))) from error
+    finally:
+        part.unlink(missing_ok=True)
+        _partial.discard(part)
+
+
+def _name_part(target: Path, suffix: str | None = None) -> Path:
+    """Name a hidden file beside the target, whose name no other process has."""
+    return target.with_name(f".polars-wroc-{uuid4().hex}{suffix or target.suffix}")
+
+
+def _unwritable(path: str | Path, why: str | Exception) -> str:
+    """Return the message that a file cannot be written, with the words of the system if it says."""
+    if isinstance(why, Exception):
+        why = getattr(why, "strerror", None) or first_line(why)
+    return f"cannot write {name_sources([str(path)])}: {why}"
 
 
 def discard_partial() -> None:
@@ -314,52 +206,39 @@ def check_target(
     suffix = suffix or Path(path).suffix.lower()
     if suffix not in allowed:
         reject("path", f"end in one of {', '.join(allowed)}", repr(str(path)))
-    target = _resolved(Path(path))
-    if target.is_dir():
-        reject("path", "be a file", f"the folder {str(path)!r}")
-    if target.exists() and not target.is_file():
-        reject("path", "be a file", f"{str(path)!r}, which is a device or a pipe")
+    target = _resolve(Path(path))
     if any(reads(source, target) for source in sources):
         reject("path", "not be a file that is read", repr(str(path)))
     return suffix
 
 
-def _resolved(path: Path) -> Path:
-    """Follow links to the file that is written, in a folder that can be written."""
-    _check_name(path)
-    if _leads_to_itself(path):
-        reject("path", "be a file", f"a link that leads to itself, {str(path)!r}")
-    target = path.resolve()
-    _check_name(target)
-    _check_name(target.with_name(new_name(target.suffix)))
-    for folder in (path.parent, target.parent):
-        if not folder.is_dir():
-            reject("path", "be in a folder that exists", f"no {str(folder)!r}")
-        if not os.access(folder, os.W_OK):
-            reject("path", "be in a folder that can be written", repr(str(folder)))
+def _resolve(path: Path) -> Path:
+    """Follow links to the file that is written, and check that it can be."""
+    try:
+        target = path.resolve()
+        # Each file system has its own limits for names.
+        for each in (path, target, _name_part(target)):
+            with contextlib.suppress(FileNotFoundError):
+                each.stat()
+        obstacle: str | Exception | None = _find_obstacle(path, target)
+    # A link that leads to itself is a RuntimeError before Python 3.13, and a null character in the
+    # name is a ValueError.
+    except (OSError, RuntimeError, ValueError) as error:
+        obstacle = error
+    if obstacle is not None:
+        raise ValueError(_unwritable(path, obstacle))
     return target
 
 
-def _leads_to_itself(path: Path) -> bool:
-    try:
-        # From Python 3.13 on such a link is no error, and stays a link.
-        return os.path.islink(path.resolve())  # noqa: PTH114  (False for names that are too long)
-    except (OSError, RuntimeError):
-        return True
-
-
-def _check_name(path: Path) -> None:
-    """Have the file system check a name, since each has its own limits."""
-    try:
-        path.lstat()
-    except ValueError:
-        msg = f"`path` must not hold null characters; found {str(path)!r}"
-        raise ValueError(msg) from None
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            lengths = [len(os.fsencode(text)) for text in (path.name, path)]
-            msg = (
-                "`path` must not be longer than the file system allows; "
-                f"found a name of {lengths[0]} bytes in a path of {lengths[1]}"
-            )
-            raise ValueError(msg) from None
+def _find_obstacle(path: Path, target: Path) -> str | None:
+    """Say why a file cannot be written; None if it can."""
+    for folder in (path.parent, target.parent):
+        if not folder.is_dir():
+            return f"there is no folder {name_sources([str(folder)])}"
+        if not os.access(folder, os.W_OK):
+            return f"folder {name_sources([str(folder)])} is not writable"
+    if target.is_dir():
+        return "it is a folder"
+    if target.exists() and not target.is_file():
+        return "it is a device or a pipe"
+    return None

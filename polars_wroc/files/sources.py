@@ -1,24 +1,26 @@
-"""Reading of files: the files that names, globs and folders mean, scanned as one LazyFrame."""
+"""The files that names, globs and folders mean, their formats, and how messages name them."""
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from glob import escape, glob
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
+from glob import escape, glob, has_magic
+from itertools import takewhile
 from pathlib import Path
+from typing import Literal, TextIO, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
 import polars as pl
 
-from polars_wroc.checks import check_text, find_separator, reject, shortened
+from polars_wroc.checks import check_text, shortened
 from polars_wroc.names import write_in_one_line
 
 # Suffixes of files: the engine may name only the end of an address.
-_FILE = r"\.(?:parquet|pq|arrow|ipc|feather|csv|ndjson|jsonl)"
+_FILE = r"\.(?:parquet|pq|arrow|ipc|feather|csv|tsv|txt|ndjson|jsonl|xlsx)(?:\.(?:gz|zst))?"
 # Where an address ends inside a sentence.
 _END = r"(?=[)\]>,;:.'\"]*(?:\s|$))"
 _ADDRESS = re.compile(rf"(?<![a-z])([a-z][a-z0-9+.-]*)://(\S+?){_END}", re.IGNORECASE)
@@ -70,24 +72,32 @@ def _bare(found: re.Match[str]) -> str:
     return f"{found[1]}://{re.split(ends, rest, maxsplit=1)[0]}"
 
 
-# An empty text is a missing value, with or without quotes.
-_scan_csv = partial(pl.scan_csv, null_values=[""])
-# Files may have columns that the first one does not have.
-_scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
-_SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
-    ".parquet": _scan_parquet,
-    ".pq": _scan_parquet,
-    ".arrow": pl.scan_ipc,
-    ".ipc": pl.scan_ipc,
-    ".feather": pl.scan_ipc,
-    ".csv": _scan_csv,
-    ".ndjson": pl.scan_ndjson,
-    ".jsonl": pl.scan_ndjson,
+Format: TypeAlias = Literal["parquet", "ipc", "csv", "ndjson", "xlsx"]
+# The formats that are read, by the suffix of a file.
+_FORMATS: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "ipc",
+    ".ipc": "ipc",
+    ".feather": "ipc",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".xlsx": "xlsx",
 }
 # Without rows these formats have no data types, and they do not store their number of rows.
-_UNTYPED = (".csv", ".ndjson", ".jsonl")
-_IN_FOLDERS = (".parquet", ".pq")
+UNTYPED = ("csv", "ndjson")
+_COMPRESSED = (".gz", ".zst")
+# In a folder such a file is a note beside the data.
+_NOTES = (".txt",)
+STANDARD_INPUT = "-"
 _LONGEST = 255
+# The most names of columns that a message lists.
+_MOST_NAMES = 3
+# The folder of rows without a value.
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 # Query parameters that give access to a file and do not identify it.
 _SIGNATURE = re.compile(
     r"x-(amz|goog)-.*|(aws|google)access(key)?id|signature|expires|(access_)?token|sig|s[eprstv]|"
@@ -97,41 +107,12 @@ _SIGNATURE = re.compile(
 _PORTS = {"http": ":80", "https": ":443"}
 
 
-def scan(sources: Sequence[str]) -> pl.LazyFrame:
-    """Scan files, globs, folders of Parquet files or cloud addresses of one format as one frame."""
-    suffix = format_of(sources)
-    files = each_file(sources)
-    try:
-        frame = _plan(sources, files, _SCANS[suffix])
-        columns = frame.collect_schema().names()
-        if suffix == ".csv":
-            _require_commas(columns, sources)
-        # Other formats say what their columns are without a row.
-        if suffix in _UNTYPED:
-            require_rows(frame, sources)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        # The engine's message may hold credentials.
-        raise ValueError(unreadable(sources, error)) from None
-    return frame
-
-
 def require_rows(frame: pl.LazyFrame, sources: Sequence[str]) -> None:
     """Check that files hold rows; those after one that has some are not opened."""
     if frame.head(1).select(pl.len()).collect().item() == 0:
-        reject("files", "hold rows", f"none in {name_sources(sources)}")
-
-
-def _require_commas(columns: Sequence[str], sources: Sequence[str]) -> None:
-    """Check that the header of CSV files was not read as one column."""
-    separator = find_separator(columns)
-    if separator is None:
-        return
-    options = f"separator={separator!r}"
-    if separator == ";":
-        options += ", decimal_comma=True"
-    how = f"pl.read_csv('in.csv', {options}).write_csv('out.csv')"
-    found = f"{separator!r} between the names in {name_sources(sources)}"
-    reject("files", "separate columns by commas", f"{found}: convert them in Python by {how}")
+        verb = "has" if len(sources) == 1 else "have"
+        msg = f"{name_sources(sources)} {verb} no rows"
+        raise ValueError(msg)
 
 
 def each_file(sources: Sequence[str]) -> list[str]:
@@ -142,56 +123,43 @@ def each_file(sources: Sequence[str]) -> list[str]:
     found = [(file, source) for source in sources for file in _files_of(source)]
     seen: dict[object, str] = {}
     for file, source in found:
-        shown = repr(_shown(file)) + ("" if file == source else f" in {_shown(source)!r}")
         identity = _identity(file)
         if identity in seen:
-            found_twice = f"found {seen[identity]} and {shown}, which are one"
-            msg = f"`files` must be different files; {found_twice}"
-            raise ValueError(msg)
-        seen[identity] = shown
+            first = seen[identity]
+            same = f"{first} is given twice" if first == source else f"{first} and {source}"
+            msg = same if first == source else f"{same} are, or have, the same file"
+            raise ValueError(one_line(msg))
+        seen[identity] = source
     return [file for file, _ in found]
 
 
-def format_of(sources: Sequence[str]) -> str:
-    """Return the suffix of files, which must be of one format."""
-    suffixes = {_suffix(source) for source in sources}
-    if len(suffixes) > 1:
-        reject("files", "be of one format", ", ".join(sorted(suffixes)))
-    (suffix,) = suffixes
-    return suffix
+def format_of(sources: Sequence[str]) -> Format:
+    """Return the format of files, which must be one."""
+    first = sources[0]
+    for source in sources[1:]:
+        if _format(source) != _format(first):
+            msg = f"files must be of one format; {name_sources([first, source])} are of two"
+            raise ValueError(msg)
+    if STANDARD_INPUT in sources and len(sources) > 1:
+        msg = "the standard input, -, cannot be read together with files"
+        raise ValueError(msg)
+    return _format(first)
 
 
 def unreadable(sources: Sequence[str], error: Exception) -> str:
     """Return the message that files cannot be read."""
-    found = f"{name_sources(sources)}: {without_credentials(first_line(error))}"
-    return f"`files` must be readable; found {found}"
-
-
-def find_ragged_line(files: Sequence[str]) -> str | None:
-    """Say which line of local CSV files has more fields than the header; None if none has."""
-    for file in files:
-        if is_address(file) or _suffix(file) != ".csv":
-            continue
-        with Path(_local(file)).open(encoding="utf-8", errors="replace", newline="") as text:
-            lines = csv.reader(text)
-            width = len(next(lines, []))
-            for fields in lines:
-                if len(fields) > width:
-                    return (
-                        f"`files` must have no more fields in a line than names in the header; "
-                        f"{_shown(file)} has {len(fields)} for {width} in line {lines.line_num}"
-                    )
-    return None
+    said = without_credentials(first_line(error)).removesuffix(": " + name_sources(sources))
+    return f"cannot read {name_sources(sources)}: {said}"
 
 
 def store_row_counts(sources: Sequence[str]) -> bool:
     """Whether files store their number of rows, so that it need not be counted."""
-    return not any(_suffix(source) in _UNTYPED for source in sources)
+    return format_of(sources) in ("parquet", "ipc")
 
 
 def reads(source: str, target: Path) -> bool:
     """Whether a source, which may be a folder or a pattern, includes the target."""
-    local = _local(source)
+    local = local_name(source)
     if is_address(local):
         return False
     if _status(local) is None:
@@ -200,24 +168,46 @@ def reads(source: str, target: Path) -> bool:
     return target == named or (named.is_dir() and named in target.parents)
 
 
-def _plan(
-    sources: Sequence[str], files: Sequence[str], scan_files: Callable[..., pl.LazyFrame]
-) -> pl.LazyFrame:
-    folder = _local(sources[0])
-    if len(sources) == 1 and _has_keys(folder, files):
-        # Given the top folder, the engine makes columns of folders like day=1.
-        named = _plain(folder)
-        return scan_files(named, glob=False, hive_partitioning=True, hidden_file_prefix=".")
-    return scan_files([_as_pattern(file, scan_files) for file in files])
+def find_keys(sources: Sequence[str]) -> dict[str, list[str | None]]:
+    """Return the columns that folders such as day=1 make, with a value for each file.
+
+    They are folders below a folder that is named, or of a pattern or the name of a file. There are
+    none if some files are in such folders, and others are in others.
+    """
+    found = [
+        _keys(Path(file).relative_to(_root(source)))
+        for source in sources
+        if not is_address(source) and source != STANDARD_INPUT
+        for file in _files_of(source)
+    ]
+    if len({tuple(keys) for keys in found}) != 1:
+        return {}
+    return {key: [keys[key] for keys in found] for key in found[0]}
 
 
-def _has_keys(folder: str, files: Sequence[str]) -> bool:
-    """Whether files are in folders like day=1 below a folder."""
-    below = (Path(file).relative_to(folder) for file in files if _is_folder(folder))
-    return any("=" in part for file in below for part in file.parts[:-1])
+def has_other_keys(files: Sequence[str], keys: Collection[str]) -> bool:
+    """Whether files are in folders like day=1 above the ones that make columns."""
+    return any(_keys(Path(file)).keys() - {*keys} for file in files)
 
 
-def _as_pattern(file: str, scan_files: Callable[..., pl.LazyFrame]) -> str:
+def _keys(path: Path) -> dict[str, str | None]:
+    """Read the names of folders such as day=1, as Hive writes them."""
+    pairs = [part.split("=", 1) for part in path.parts[:-1] if "=" in part]
+    return {key: None if text == _HIVE_NULL else unquote(text) for key, text in pairs}
+
+
+def _root(source: str) -> str:
+    """Return the folder below which the names of folders are values of columns."""
+    local = local_name(source)
+    if _is_folder(local):
+        return local
+    if _status(local) is not None:
+        return Path(local).anchor
+    fixed = takewhile(lambda part: not has_magic(part), Path(local).parts)
+    return str(Path(*fixed))
+
+
+def as_pattern(file: str, scan: Callable[..., pl.LazyFrame]) -> str:
     """Name a file so that the engine, which takes all names for patterns, reads only this one."""
     if not is_address(file):
         return escape(_plain(file))
@@ -226,7 +216,7 @@ def _as_pattern(file: str, scan_files: Callable[..., pl.LazyFrame]) -> str:
     # For cloud files the engine makes regular expressions, in which it translates only *.
     exactly = re.sub(r"[][*?]", lambda sign: f"[\\x{ord(sign[0]):X}]", file)
     try:
-        scan_files([exactly]).collect_schema()
+        scan([exactly]).collect_schema()
     except (OSError, pl.exceptions.PolarsError):
         return file.replace("?", "[^/]").replace("[!", "[^")
     return exactly
@@ -239,15 +229,18 @@ def _plain(file: str) -> str:
 
 def _files_of(source: str) -> list[str]:
     check_text("files", source)
-    local = _local(source)
-    if is_address(local):
-        _suffix(source)
+    local = local_name(source)
+    if is_address(local) or source == STANDARD_INPUT:
         return [source]
     status = _status(local)
     if status is not None and stat.S_ISDIR(status.st_mode):
         return _in_folder(local)
-    _suffix(local)
-    files = [local] if status is not None else _matches(local) or [source]
+    _format(local)
+    files = [local] if status is not None else _matches(local)
+    if not files:
+        wanted = "no file matches" if has_magic(local) else "no such file:"
+        msg = f"{wanted} {name_sources([source])}"
+        raise ValueError(msg)
     for file in files:
         _check_file(file)
     return files
@@ -260,18 +253,27 @@ def _matches(pattern: str) -> list[str]:
 
 
 def _in_folder(folder: str) -> list[str]:
-    """List the Parquet files of a folder and its subfolders."""
-    found = [path for path in _walk(folder) if path.suffix.lower() in _SCANS]
-    files = [path for path in found if path.suffix.lower() in _IN_FOLDERS]
-    if not files or len(files) < len(found):
-        others = sorted({path.suffix.lower() for path in found} - {*_IN_FOLDERS})
-        what = f"{', '.join(others)} files" if files else "none"
-        rule = f"must hold {'only ' if files else ''}Parquet files where it is a folder"
-        msg = f"`files` {rule}; found {what} in {_shown(folder)!r}"
+    """List the files of a folder and its subfolders, which must be of one format."""
+    found = [str(path) for path in _walk(folder) if _is_data(path)]
+    if not found:
+        msg = f"folder {_shown(folder)} has no file whose name ends in {_listed_suffixes()}"
         raise ValueError(msg)
-    for file in files:
-        _check_file(str(file))
-    return sorted(str(file) for file in files)
+    first = min(found)
+    for file in sorted(found):
+        if _format(file) != _format(first):
+            pattern = f"{folder.rstrip('/')}/*{Path(first).suffix}"
+            msg = (
+                f"folder {_shown(folder)} has files of several formats, "
+                f"{name_sources([first, file])}: name those of one, for example '{pattern}'"
+            )
+            raise ValueError(one_line(msg))
+        _check_file(file)
+    return sorted(found)
+
+
+def _is_data(path: Path) -> bool:
+    suffix = _uncompressed(path.name).suffix.lower()
+    return suffix in _FORMATS and suffix not in _NOTES
 
 
 def _walk(folder: str) -> Iterator[Path]:
@@ -284,7 +286,8 @@ def _walk(folder: str) -> Iterator[Path]:
     for place, _, names in os.walk(folder, onerror=refuse, followlinks=True):
         identity = _identity(place)
         if identity in seen:
-            reject("files", "be different files", f"{_shown(place)!r} twice, by a link")
+            msg = f"folder {_shown(place)} is there twice, by a link"
+            raise ValueError(msg)
         seen.add(identity)
         yield from (Path(place, name) for name in names if not name.startswith("."))
 
@@ -294,9 +297,11 @@ def _check_file(file: str) -> None:
     check_text("files", file)
     status = _status(file)
     if status is None:
-        reject("files", "exist", f"no {_shown(file)!r}")
+        msg = f"no such file: {name_sources([file])}"
+        raise ValueError(msg)
     if not stat.S_ISREG(status.st_mode):
-        reject("files", "be files or folders", f"a pipe or a device, {_shown(file)!r}")
+        msg = f"{name_sources([file])} is a pipe or a device; pipe it to the standard input, -"
+        raise ValueError(msg)
 
 
 def _status(file: str) -> os.stat_result | None:
@@ -307,12 +312,14 @@ def _status(file: str) -> os.stat_result | None:
         return None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or first_line(error)
-        msg = f"`files` must be readable; found {name_sources([file])}: {said}"
+        msg = f"cannot read {name_sources([file])}: {said}"
         raise ValueError(msg) from error
 
 
 def _identity(file: str) -> object:
     """Return a value that is the same for all names of one file."""
+    if file == STANDARD_INPUT:
+        return file
     if not is_address(file):
         status = Path(file).stat()
         return (status.st_dev, status.st_ino) if status.st_ino else Path(file).resolve()
@@ -326,19 +333,66 @@ def _identity(file: str) -> object:
     return scheme.lower(), host, path, *asked
 
 
-def _suffix(source: str) -> str:
-    path = _local(source)
+def _format(source: str) -> Format:
+    if source == STANDARD_INPUT:
+        return _format_of_content(read_standard_input())
+    path = local_name(source)
     if not is_address(path) and _is_folder(path):
-        return ".parquet"
+        return _format(_in_folder(path)[0])
+    if is_address(path) and path.endswith("/"):
+        return "parquet"
     # In web addresses a question mark begins the query; elsewhere it is part of the name.
     name = re.split(r"[?#]", path, maxsplit=1)[0] if _is_web(path) else path
-    suffix = Path(name).suffix.lower()
-    if suffix not in _SCANS:
-        reject("files", f"end in one of {', '.join(_SCANS)}", repr(_shown(source)))
-    return suffix
+    bare = _uncompressed(name)
+    found = _FORMATS.get(bare.suffix.lower())
+    if found is None or (bare.name != Path(name).name and found not in UNTYPED):
+        if not is_address(path) and not has_magic(path) and _status(path) is None:
+            msg = f"no such file: {name_sources([source])}"
+            raise ValueError(msg)
+        msg = (
+            f"cannot tell the format of {name_sources([source])}: its name must end in "
+            f"{_listed_suffixes()}, and .csv or .ndjson may have .gz or .zst behind"
+        )
+        raise ValueError(msg)
+    return found
 
 
-def _local(source: str) -> str:
+def _listed_suffixes() -> str:
+    *others, last = _FORMATS
+    return f"{', '.join(others)} or {last}"
+
+
+def _uncompressed(name: str) -> Path:
+    """Remove the suffix of a compressed file."""
+    path = Path(name)
+    return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
+
+
+# How files of other formats than CSV begin.
+_BEGINNINGS: dict[bytes, Format] = {
+    b"PAR1": "parquet",
+    b"ARROW1": "ipc",
+    b"PK": "xlsx",
+    b"{": "ndjson",
+}
+
+
+def _format_of_content(content: bytes) -> Format:
+    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return next((each for mark, each in _BEGINNINGS.items() if start.startswith(mark)), "csv")
+
+
+def read_standard_input() -> bytes:
+    """Read the standard input, once."""
+    return _read_all(sys.stdin)
+
+
+@lru_cache(maxsize=1)
+def _read_all(stream: TextIO) -> bytes:
+    return stream.buffer.read()
+
+
+def local_name(source: str) -> str:
     """Remove the protocol ``file://`` from the name of a local file."""
     found = re.fullmatch(r"file://(?:localhost)?(/.*)", source, re.IGNORECASE | re.DOTALL)
     return unquote(found[1]) if found else source
@@ -352,6 +406,23 @@ def _is_folder(path: str) -> bool:
 def is_address(source: str) -> bool:
     """Whether a source is a web or cloud address, which may be a pattern."""
     return "://" in source
+
+
+def is_pattern(source: str) -> bool:
+    """Whether a source is an address that may stand for several files."""
+    return is_address(source) and not _is_web(source) and has_magic(source)
+
+
+def describe_difference(columns: Collection[str], others: Collection[str]) -> str:
+    """Describe how names of columns differ; empty if they are the same."""
+    lacking = [name for name in columns if name not in others]
+    more = [name for name in others if name not in columns]
+    parts = list[str]()
+    if lacking:
+        parts.append(f"it lacks {', '.join(map(repr, lacking[:_MOST_NAMES]))}")
+    if more:
+        parts.append(f"it has {', '.join(map(repr, more[:_MOST_NAMES]))}")
+    return " and ".join(parts)
 
 
 def _is_web(source: str) -> bool:

@@ -303,9 +303,7 @@ def measure_divisions(
     attribute, segment = AUDIT_KEYS
     for division in divisions:
         segments = rows.segments(division.keys, model)
-        names = pl.Series([division.attribute])
-        if division.keys:
-            names = name_segments(division, segments.segments)
+        names = name_segments(division, segments.segments)
         measured = pl.DataFrame(test.measure(rows, segments))
         tables.append(
             measured.with_columns(pl.lit(division.attribute).alias(attribute), names.alias(segment))

@@ -111,20 +111,6 @@ class CategoryReference:
         """Whether each of two segments is the reference of the other, unless one is named."""
         return self.kind in ("rest", "overall")
 
-    def check(self, segments: pl.DataFrame) -> None:
-        """Check that the named segments are there."""
-        for attribute, segment in self.named.items():
-            known = segments.filter(pl.col(ATTRIBUTE) == attribute)[SEGMENT].unique(
-                maintain_order=True
-            )
-            if segment not in known:
-                msg = (
-                    f"`reference` must name a segment by {attribute!r}, one of "
-                    f"{known.drop_nulls().to_list()}; found {segment!r}"
-                    f"{checks.did_you_mean(segment, [*known.drop_nulls(), *self.kinds])}"
-                )
-                raise ValueError(msg)
-
 
 # From here on Polars has no integer literals.
 _INTEGERS = 2.0**63

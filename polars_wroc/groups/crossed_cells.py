@@ -13,8 +13,9 @@ from polars_wroc.buckets import number_groups
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, require_probabilities
-from polars_wroc.metrics.segments import Decisions, map_arrays
+from polars_wroc.metrics.segments import Decisions
 from polars_wroc.ranking.curve import CELLS
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.part_means import CrossSums, ErrorSums, ValueSums
 from polars_wroc.steps import SegmentRows

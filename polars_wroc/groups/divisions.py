@@ -43,9 +43,9 @@ def name_segments(division: Grouping, segments: pl.DataFrame) -> pl.Series:
 
     Raise if two segments would have the same name.
     """
+    if not division.keys:
+        return pl.Series([OVERALL])
     names = segments.select(segment=division.segment)["segment"]
-    if len(names) != segments.height:
-        names = names.new_from_index(0, segments.height)
     named = names.fill_null(MISSING)
     twice = named.filter(named.is_duplicated())
     if len(twice):

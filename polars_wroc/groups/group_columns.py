@@ -20,6 +20,7 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import IntoColumns, RowSource
 from polars_wroc.metrics.segments import Decisions, Needs
+from polars_wroc.queries import select_schema
 from polars_wroc.rows import Columns, Rows, read_columns
 from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.thresholds.choice import choose_thresholds
@@ -28,7 +29,7 @@ from polars_wroc.thresholds.rules import Rule
 Choice: TypeAlias = Decisions | Rule | float | None
 
 # Places of the division, of the segment and of the score, by which rows are ordered.
-_PLACES = ("__division", "__segment", "__model")
+SEGMENT_PLACES = ("__division", "__segment", "__model")
 
 
 @dataclass(frozen=True)
@@ -174,9 +175,9 @@ def label_segments(
         pl.lit(division.attribute).alias(attribute),
         segment,
         pl.lit(model, pl.String).alias(MODEL),
-        pl.lit(place[0]).alias(_PLACES[0]),
-        pl.int_range(pl.len()).alias(_PLACES[1]),
-        pl.lit(place[1]).alias(_PLACES[2]),
+        pl.lit(place[0]).alias(SEGMENT_PLACES[0]),
+        pl.int_range(pl.len()).alias(SEGMENT_PLACES[1]),
+        pl.lit(place[1]).alias(SEGMENT_PLACES[2]),
     )
 
 
@@ -226,11 +227,6 @@ def in_order(
 
     Rows of a segment and a score are first in the order of columns ``within`` them.
     """
-    missing = [
-        pl.lit(None, dtype).alias(name)
-        for name, dtype in schema.items()
-        if name not in table.columns
-    ]
-    if set(_PLACES) <= set(table.columns):
-        table = table.sort(*_PLACES, *within, pl.col("metric").cast(pl.Enum(list(metrics))))
-    return table.with_columns(missing).select([*schema])
+    if set(SEGMENT_PLACES) <= set(table.columns):
+        table = table.sort(*SEGMENT_PLACES, *within, pl.col("metric").cast(pl.Enum(list(metrics))))
+    return select_schema(table, schema)

@@ -20,7 +20,7 @@ from polars_wroc.groups.comparisons import (
     SMD,
     UNLABELED,
 )
-from polars_wroc.groups.group_columns import in_order, read_groups
+from polars_wroc.groups.group_columns import in_order, label_segments, read_groups
 from polars_wroc.groups.many_groups import warn_of_many_groups
 from polars_wroc.inputs.columns import MISSING, Frequency, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
@@ -83,7 +83,7 @@ def group_gaps(
     label, score, weight, pos_label, design
         As for `summary`. Without a ``score``, only the ``selected`` decisions are compared, without
         AUCs. Without a ``label``, the metrics are ``"selection_rate"`` and
-        ``"standardized_mean_difference"``.
+        ``"standardized_mean_difference"``; rows with a null label count in these two alone.
     attributes
         One or several columns or expressions, for example race and sex. The segments of an
         attribute are its values; cut numbers into `ranges` first (a UserWarning advises some).
@@ -92,13 +92,13 @@ def group_gaps(
     reference
         What each segment is compared with. ``"rest"``: all other segments (for AUCs, their mean,
         weighted by pairs). ``"overall"``: all segments, itself included. ``"best"``: the segment
-        with the highest AUC; tests and limits allow for this choice. Or a segment, or a mapping,
-        for example ``{"race": "white"}``; attributes it does not name use ``"rest"``.
+        with the highest AUC, the heaviest of several; tests and limits allow for this choice. Or a
+        segment, or a mapping like ``{"race": "white"}``; attributes not named use ``"rest"``.
     threshold, selected
         The decisions that rates need. ``threshold``: rows with at least this score are selected; a
-        number, ``"median"`` or a rule of `polars_wroc.rules` (for rows with a label). ``selected``:
-        a column or expression with recorded decisions, Boolean or of 0 and 1, where null counts as
-        missing.
+        number, or, chosen from rows with a label, ``"median"`` or a rule of `polars_wroc.rules`.
+        ``selected``: a column or expression with recorded decisions, Boolean or of 0 and 1, where
+        null counts as missing.
     metrics
         Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
         ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.
@@ -231,8 +231,9 @@ def group_gaps(
         for part in groups.parts(rows):
             keys, model_needs = part.division.keys, measured[part.model]
             segments = measure_segments(rows, keys, part.model, model_needs)
-            labels = part.label(divisions.name_segments(part.division, segments.keys))
-            partition = refer_segments(labels, segments, part.division, references, least)
+            partition = make_partition(
+                segments, part.division, references, part.score_name, part.place, least
+            )
             if within is None:
                 comparisons += [compare_segments(name, partition, rules) for name in compared]
             else:
@@ -247,20 +248,25 @@ def group_gaps(
     return table_of(frame, groups.columns, schema, compute)
 
 
-def refer_segments(
-    labels: pl.DataFrame,
+def make_partition(
     segments: Segments,
     division: Grouping,
     references: CategoryReference,
+    model: str | None,
+    place: tuple[int, int],
     min_rows: int,
 ) -> Partition:
-    """Return segments, named by their labels, with what they are compared with."""
-    names = labels[SEGMENT]
+    """Return the segments of a division with their names and what they are compared with.
+
+    The ``place`` is that of the division and of the score, which has the name ``model`` in tables.
+    """
+    names = divisions.name_segments(division, segments.keys)
     reference = divisions.find_reference(references, division, names.to_list())
     picked_from = None
     if reference is None:
         reference, picked_from = pick_best(segments, min_rows)
-    named = names.fill_null(MISSING).to_list()
+    labels = label_segments(division, names, model, place)
+    named = labels[SEGMENT].fill_null(MISSING).to_list()
     kind = reference.kind
     reference_name = kind if isinstance(kind, str) else named[kind] if kind >= 0 else None
     return Partition(labels, named, segments, reference, reference_name, picked_from)

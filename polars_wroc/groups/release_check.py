@@ -22,7 +22,7 @@ from polars_wroc.groups.group_columns import (
     label_segments,
     make_rows,
 )
-from polars_wroc.inputs.columns import OVERALL, IntoColumn, IntoWeight, numeric, score_column
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight, numeric, score_column
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
@@ -391,8 +391,7 @@ def _measure_changes(
     """Return the changes of metrics in the segments of one of the divisions."""
     losses = [metric for metric in margins if metric in LOSSES]
     sums = measure_pairs(paired, division.keys, aucs=_AUC in margins, losses=losses)
-    names = name_segments(division, sums.keys) if division.keys else pl.Series([OVERALL])
-    labels = label_segments(division, names, None, (number, 0))
+    labels = label_segments(division, name_segments(division, sums.keys), None, (number, 0))
     return [
         _test_change(
             metric, margin, paired_changes.change_metric(metric, sums, rules.odds), labels, rules

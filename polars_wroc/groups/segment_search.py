@@ -15,11 +15,12 @@ from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, TARGET
 from polars_wroc.groups.crossed_cells import CrossedCells
-from polars_wroc.groups.group_columns import in_order, make_rows
+from polars_wroc.groups.group_columns import make_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
 from polars_wroc.inputs.metric import Metric, Worse
 from polars_wroc.inputs.reasons import NO_VARIANCE
-from polars_wroc.metrics.segments import map_arrays
+from polars_wroc.queries import select_schema
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Sampling
 from polars_wroc.stats import skewed_sums
 from polars_wroc.stats.contrasts import find_gap_limits, find_ratio_limits
@@ -468,4 +469,4 @@ class SegmentSearch:
             n_examined=int(self.examined.sum()),
             n_worse=n_worse,
         )
-        return in_order(table, [], SEARCH_SCHEMA).cast(pl.Schema(SEARCH_SCHEMA))
+        return select_schema(table, SEARCH_SCHEMA)

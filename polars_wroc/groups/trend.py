@@ -88,8 +88,8 @@ def trend(
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label
         As for `summary`. Without a ``label`` there are the selection rate and the shifts of the
-        scores, which also use rows with a null label; without a ``score``, only the ``selected``
-        decisions.
+        scores, all of which also use rows with a null label; without a ``score``, only the
+        ``selected`` decisions.
     over
         Column or expression of each row's time: dates, numbers or anything that can be sorted. Rows
         where it is null are left out.

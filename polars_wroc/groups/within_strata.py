@@ -32,7 +32,8 @@ from polars_wroc.metrics.pairs import (
     find_slack,
     relative_pairs,
 )
-from polars_wroc.metrics.segments import Needs, map_arrays, measure_segments
+from polars_wroc.metrics.segments import Needs, measure_segments
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.aucs import average_aucs, equal_aucs
 from polars_wroc.stats.contrasts import Contrast

@@ -71,7 +71,7 @@ def worst_segments(
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label
-        As for `group_gaps`, with one score. ``selection_rate`` needs no label.
+        As for `group_gaps`, with one score. ``selection_rate`` needs no label and counts all rows.
     attributes
         Two or more columns or expressions; null is a value. Cut numbers by `ranges` before looking
         at outcomes: choosing cuts afterwards is a search of its own.

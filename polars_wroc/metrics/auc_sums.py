@@ -207,12 +207,14 @@ def interval_columns(
     inverse_size = Count(sums.weight, sums.squares, sums.n).inverse_size
     # It is infinite where squared weights overflow.
     effective = np.where(np.isinf(inverse_size), np.nan, 1 / inverse_size)
+    used = np.full(low.shape, method, dtype=object)
+    used[np.isnan(low)] = None
     return {
         "auc": auc.value,
         "auc_se": np.sqrt(auc.variance),
         "auc_low": low,
         "auc_high": high,
-        "ci_method": np.where(np.isnan(low), None, np.array(method, dtype=object)),
+        "ci_method": used,
         "n_eff_pos": effective[0],
         "n_eff_neg": effective[1],
     }

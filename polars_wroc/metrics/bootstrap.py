@@ -39,27 +39,16 @@ from polars_wroc.rows import (
     table_of,
     tabulate_models,
 )
+from polars_wroc.stats import resampling
 from polars_wroc.stats.designs import Units
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.resampling import (
-    MULTIPLIERS,
-    Multiplier,
-    count_draws,
-    find_quantile,
-    find_standard_deviation,
-    hash_evenly,
-    rescale_units,
-    seeds,
-)
+from polars_wroc.stats.resampling import Multiplier
 from polars_wroc.steps import SegmentRows, descend, find_steps
 from polars_wroc.thresholds.honest import number_rows
 
 _TYPES: Mapping[str, type[pl.DataType]] = {
     "metric": pl.String,
-    "value": pl.Float64,
-    "value_se": pl.Float64,
-    "value_low": pl.Float64,
-    "value_high": pl.Float64,
+    **dict.fromkeys(("value", "value_se", "value_low", "value_high"), pl.Float64),
     "n_replicates": pl.Int64,
 }
 _REPLICATE = "replicate"
@@ -175,7 +164,7 @@ def bootstrap(
     types: dict[str, type[pl.DataType]] = dict(_TYPES)
     if replicates:
         types = {_REPLICATE: pl.Int64, **dict.fromkeys(formulas, pl.Float64)}
-    drawing = _Drawing(given, [*islice(seeds(seed), resamples)], multiplier)
+    drawing = _Drawing(given, [*islice(resampling.seeds(seed), resamples)], multiplier)
     plan = _Plan(columns, formulas, drawing, Level.of(level), replicates)
     return table_of(frame, columns, columns.schema(types), partial(_resample_rows, plan=plan))
 
@@ -227,18 +216,18 @@ class _Drawing:
                 yield own * times[unit]
             return
         known = identity.gather(segments.order)
-        draw = MULTIPLIERS[self.multiplier]
+        draw = resampling.MULTIPLIERS[self.multiplier]
         for seed in self.seeds:
-            yield own * draw(hash_evenly(known, seed))
+            yield own * draw(resampling.hash_evenly(known, seed))
 
     def _draw_units(self, units: Units, order: Ints) -> Iterator[Array]:
         """Yield what the weights of units are multiplied by in each replicate."""
         if units.lonely != "certainty" and (units.size == 1).any():
             rule = "be 'certainty' where a stratum with one sampling unit is resampled"
             checks.reject("lonely", rule, repr(units.lonely))
-        draws = pl.Series(np.arange(count_draws(units).sum()), dtype=pl.UInt32)
+        draws = pl.Series(np.arange(resampling.count_draws(units).sum()), dtype=pl.UInt32)
         for seed in self.seeds:
-            yield rescale_units(units, order, hash_evenly(draws, seed))
+            yield resampling.rescale_units(units, order, resampling.hash_evenly(draws, seed))
 
     @property
     def number(self) -> int:
@@ -391,7 +380,7 @@ def _summarise_replicates(
 ) -> SegmentColumns:
     """Return the error and the limits of each segment and metric."""
     full, resampled = values[0], values[1:]
-    error = find_standard_deviation(resampled)
+    error = resampling.find_standard_deviation(resampled)
     if rows.sample is not None and rows.sample.factors is not None:
         # One that is not known leaves the error unknown.
         error = np.sqrt(np.einsum("r,rms->ms", rows.sample.factors, (resampled - full) ** 2))
@@ -401,7 +390,10 @@ def _summarise_replicates(
         low, high = full - margin, full + margin
     else:
         tail = plan.level.error / 2
-        low, high = find_quantile(resampled, tail), find_quantile(resampled, 1 - tail)
+        low, high = (
+            resampling.find_quantile(resampled, tail),
+            resampling.find_quantile(resampled, 1 - tail),
+        )
     columns = {
         "value": full,
         "value_se": error,

@@ -16,21 +16,15 @@ from scipy import special
 
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.metrics.mean_sums import MeanSums, count_where, sum_in_units, sum_values
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Sampling, replicate_rows
+from polars_wroc.stats import logistic_fit
 from polars_wroc.stats.calibration import RateOfScores
 from polars_wroc.stats.designs import Influence, SamplingUnits, Term, replicate_influence
 from polars_wroc.stats.estimates import Estimate, FallbackEstimate, Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.logistic_fit import (
-    BIN_WIDTHS,
-    FitPoints,
-    FreeSlopes,
-    fit_fixed_slopes,
-    fit_free_slopes,
-    steepest,
-)
 from polars_wroc.stats.rates import LEAST_SQUARES, Count, Rate
-from polars_wroc.steps import SegmentRows
+from polars_wroc.steps import SegmentRows, find_changes
 from polars_wroc.threads import map_in_threads
 
 # Names of columns and of metrics that audits compare.
@@ -72,18 +66,7 @@ class CalibrationSums:
 
     def combine(self, function: Callable[[Array], Array]) -> CalibrationSums:
         """Return the sums of which each is a function of these, for example of all others."""
-        positives, negatives = (
-            Count(*(function(each) for each in vars(side).values()))
-            for side in (self.positives, self.negatives)
-        )
-        return CalibrationSums(
-            positives,
-            negatives,
-            function(self.scores),
-            self.errors.combine(function),
-            function(self.promised),
-            None if self.unit_positives is None else function(self.unit_positives),
-        )
+        return map_arrays(self, function)  # type: ignore[no-any-return]
 
 
 def sum_calibration(rows: SegmentRows, sample: Sampling | None = None) -> CalibrationSums:
@@ -247,14 +230,6 @@ def _estimate_rates_by_design(errors: MeanErrors, level: Level) -> Estimate:
 
 
 @dataclass(frozen=True)
-class CalibrationIntercepts:
-    """Intercepts of segments whose slope is held at 1, with their errors; NaN without one."""
-
-    value: Array
-    error: Array
-
-
-@dataclass(frozen=True)
 class CalibrationSlopes:
     """Calibration slopes of segments, with their errors and the information that they rest on.
 
@@ -267,27 +242,25 @@ class CalibrationSlopes:
     error: Array
     information: Array
     free_intercept: Array
-    intercepts: CalibrationIntercepts | None = None
+    intercepts: Wald | None = None
 
     @classmethod
     def unknown(cls, number: int, *, with_intercepts: bool = False) -> CalibrationSlopes:
         """Return the slopes of a number of segments that have none."""
         value, error, information, free_intercept = np.full((4, number), np.nan)
-        intercepts = None
-        if with_intercepts:
-            intercepts = CalibrationIntercepts(*np.full((2, number), np.nan))
+        intercepts = Wald(*np.full((2, number), np.nan)) if with_intercepts else None
         return cls(value, error, information, free_intercept, intercepts)
 
-    def fit(self, places: Ints, points: FitPoints) -> FreeSlopes:
+    def fit(self, places: Ints, points: logistic_fit.FitPoints) -> logistic_fit.FreeSlopes:
         """Fit some segments to their points, and take over the results."""
-        free = fit_free_slopes(points)
+        free = logistic_fit.fit_free_slopes(points)
         self.value[places] = free.slope
         squares = points.total(points.squares_pos + points.squares_neg)
         self.error[places] = _find_errors(free.variance, squares)
         self.information[places] = free.information
         self.free_intercept[places] = free.intercept
         if self.intercepts is not None:
-            fixed = fit_fixed_slopes(points)
+            fixed = logistic_fit.fit_fixed_slopes(points)
             self.intercepts.value[places] = fixed.intercept
             self.intercepts.error[places] = _find_errors(fixed.variance, squares)
         return free
@@ -325,11 +298,11 @@ def fit_slopes(
     places = np.flatnonzero(size > FEW_ROWS)
     if len(places):
         if bins is None:
-            wide = bin_logits(take_segments(rows, places), BIN_WIDTHS[0])
+            wide = bin_logits(take_segments(rows, places), logistic_fit.BIN_WIDTHS[0])
             bins = merge_bins(wide, places)
         places = _fit_bins(bins, slopes, places)
     if len(places):
-        narrow = bin_logits(take_segments(rows, places), BIN_WIDTHS[-1])
+        narrow = bin_logits(take_segments(rows, places), logistic_fit.BIN_WIDTHS[-1])
         places = _fit_bins(merge_bins(narrow, places), slopes, places)
     places = np.append(places, np.flatnonzero((size > 0) & (size <= FEW_ROWS)))
     if len(places):
@@ -344,9 +317,8 @@ def estimate_fits(rows: SegmentRows, sample: Sampling | None = None) -> tuple[Wa
     independent rows.
     """
     slopes = fit_slopes(rows, with_intercepts=True)
-    assert slopes.intercepts is not None
-    slope = Wald(slopes.value, slopes.error)
-    intercept = Wald(slopes.intercepts.value, slopes.intercepts.error)
+    slope, intercept = Wald(slopes.value, slopes.error), slopes.intercepts
+    assert intercept is not None
     if sample is None:
         return slope, intercept
     if sample.replicates is None:
@@ -416,17 +388,11 @@ def take_segments(rows: SegmentRows, places: Ints) -> SegmentRows:
     sizes = np.diff(rows.starts)[places]
     starts = np.append(0, sizes.cumsum())
     taken = np.arange(starts[-1]) + np.repeat(rows.starts[:-1][places] - starts[:-1], sizes)
-    return SegmentRows(
-        rows.segments[places],
-        starts,
-        rows.order[taken],
-        rows.score[taken],
-        rows.weight[taken],
-        rows.missing[places],
-        None if rows.counts is None else rows.counts.at(taken),
-        None if rows.bins is None else rows.bins.at(taken),
-        in_order=rows.in_order,
-        score_type=rows.score_type,
+    return replace(
+        rows.move(taken),
+        segments=rows.segments[places],
+        starts=starts,
+        missing=rows.missing[places],
     )
 
 
@@ -444,14 +410,10 @@ def _weights_of_classes(weight: Array, squares: Array | None) -> Array:
     return np.concatenate([both, np.where(both > 0, squares, 0.0)])
 
 
-def _points_of_rows(rows: SegmentRows) -> FitPoints:
-    pos, neg, pos2, neg2 = _weights_of_classes(rows.weight, _find_squares(rows))
-    return FitPoints(_find_logits(rows.score), pos, neg, pos2, neg2, rows.starts[:-1])
-
-
-def _find_squares(rows: SegmentRows) -> Array | None:
-    """Return the sums of squared weights if rows stand for several each, else None."""
-    return None if rows.counts is None else rows.counts.squares
+def _points_of_rows(rows: SegmentRows) -> logistic_fit.FitPoints:
+    squares = None if rows.counts is None else rows.counts.squares
+    pos, neg, pos2, neg2 = _weights_of_classes(rows.weight, squares)
+    return logistic_fit.FitPoints(_find_logits(rows.score), pos, neg, pos2, neg2, rows.starts[:-1])
 
 
 @dataclass(frozen=True)
@@ -475,12 +437,12 @@ def bin_logits(rows: SegmentRows, width: float) -> LogitBins:
     Rows with a score of exactly 0 or 1 are left out.
     """
     rows = leave_out_extremes(rows)
-    segment, squares = rows.segment, _find_squares(rows)
+    segment, counts = rows.segment, rows.counts
 
     def bin_block(start: int) -> LogitBins:
         part = slice(start, start + _BLOCK_ROWS)
-        of_block = None if squares is None else squares[part]
-        weights = _weights_of_classes(rows.weight[part], of_block)
+        squares = None if counts is None else counts.squares[part]
+        weights = _weights_of_classes(rows.weight[part], squares)
         return _bin_block(rows.score[part], weights, segment[part], width)
 
     starts = range(0, max(len(rows.score), 1), _BLOCK_ROWS)
@@ -491,9 +453,7 @@ def bin_logits(rows: SegmentRows, width: float) -> LogitBins:
 def _bin_block(score: Array, weights: Array, segment: Ints, width: float) -> LogitBins:
     place = _find_logits(score) / width
     number = np.floor(place)
-    is_new = np.ones(len(number), dtype=bool)
-    is_new[1:] = (number[1:] != number[:-1]) | (segment[1:] != segment[:-1])
-    starts = np.flatnonzero(is_new)
+    starts = np.flatnonzero(find_changes(number) | find_changes(segment))
     moments = np.empty((DEGREES, len(weights), len(starts)))
     if len(starts):
         # T_0 = 1, T_1 = x, T_k = 2 x T_(k-1) - T_(k-2)
@@ -523,9 +483,7 @@ def merge_bins(bins: LogitBins, number: Ints) -> LogitBins:
     segment = number[bins.segment]
     order = np.lexsort((bins.number, segment))
     segment, place = segment[order], bins.number[order]
-    is_new = np.ones(len(order), dtype=bool)
-    is_new[1:] = (place[1:] != place[:-1]) | (segment[1:] != segment[:-1])
-    starts = np.flatnonzero(is_new)
+    starts = np.flatnonzero(find_changes(place) | find_changes(segment))
     moments = bins.moments[..., order]
     if len(starts):
         moments = np.add.reduceat(moments, starts, axis=-1)
@@ -548,11 +506,11 @@ def _fit_bins(bins: LogitBins, slopes: CalibrationSlopes, places: Ints) -> Ints:
     """Put the slopes of some segments at their places; return those that need narrower bins."""
     taken = np.isin(bins.segment, places)
     fits = slopes.fit(places, make_points(bins, taken))
-    is_shown = np.abs(fits.slope) <= steepest(bins.width)
+    is_shown = np.abs(fits.slope) <= logistic_fit.steepest(bins.width)
     return places[~is_shown & fits.has_classes]
 
 
-def make_points(bins: LogitBins, taken: Mask) -> FitPoints:
+def make_points(bins: LogitBins, taken: Mask) -> logistic_fit.FitPoints:
     """Return points that have the moments of the rows: the Chebyshev nodes of some of the bins.
 
     Their weights may be negative. A sum of a smooth function over them is off by a power of the
@@ -565,5 +523,5 @@ def make_points(bins: LogitBins, taken: Mask) -> FitPoints:
     weights = np.einsum("jk,kwb->wbj", factors, bins.moments[..., taken])
     value = (bins.number[taken, np.newaxis] + (1 + np.cos(angle)) / 2) * bins.width
     starts = np.flatnonzero(np.diff(bins.segment[taken], prepend=-1)) * DEGREES
-    pos, neg, squares_pos, squares_neg = (each.ravel() for each in weights)
-    return FitPoints(value.ravel(), pos, neg, squares_pos, squares_neg, starts)
+    pos, neg, pos2, neg2 = (each.ravel() for each in weights)
+    return logistic_fit.FitPoints(value.ravel(), pos, neg, pos2, neg2, starts)

@@ -21,12 +21,7 @@ from polars_wroc.inputs.reasons import NO_VARIANCE, UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
-from polars_wroc.metrics.paired_aucs import (
-    ScoredRows,
-    have_same_scores,
-    place_scores,
-    require_all_scores,
-)
+from polars_wroc.metrics import paired_aucs
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, check_level, read_columns, table_of
@@ -179,19 +174,19 @@ def compare(
     return table_of(frame, columns, columns.schema(_SCHEMA), compute)
 
 
-def _test_carefully(placed: ScoredRows, one: str, other: str) -> Difference:
+def _test_carefully(placed: paired_aucs.ScoredRows, one: str, other: str) -> Difference:
     return placed.difference(one, other).estimate()
 
 
-def _test_by_delong(placed: ScoredRows, one: str, other: str) -> Difference:
+def _test_by_delong(placed: paired_aucs.ScoredRows, one: str, other: str) -> Difference:
     return placed.difference(one, other).by_delong()
 
 
-def _test_unpaired(placed: ScoredRows, one: str, other: str) -> Difference:
+def _test_unpaired(placed: paired_aucs.ScoredRows, one: str, other: str) -> Difference:
     return unpaired_delong(placed.auc(one), placed.auc(other))
 
 
-_Test: TypeAlias = Callable[[ScoredRows, str, str], Difference]
+_Test: TypeAlias = Callable[[paired_aucs.ScoredRows, str, str], Difference]
 _TESTS: dict[ComparisonMethod | None, _Test] = {None: _test_carefully, "delong": _test_by_delong}
 
 
@@ -199,10 +194,10 @@ def _compare_scores(
     rows: Rows, *, keys: Sequence[str], test: _Test, level: ConfidenceLevel, adjust: Adjustment
 ) -> pl.DataFrame:
     """Return a row for each group and pair of scores."""
-    complete = require_all_scores(rows)
-    placed = place_scores(complete, keys, [*rows.scores])
+    complete = paired_aucs.require_all_scores(rows)
+    placed = paired_aucs.place_scores(complete, keys, [*rows.scores])
     pairs = [*combinations(rows.scores, 2)]
-    same = [have_same_scores(complete, *pair) for pair in pairs]
+    same = [paired_aucs.have_same_scores(complete, *pair) for pair in pairs]
     table = _compare_pairs(placed, pairs, same, test, complete.level(level))
     p_adjusted = adjust_p_values(table["p_value"].to_numpy(), adjust)
     known, has_test = (~pl.col(name).is_nan() for name in ("gap", "p_value"))
@@ -218,7 +213,7 @@ def _compare_scores(
 
 
 def _compare_pairs(
-    placed: ScoredRows,
+    placed: paired_aucs.ScoredRows,
     pairs: Sequence[tuple[str, str]],
     same: Sequence[bool],
     test: _Test,

@@ -16,7 +16,7 @@ import polars as pl
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences
 from polars_wroc.metrics.sampled_aucs import take_units
-from polars_wroc.metrics.segments import map_arrays
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.contrasts import credible_correlation
 from polars_wroc.stats.designs import Influence, SamplingUnits

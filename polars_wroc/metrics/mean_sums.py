@@ -12,6 +12,7 @@ from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs.columns import SCORE, score_column
 from polars_wroc.inputs.frames import precision
 from polars_wroc.queries import ROUNDING
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Columns, Rows, Sampling, replicate_rows
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums, standardize
@@ -38,13 +39,7 @@ class MeanSums:
 
     def combine(self, function: Callable[[Array], Array]) -> MeanSums:
         """Return the sums of which each is a function of these, for example of all others."""
-        whole = Count(*(function(each) for each in vars(self.whole).values()))
-        units = [
-            None if each is None else function(each) for each in (self.unit_whole, self.unit_first)
-        ]
-        return MeanSums(
-            whole, function(self.first), function(self.cross), function(self.second), *units
-        )
+        return map_arrays(self, function)  # type: ignore[no-any-return]
 
     def mean(self, units: SamplingUnits | None = None) -> Mean:
         """Return the means, by a design with their variance and degrees of freedom."""

@@ -18,19 +18,10 @@ from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.metrics.paired_sums import NEW, OLD, PairedCells, PairedSegments, ValueChanges
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.ranking.curve import CELLS
+from polars_wroc.stats import means
 from polars_wroc.stats.contrasts import Contrast
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.means import (
-    Difference,
-    Share,
-    change_of_mean,
-    change_of_rate,
-    change_of_rate_by_design,
-    change_of_share,
-    has_few_changed_losses,
-    has_heavy_changed_rows,
-)
 from polars_wroc.stats.rates import Count
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, RateMetric
 
@@ -77,7 +68,7 @@ class Change:
 
     old: Array
     new: Array
-    difference: Contrast | Difference
+    difference: Contrast | means.Difference
     df: Array | float
     n_old: Array
     n_new: Array
@@ -152,17 +143,17 @@ def change_aucs(segments: PairedSegments) -> Change:
 def change_losses(changes: ValueChanges, *, is_bounded: bool) -> Change:
     """Return mean losses with both scores, of which one ``is_bounded`` by 0 and 1."""
     if is_bounded:
-        return _change_means(changes, change_of_mean(changes.mean, 1.0))
+        return _change_means(changes, means.change_of_mean(changes.mean, 1.0))
     # Another row may change by twice as much as any of these.
-    difference = change_of_mean(changes.mean, 2 * changes.largest)
-    few = has_few_changed_losses(changes.size, changes.mean.second)
+    difference = means.change_of_mean(changes.mean, 2 * changes.largest)
+    few = means.has_few_changed_losses(changes.size, changes.mean.second)
     return _change_means(changes, difference, few)
 
 
 def change_net_benefits(cells: PairedCells, odds: float) -> Change:
     """Return net benefits of the decisions by both scores."""
     changes = cells.changes({"tp": 1.0, "fp": -odds, "fn": 0.0, "tn": 0.0})
-    return _change_means(changes, change_of_mean(changes.mean, max(1.0, odds)))
+    return _change_means(changes, means.change_of_mean(changes.mean, max(1.0, odds)))
 
 
 def change_rates(metric: RateMetric, cells: PairedCells) -> Change:
@@ -173,17 +164,17 @@ def change_rates(metric: RateMetric, cells: PairedCells) -> Change:
     events = dict.fromkeys(metric.counted, 1.0) | dict.fromkeys(metric.others, 0.0)
     changes = cells.changes(events)
     if cells.units is not None:
-        few = has_few_changed_losses(changes.size, changes.mean.second)
-        return _change_means(changes, change_of_rate_by_design(changes.mean), few)
+        few = means.has_few_changed_losses(changes.size, changes.mean.second)
+        return _change_means(changes, means.change_of_rate_by_design(changes.mean), few)
     whole, gained, lost = changes.mean.whole, changes.gained, changes.lost
     return Change(
         changes.old,
         changes.new,
-        change_of_rate(Share(gained, whole), Share(lost, whole)),
+        means.change_of_rate(means.Share(gained, whole), means.Share(lost, whole)),
         np.inf,
         whole.rows,
         whole.rows,
-        few_events=has_heavy_changed_rows(gained + lost, whole),
+        few_events=means.has_heavy_changed_rows(gained + lost, whole),
         same_order=np.zeros(whole.rows.shape, bool),
         changed=ChangedRows(gained, lost, whole),
     )
@@ -193,8 +184,8 @@ def change_shares(metric: RateMetric, cells: PairedCells) -> Change:
     """Return shares of the rows with a decision, which are not the same by both scores."""
     counted, base = metric.counted, metric.cells
     others = [cell for cell in CELLS if cell not in base]
-    old = Share(cells.count(old=counted), cells.count(old=base))
-    new = Share(cells.count(new=counted), cells.count(new=base))
+    old = means.Share(cells.count(old=counted), cells.count(old=base))
+    new = means.Share(cells.count(new=counted), cells.count(new=base))
     covariance: Array | None = None
     df: Array | float = np.inf
     if cells.units is not None:
@@ -210,7 +201,7 @@ def change_shares(metric: RateMetric, cells: PairedCells) -> Change:
     return Change(
         old.value,
         new.value,
-        change_of_share(old, new, both, both_part, covariance),
+        means.change_of_share(old, new, both, both_part, covariance),
         df,
         old.whole.rows,
         new.whole.rows,
@@ -221,7 +212,7 @@ def change_shares(metric: RateMetric, cells: PairedCells) -> Change:
 
 
 def _change_means(
-    changes: ValueChanges, difference: Difference, few_events: Mask | None = None
+    changes: ValueChanges, difference: means.Difference, few_events: Mask | None = None
 ) -> Change:
     whole = changes.mean.whole
     none = np.zeros(whole.rows.shape, bool)

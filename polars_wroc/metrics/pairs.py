@@ -92,89 +92,82 @@ def pair_metric(metric: Metric, segments: Segments, reference: Reference) -> Pai
     return pair_aucs(segments, reference)
 
 
+def make_pair(
+    contrast: Contrast | DirectContrast,
+    detect: Callable[[Array], Array],
+    df: Array | float = np.inf,
+) -> Pair:
+    """Return a pair whose test has as p-value the level at which a limit of the gap is 0."""
+
+    def test(level: Level) -> Equality:
+        return Equality(contrast.p_value(level, df), np.broadcast_to(df, contrast.gap.shape))
+
+    none = np.zeros(contrast.gap.shape, dtype=bool)
+    return Pair(contrast, contrast.reference, (df, df), df, test, detect, none)
+
+
 def pair_rates(metric: RateMetric, segments: Segments, reference: Reference) -> Pair:
     """Return a rate of segments beside the rate of their references."""
-    own_cells = segments.cells_of(metric)
+    own_cells, units = segments.cells_of(metric), segments.units
     cells = own_cells, own_cells.combine(reference.add_others)
-    own, other = (each.rate(metric.counted, metric.others) for each in cells)
-    share: Array | float = 1.0
-    if reference.includes_own:
-        weights = own.all.weight, other.all.weight
-        share = weights[1] / (weights[0] + weights[1])
-    if segments.units is None:
-        contrast = Contrast(own.estimate(), other.estimate(), share)
-        variances = [each.value * each.complement * each.inverse_size for each in (own, other)]
-        return Pair(
-            contrast,
-            contrast.reference,
-            (own.df, other.df),
-            welch_df(variances[0], own.df, variances[1], other.df),
-            lambda level: equal_rates(own, other, level),
-            lambda quantile: detectable_gap(own.sample(), other.sample(), quantile),
-            own.has_few_events | other.has_few_events,
-        )
-    units = segments.units
-    influences = [each.influence(units, metric.counted, metric.cells) for each in cells]
-    df = units.df(*influences)
-    dfs = units.df(influences[0]), df
-    variances = [units.variance(each) for each in influences]
-    rates = [
-        replace(rate, variance=variance, design_df=each)
-        for rate, variance, each in zip((own, other), variances, dfs, strict=True)
-    ]
-    covariance = units.covariance(*influences)
-    correlation = credible_correlation(covariance, *variances)
-    contrast = Contrast(rates[0].estimate(), rates[1].estimate(), share, correlation)
-    return Pair(
-        contrast,
-        contrast.reference,
-        (df, df),
-        df,
-        lambda level: Equality(contrast.p_value(level, df), df),
-        lambda quantile: detectable_gap(rates[0].sample(), rates[1].sample(), quantile),
-        rates[0].has_few_events | rates[1].has_few_events,
+    own, other = (each.rate(metric.counted, metric.others, units) for each in cells)
+    correlation: Array | float = 0.0
+    df: Array | float = np.inf
+    if units is not None:
+        influences = [each.influence(units, metric.counted, metric.cells) for each in cells]
+        correlation, df = _relate(units, *influences)
+        other = replace(other, design_df=df)
+    share = _share_of_others(own.all.weight, other.all.weight, reference)
+    contrast = Contrast(own.estimate(), other.estimate(), share, correlation)
+    pair = make_pair(
+        contrast, lambda quantile: detectable_gap(own.sample(), other.sample(), quantile), df
+    )
+    pair = replace(pair, few_events=own.has_few_events | other.has_few_events)
+    if units is not None:
+        return pair
+    variances = [each.value * each.complement * each.inverse_size for each in (own, other)]
+    return replace(
+        pair,
+        df=(own.df, other.df),
+        picked_df=welch_df(variances[0], own.df, variances[1], other.df),
+        test=lambda level: equal_rates(own, other, level),
     )
 
 
 def pair_aucs(segments: Segments, reference: Reference) -> Pair:
     """Return the AUC of segments beside the mean AUC of their references, weighted by pairs."""
     assert segments.aucs is not None
-    own, pairs = segments.auc, relative_pairs(segments.aucs)
+    own, pairs, units = segments.auc, relative_pairs(segments.aucs), segments.units
     other = average_reference(own, pairs, reference)
-    share: Array | float = 1.0
-    if reference.includes_own:
-        others = reference.add_others(pairs)
-        share = others / (pairs + others)
-    slack = share * find_slack(segments.aucs, pairs, reference)
-    none = np.zeros(own.value.shape, dtype=bool)
-    if segments.units is None:
-        contrast = Contrast(own.estimate(), other.estimate(), share, slack=slack)
-        return Pair(
-            contrast,
-            _reference_auc(contrast),
-            (np.inf, np.inf),
-            np.inf,
-            lambda level: equal_aucs(own, other, level),
-            lambda quantile: detect_auc(own, other, quantile),
-            none,
+    correlation: Array | float = 0.0
+    df: Array | float = np.inf
+    if units is not None:
+        assert segments.influence is not None
+        influence = segments.influence.average(
+            lambda values: reference.average_others(values, pairs)
         )
-    units, influence = segments.units, segments.influence
-    assert influence is not None
-    other_influence = influence.average(lambda values: reference.average_others(values, pairs))
-    df = units.df(influence, other_influence)
-    variances = [units.variance(each) for each in (influence, other_influence)]
-    correlation = credible_correlation(units.covariance(influence, other_influence), *variances)
-    other = replace(other, design_variance=variances[1], df=df)
+        correlation, df = _relate(units, segments.influence, influence)
+        other = replace(other, design_variance=units.variance(influence), df=df)
+    share = _share_of_others(pairs, reference.add_others(pairs), reference)
+    slack = share * find_slack(segments.aucs, pairs, reference)
     contrast = Contrast(own.estimate(), other.estimate(), share, correlation, slack)
-    return Pair(
-        contrast,
-        _reference_auc(contrast),
-        (df, df),
-        df,
-        lambda level: Equality(contrast.p_value(level, df), df),
-        lambda quantile: detect_auc(own, other, quantile),
-        none,
-    )
+    pair = make_pair(contrast, lambda quantile: detect_auc(own, other, quantile), df)
+    pair = replace(pair, reference_value=_reference_auc(contrast))
+    if units is not None:
+        return pair
+    return replace(pair, test=lambda level: equal_aucs(own, other, level))
+
+
+def _relate(units: SamplingUnits, own: Influence, other: Influence) -> tuple[Array, Array]:
+    """Return the correlation of two statistics by a design, and the df of their difference."""
+    covariance = units.covariance(own, other)
+    correlation = credible_correlation(covariance, units.variance(own), units.variance(other))
+    return correlation, units.df(own, other)
+
+
+def _share_of_others(own: Array, others: Array, reference: Reference) -> Array | float:
+    """Return the share of the gap to others, where a reference includes the segment itself."""
+    return others / (own + others) if reference.includes_own else 1.0
 
 
 def pair_cells(metric: ThresholdMetric, segments: Segments, reference: Reference) -> Pair:
@@ -224,14 +217,8 @@ def pair_net_benefits(segments: Segments, reference: Reference) -> Pair:
     )
     contrast = Contrast(own, other, correlation=pair.contrast.correlation)
     df = np.minimum(own.df, other.df)
-    return replace(
-        pair,
-        contrast=contrast,
-        reference_value=contrast.reference,
-        df=(df, df),
-        picked_df=df,
-        test=lambda level: Equality(contrast.p_value(level, df), np.asarray(df)),
-    )
+    limited = make_pair(contrast, pair.detect, df)
+    return replace(limited, is_wald=True, includes_own=reference.includes_own)
 
 
 def pair_losses(name: str, segments: Segments, reference: Reference) -> Pair:
@@ -283,18 +270,12 @@ def _pair_walds(
     """Return two values with errors on a scale, on which they have a covariance."""
     correlation = covariance / own.error / other.error
     correlation = np.where(np.isfinite(correlation), np.clip(correlation, -1.0, 1.0), 0.0)
-    contrast = Contrast(own, other, correlation=correlation)
-    return Pair(
-        contrast,
-        contrast.reference,
-        (df, df),
-        df,
-        lambda level: Equality(contrast.p_value(level, df), np.asarray(df)),
+    pair = make_pair(
+        Contrast(own, other, correlation=correlation),
         lambda quantile: detectable_difference(own, other, quantile, correlation=correlation),
-        np.zeros(own.value.shape, dtype=bool),
-        is_wald=True,
-        includes_own=reference.includes_own,
+        df,
     )
+    return replace(pair, is_wald=True, includes_own=reference.includes_own)
 
 
 def pair_scores(segments: Segments, reference: Reference) -> Pair:
@@ -303,28 +284,21 @@ def pair_scores(segments: Segments, reference: Reference) -> Pair:
     They are distances from the mean of all scores, in their standard deviations.
     """
     assert segments.scores is not None
-    share: Array | float = 1.0
-    others = reference.add_others(segments.scores.first[0])
-    if reference.includes_own:
-        share = others / (segments.scores.first[0] + others)
+    weight = segments.scores.first[0]
+    share = _share_of_others(weight, reference.add_others(weight), reference)
     difference = compare_means(segments.scores, reference, segments.units)
     gap = difference.estimate(share)
     # A segment differs from all rows through the others only.
-    rest = Reference("rest")
-    others = rest.add_others(segments.scores.first[0])
-    from_rest = compare_means(segments.scores, rest, segments.units)
-    own = from_rest.estimate(others / (segments.scores.first[0] + others))
+    overall = Reference("overall")
+    from_rest = compare_means(segments.scores, Reference("rest"), segments.units)
+    own = from_rest.estimate(_share_of_others(weight, overall.add_others(weight), overall))
     own = replace(own, value=segments.scores.mean)
     contrast = DirectContrast(own, difference.own - gap.value, gap)
-    df = difference.df
-    return Pair(
-        contrast,
-        contrast.reference,
-        (df, df),
-        df,
-        lambda level: Equality(contrast.p_value(level, df), np.asarray(df)),
-        lambda quantile: detectable_shift(gap.standard_error, quantile),
-        np.zeros(segments.number, dtype=bool),
+    pair = make_pair(
+        contrast, lambda quantile: detectable_shift(gap.standard_error, quantile), difference.df
+    )
+    return replace(
+        pair,
         is_wald=True,
         effective_rows=difference.effective_rows,
         fewest_rows=FEWEST_SCORES,
@@ -340,22 +314,10 @@ def pair_with_chance(auc: Auc, slack: Array) -> Pair:
     moments = ClassMoments(h2=h2, x1=h2 / 2, x2=h2 / 4, unweighted=h2, variance=h2)
     chance = Auc(half, half, moments, moments)
     contrast = Contrast(auc.estimate(), chance.estimate(), slack=slack)
-
-    def test(level: Level) -> Equality:
-        if auc.design_variance is None:
-            return equal_aucs(auc, chance, level)
-        df = np.broadcast_to(auc.df, half.shape)
-        return Equality(contrast.p_value(level, df), df)
-
-    return Pair(
-        contrast,
-        half,
-        (auc.df, auc.df),
-        auc.df,
-        test,
-        lambda quantile: detect_auc(auc, chance, quantile),
-        np.zeros(half.shape, dtype=bool),
-    )
+    pair = make_pair(contrast, lambda quantile: detect_auc(auc, chance, quantile), auc.df)
+    if auc.design_variance is not None:
+        return pair
+    return replace(pair, test=lambda level: equal_aucs(auc, chance, level))
 
 
 def _reference_auc(contrast: Contrast) -> Array:

@@ -26,13 +26,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.expressions import from_expressions, one_column
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
-from polars_wroc.metrics import registry
-from polars_wroc.metrics.auc_sums import (
-    INTERVAL_TYPES,
-    AucSums,
-    estimate_aucs,
-    interval_columns,
-)
+from polars_wroc.metrics import auc_sums, registry
 from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.queries import of_types, require_at_collect
 from polars_wroc.ranking.curve import Curve, fold
@@ -151,7 +145,7 @@ def _interval(
     sums["ranked"] = (placed.neg.weight * placed.positives_above).sum()
     of_list = place_lists(rows).list.agg(as_struct(sums))
     return of_list.map_batches(
-        of_sums, return_dtype=pl.Struct(dict(INTERVAL_TYPES)), is_elementwise=True
+        of_sums, return_dtype=pl.Struct(dict(auc_sums.INTERVAL_TYPES)), is_elementwise=True
     )
 
 
@@ -164,11 +158,11 @@ def _limit_aucs(sums: pl.Series, level: Level, method: AucMethod) -> pl.Series:
     }
     unknown = np.full(table.height, np.nan)
     misranked, ranked = table["misranked"].to_numpy(), table["ranked"].to_numpy()
-    aucs = AucSums(
+    aucs = auc_sums.AucSums(
         **classes, misranked=misranked, ranked=ranked, precision=unknown, distance=unknown
     )
     with np.errstate(all="ignore"):
-        columns = interval_columns(aucs, estimate_aucs(aucs), level, method)
+        columns = auc_sums.interval_columns(aucs, auc_sums.estimate_aucs(aucs), level, method)
     table = make_table(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
     return table.to_struct(sums.name)
 

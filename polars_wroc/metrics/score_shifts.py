@@ -86,17 +86,15 @@ def _join_earlier(periods: SegmentRows, first: Ints, places: Ints) -> SegmentRow
     starts = np.append(0, (end - begin).cumsum())
     segment = np.repeat(np.arange(len(places)), end - begin)
     row = np.arange(starts[-1]) + (begin - starts[:-1])[segment]
-    weight, score = np.abs(periods.weight[row]), periods.score[row]
+    moved = periods.move(row)
+    weight = np.abs(moved.weight)
     return replace(
-        periods,
+        moved,
         segments=periods.segments[places],
         starts=starts,
-        order=periods.order[row],
-        score=score,
         weight=np.where(row >= own[segment], weight, -weight),
         missing=periods.missing[places],
-        counts=None if periods.counts is None else periods.counts.at(row),
-        bins=None if periods.bins is None else periods.bins.at(row).merged(score),
+        bins=None if moved.bins is None else moved.bins.merged(moved.score),
     )
 
 

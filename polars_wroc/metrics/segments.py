@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ from polars_wroc.metrics.mean_sums import (
     sum_scores,
     sum_values,
 )
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, SamplingUnits
@@ -28,8 +29,6 @@ from polars_wroc.stats.mean_differences import StandardizedSums
 from polars_wroc.steps import OutsideWeights, SegmentRows
 from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
 from polars_wroc.thresholds.registry import ThresholdMetric
-
-RecordT = TypeVar("RecordT")
 
 
 @dataclass(frozen=True)
@@ -200,39 +199,6 @@ class Numbering(NamedTuple):
             return np.zeros((*values.shape[:-1], self.size))
         combined: Array = combine.reduceat(values[..., order], starts, axis=-1)
         return combined
-
-
-def join_records(records: Sequence[RecordT]) -> RecordT:
-    """Return a record whose arrays are the arrays of several, joined along the last axis."""
-    first: Any = records[0]
-    if first is None:
-        return records[0]
-    if isinstance(first, np.ndarray):
-        joined: Any = np.concatenate(records, axis=-1)  # type: ignore[arg-type]
-        return joined  # type: ignore[no-any-return]
-    assert is_dataclass(first)
-    values = {
-        each.name: join_records([getattr(record, each.name) for record in records])
-        for each in fields(first)
-    }
-    return replace(first, **values)  # type: ignore[type-var, return-value]
-
-
-def map_arrays(values: Any, function: Callable[[Array], Array]) -> Any:
-    """Return what a function makes of an array, or of each array in a record of arrays."""
-    if isinstance(values, np.ndarray):
-        return function(values)
-    if isinstance(values, Mapping):
-        return {name: map_arrays(each, function) for name, each in values.items()}
-    if is_dataclass(values) and not isinstance(values, type):
-        mapped = {
-            each.name: map_arrays(getattr(values, each.name), function) for each in fields(values)
-        }
-        return replace(values, **mapped)
-    if isinstance(values, tuple):
-        parts = [map_arrays(each, function) for each in values]
-        return type(values)(*parts) if hasattr(values, "_fields") else tuple(parts)
-    return values
 
 
 def measure_segments(

@@ -21,29 +21,15 @@ from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
-from polars_wroc.metrics.auc_sums import (
-    AucSums,
-    auc_influences,
-    estimate_aucs,
-    interval_columns,
-    limit_aucs,
-    measure_aucs,
-)
+from polars_wroc.metrics import auc_sums, partial_areas
 from polars_wroc.metrics.counted_parts import Part, count_parts
 from polars_wroc.metrics.given_tables import Frames, GivenTables, division_of, one_of
-from polars_wroc.metrics.partial_areas import (
-    Curves,
-    area_influences,
-    bound_area,
-    draw_curves,
-    estimate_area,
-    measure_area,
-)
 from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.metrics.sampled_aucs import SampledAucs, sample_aucs
 from polars_wroc.metrics.score_ranges import ScoreRange
-from polars_wroc.metrics.segments import Needs, Numbering, Segments, join_records, measure_segments
+from polars_wroc.metrics.segments import Needs, Numbering, Segments, measure_segments
 from polars_wroc.queries import FrameT, collect
+from polars_wroc.records import join_records
 from polars_wroc.rows import (
     Columns,
     Rows,
@@ -54,6 +40,7 @@ from polars_wroc.rows import (
     table_of_all,
 )
 from polars_wroc.stats.aucs import Auc, AucMethod
+from polars_wroc.stats.estimates import Limits, limit_columns, name_limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows
 
@@ -268,7 +255,7 @@ class _Plan:
 
 
 def _area_columns(name: str, *, binned: bool) -> list[str]:
-    columns = [name, f"{name}_low", f"{name}_high", f"{name}_se"]
+    columns = [*name_limits(name), f"{name}_se"]
     return [*columns, f"{name}_min", f"{name}_max"] if binned else columns
 
 
@@ -300,14 +287,14 @@ def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
 def _summarise_segments(
     rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
 ) -> pl.DataFrame:
-    sums, sampled = measure_aucs(segments), None
+    sums, sampled = auc_sums.measure_aucs(segments), None
     if rows.sample is not None:
-        sampled = sample_aucs(rows, segments, auc_influences)
+        sampled = sample_aucs(rows, segments, auc_sums.auc_influences)
     columns = _summary_columns(sums, segments.missing, sampled, level, plan)
     if segments.bins is not None:
         columns |= {"auc_min": sums.lowest_auc, "auc_max": sums.highest_auc}
     if plan.areas:
-        curves = draw_curves(segments)
+        curves = partial_areas.draw_curves(segments)
         for name, area in plan.areas.items():
             columns |= _measure_area(name, area, curves, rows, segments, level, plan)
     return _table(segments.segments, columns)
@@ -319,9 +306,13 @@ def _table(keys: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _summary_columns(
-    sums: AucSums, missing: Array | Ints, sampled: SampledAucs | None, level: Level, plan: _Plan
+    sums: auc_sums.AucSums,
+    missing: Array | Ints,
+    sampled: SampledAucs | None,
+    level: Level,
+    plan: _Plan,
 ) -> dict[str, NDArray[Any]]:
-    auc = estimate_aucs(sums)
+    auc = auc_sums.estimate_aucs(sums)
     if sampled is not None:
         auc = replace(auc, design_variance=sampled.variance, df=sampled.df)
     columns: dict[str, NDArray[Any]] = {
@@ -329,7 +320,7 @@ def _summary_columns(
         "n_pos": sums.n[0],
         "n_neg": sums.n[1],
         "n_missing": missing,
-        **interval_columns(sums, auc, level, plan.method),
+        **auc_sums.interval_columns(sums, auc, level, plan.method),
         "average_precision": sums.average_precision,
         "ks": sums.ks,
     }
@@ -343,7 +334,7 @@ def _summary_columns(
 
 
 def _diagnostics(
-    sums: AucSums,
+    sums: auc_sums.AucSums,
     auc: Auc,
     high: Array,
     level: Level,
@@ -372,14 +363,14 @@ def _diagnostics(
     if sampled is not None:
         is_unknown = ~np.isnan(auc.value) & np.isnan(auc.variance)
         notes = np.where(is_unknown, np.array(sampled.reasons, dtype=object), notes)
-    columns["ci_note"] = np.where(notes == "", None, notes)
+    columns["ci_note"] = np.array([note or None for note in notes], dtype=object)
     return columns
 
 
 def _measure_area(
     name: str,
     area: PartialAUC,
-    curves: Curves,
+    curves: partial_areas.Curves,
     rows: Rows,
     segments: SegmentRows,
     level: Level,
@@ -387,27 +378,23 @@ def _measure_area(
 ) -> dict[str, Array]:
     """Return the columns of a partial area; one over two ranges has no limits."""
     intercept, slope = area.standardizing_line
-    value = measure_area(curves, area)
+    value = partial_areas.measure_area(curves, area)
     se, low, high = (np.full(segments.number, np.nan) for _ in range(3))
     if area.fpr is None or area.tpr is None:
         if rows.sample is None:
-            part = estimate_area(curves, area)
+            part = partial_areas.estimate_area(curves, area)
         else:
-            sampled = sample_aucs(rows, segments, partial(area_influences, area=area))
-            part = estimate_area(curves, area, sampled.variance, sampled.df)
+            sampled = sample_aucs(rows, segments, partial(partial_areas.area_influences, area=area))
+            part = partial_areas.estimate_area(curves, area, sampled.variance, sampled.df)
         estimate, width = part.estimate(plan.method), area.largest
         n = curves.to_segments(curves.steps.total(curves.steps.n))
-        limits = limit_aucs(estimate, n, level)
+        limits = auc_sums.limit_aucs(estimate, n, level)
         value, se = part.auc.value * width, np.sqrt(part.auc.variance) * width
         low, high = limits.low * width, limits.high * width
-    columns = {
-        name: intercept + slope * value,
-        f"{name}_se": slope * se,
-        f"{name}_low": intercept + slope * low,
-        f"{name}_high": intercept + slope * high,
-    }
+    limits = Limits(intercept + slope * low, intercept + slope * high)
+    columns = limit_columns(name, intercept + slope * value, limits) | {f"{name}_se": slope * se}
     if segments.bins is not None:
-        least, largest = bound_area(curves, area)
+        least, largest = partial_areas.bound_area(curves, area)
         columns[f"{name}_min"] = intercept + slope * least
         columns[f"{name}_max"] = intercept + slope * largest
     return columns

@@ -21,6 +21,16 @@ class Limits(NamedTuple):
     high: Array
 
 
+def name_limits(name: str) -> tuple[str, str, str]:
+    """Return the names of the columns of values and of their limits."""
+    return name, f"{name}_low", f"{name}_high"
+
+
+def limit_columns(name: str, value: Array, limits: Limits) -> dict[str, Array]:
+    """Return values and their limits by the names of their columns."""
+    return dict(zip(name_limits(name), (value, *limits), strict=True))
+
+
 class Estimate(Protocol):
     """A value of each segment, with degrees of freedom and limits at any quantile."""
 

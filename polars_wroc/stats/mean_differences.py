@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polars_wroc.arrays import Array
+from polars_wroc.records import map_arrays
 from polars_wroc.stats.designs import Influence, SamplingUnits, Units, replicate_influence
 from polars_wroc.stats.estimates import Wald
 from polars_wroc.stats.rates import Count
@@ -53,11 +54,7 @@ class StandardizedSums:
 
     def combine(self, function: Callable[[Array], Array]) -> StandardizedSums:
         """Return the sums of which each is a function of these, for example of all others."""
-        units = None if self.units is None else function(self.units)
-        squares = None if self.unit_squares is None else function(self.unit_squares)
-        return StandardizedSums(
-            function(self.first), function(self.second), function(self.rows), units, squares
-        )
+        return map_arrays(self, function)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

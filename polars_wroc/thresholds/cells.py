@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.ranking.curve import CELLS
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows, Sampling, replicate_rows
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.rates import Count, Rate
@@ -91,8 +92,7 @@ class Cells:
 
         The function combines values along the last axis, the axis of segments.
         """
-        units = None if self.units is None else function(self.units)
-        return Cells(function(self.weight), function(self.squares), function(self.rows), units)
+        return map_arrays(self, function)  # type: ignore[no-any-return]
 
     def at(self, places: Ints | Mask | slice) -> Cells:
         """Return the cells of some columns."""

@@ -222,8 +222,8 @@ def read_threshold(
 ) -> float | Rule | None:
     """Read a threshold that is given or chosen by a rule; None without either.
 
-    ``"median"`` is the median of all rows. Recorded decisions (``selected``) must be given alone;
-    the threshold is then `RECORDED`.
+    ``"median"`` is the median of all rows with a label. Recorded decisions (``selected``) must be
+    given alone; the threshold is then `RECORDED`.
     """
     if selected is not None:
         if threshold is not None:

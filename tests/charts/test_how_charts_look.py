@@ -87,6 +87,29 @@ def test_no_text_is_written_over_another(name: str, models: str, groups: str) ->
         assert not overlap(texts[one], texts[other]), (one, other)
 
 
+@pytest.mark.parametrize(
+    "size", sweep([{"width": 60}, {"height": 50}, {"width": 120}], fast=2), ids=str
+)
+@pytest.mark.parametrize("models", MODELS)
+@pytest.mark.parametrize("name", CHARTS)
+def test_sizes_without_room_for_texts_are_refused(
+    name: str, models: str, size: dict[str, int]
+) -> None:
+    rows, refused = make_rows(GROUPS["three groups"]), ""
+    try:
+        chart = CHARTS[name](rows, MODELS[models], **size)
+    except ValueError as error:
+        refused = str(error)
+    if refused:
+        # The size that the message names has room.
+        found = re.match(r"`(width|height)` must be (\d+) or more, so that the texts", refused)
+        assert found is not None, refused
+        chart = CHARTS[name](rows, MODELS[models], **{found[1]: int(found[2])})
+    texts = texts_of(chart)
+    for one, other in combinations(texts, 2):
+        assert not overlap(texts[one], texts[other]), (one, other)
+
+
 @pytest.mark.parametrize("name", ["calibration_chart", "cost_chart", "time_chart", "pr_chart"])
 def test_names_of_panels_in_a_row_are_at_one_height(name: str) -> None:
     options: dict[str, Any] = {"facet": "segment" if name == "time_chart" else "g", "columns": 4}

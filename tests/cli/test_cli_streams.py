@@ -144,9 +144,7 @@ def test_file_that_cannot_be_written_hides_no_gate(folder: Path) -> None:
     )
     assert done.returncode == 1
     written, failed = done.stderr.splitlines()
-    assert written.startswith(
-        "polars-wroc: --output must be a file that can be written; found 'x.ht"
-    )
+    assert written.startswith("polars-wroc: cannot write x.html: File too large")
     assert failed.startswith(FAILED)
     assert (folder / "x.html").read_text() == "of yesterday"
     assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "x.html"]
@@ -261,7 +259,7 @@ def test_names_that_are_too_long(
     assert err.count("\n") == 1
     assert [path.name for path in folder.iterdir()] == ["rows.parquet"]
     if call[:-1] == [*AUC, "-o"]:
-        assert "--output must not be longer than the file system allows; found a name of " in err
+        assert err.rstrip().endswith(": File name too long")
 
 
 @pytest.mark.parametrize("suffix", sweep(["parquet", "csv", "json", "html"], fast=2))
@@ -278,11 +276,11 @@ def make_link(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (os.mkfifo, "--output must be a file; found 'x.csv', which is a device or a pipe"),
-        (make_link, "--output must be a file; found a link that leads to itself, 'x.csv'"),
+        (os.mkfifo, "cannot write x.csv: it is a device or a pipe"),
+        (make_link, "cannot write x.csv: "),
         (
             lambda path: path.symlink_to("none/x.csv"),
-            "--output must be in a folder that exists; found no ",
+            "cannot write x.csv: there is no folder ",
         ),
     ],
 )
@@ -304,7 +302,6 @@ def test_outputs_that_are_no_files_are_refused_before_any_work(
 @pytest.mark.parametrize(
     ("output", "rule"),
     [
-        ("a\0.csv", "must not hold null characters"),
         ("\ud800.csv", "must be text in UTF-8"),
         ("\udcff/x.csv", "must be text in UTF-8"),
     ],

@@ -347,10 +347,10 @@ def parquet(table: pl.DataFrame) -> bytes:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (parquet(counts())[:-100], "FILE must be readable; found counts.parquet: "),
-        (parquet(counts())[:50], "FILE must be readable; found counts.parquet: "),
-        (b"", "FILE must be readable; found counts.parquet: "),
-        (b"g,score\na,1\n", "FILE must be readable; found counts.parquet: "),
+        (parquet(counts())[:-100], "cannot read counts.parquet: "),
+        (parquet(counts())[:50], "cannot read counts.parquet: "),
+        (b"", "cannot read counts.parquet: "),
+        (b"g,score\na,1\n", "cannot read counts.parquet: "),
         (parquet(counts().drop("n_neg")), "found no 'n_neg' in "),
         (parquet(counts().with_columns(bins=16)), "found no 'score_low' in"),
         (parquet(counts().with_columns(w_pos=pl.lit("1"))), "found 'w_pos' of type String in "),

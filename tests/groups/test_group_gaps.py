@@ -365,6 +365,15 @@ def test_first_of_equally_good_groups_is_the_best() -> None:
     assert table["auc_gap_p_adjusted"].to_list() == [None, pytest.approx(1)]
 
 
+def test_heaviest_of_equally_good_groups_is_the_best() -> None:
+    half = pl.DataFrame({"y": [1, 0, 1, 0, 0], "s": [4, 3, 3, 2, 1]})
+    frame = pl.concat([half.with_columns(g=pl.lit(g), w=w) for g, w in (("a", 1), ("b", 2))])
+    table = wroc.group_gaps(
+        frame, "y", "s", attributes="g", weight="w", reference="best", min_rows=1
+    )
+    assert table["reference"].to_list() == ["b", "b"]
+
+
 def test_small_groups_are_measured_but_not_tested(people: pl.DataFrame) -> None:
     place = pl.int_range(pl.len()).over("g", "y")
     frame = people.filter((pl.col("g") != "a") | ~pl.col("y") | (place < 9))
