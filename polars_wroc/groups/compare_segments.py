@@ -110,8 +110,8 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
         other_sizes = {each: size + other_sizes[each] for each, size in sizes.items()}
     n, n_reference = (np.add.reduce([*each.values()]) for each in (sizes, other_sizes))
     fewest, fewest_others = (np.minimum.reduce([*each.values()]) for each in (sizes, other_sizes))
-    own_holds = np.ones(n.shape, dtype=bool)
-    both_hold, few = own_holds, ~own_holds
+    own_holds = both_hold = np.ones(n.shape, dtype=bool)
+    few = ~own_holds
     if pair.is_wald:
         # A target has no rows.
         rows = pair.effective_rows or (fewest, np.fmin(fewest, fewest_others))
@@ -119,12 +119,9 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
         both_hold = rules.level.enough(*rows, least=pair.fewest_rows)
         few = ~both_hold & ~np.isnan(np.minimum(*rows))
     shown = contrast.own.limits(np.where(own_holds, rules.level.quantile(contrast.own.df), np.nan))
-    own_quantile, other_quantile = gap_quantiles(pair, rules.level, partition.picked_from)
-    quantiles = (
-        np.where(both_hold, own_quantile, np.nan),
-        np.where(both_hold, other_quantile, np.nan),
-    )
-    gap = contrast.limits(*quantiles)
+    quantiles = gap_quantiles(pair, rules.level, partition.picked_from)
+    own_quantile, other_quantile = (np.where(both_hold, each, np.nan) for each in quantiles)
+    gap = contrast.limits(own_quantile, other_quantile)
     if not pair.is_wald:
         gap = Limits(np.clip(gap.low, -1.0, 1.0), np.clip(gap.high, -1.0, 1.0))
     is_own = reference.is_own(segments.number)
@@ -138,7 +135,7 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
     }
     compared = {"gap": contrast.gap, "gap_low": gap.low, "gap_high": gap.high}
     if kind.has_ratio and not pair.is_wald:
-        compared |= _find_ratios(pair, quantiles)
+        compared |= _find_ratios(pair, own_quantile, other_quantile)
     test = pair.test(rules.level)
     enough = ~np.logical_or.reduce([holds for holds, _ in too_small])
     testable = enough & contrast.sign_is_known & both_hold
@@ -180,8 +177,8 @@ def gap_quantiles(
     return quantile, quantile
 
 
-def _find_ratios(pair: Pair, quantiles: tuple[Array, Array]) -> dict[str, Array]:
-    low, high = pair.contrast.ratio_limits(*quantiles)
+def _find_ratios(pair: Pair, quantile: Array, other_quantile: Array) -> dict[str, Array]:
+    low, high = pair.contrast.ratio_limits(quantile, other_quantile)
     is_bounded = (pair.reference_value > 0) & np.isfinite(high)
     ratios = {
         "ratio": pair.contrast.ratio,

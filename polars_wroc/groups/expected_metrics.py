@@ -398,17 +398,23 @@ def _measure_rates(
     cells, observed = _sum_cells(forecast, forecast.chance, selected), None
     if forecast.label is not None:
         observed = matrix(*_sum_cells(forecast, forecast.label, selected))
+    own = [rows.total(np.where(there, forecast.own, 0.0)) for there in (selected, ~selected)]
     found = []
     for name in metrics:
         if name == _NET_BENEFIT:
             slopes = net_benefit_slopes(cells, threshold / (1 - threshold))
         else:
             slopes = rate_slopes(cells, _places(RATES[name].counted), _places(RATES[name].others))
-        by_row = np.where(selected, rows.spread(slopes.selected), rows.spread(slopes.rejected))
+        if forecast.sample is None:
+            # Rows with the same decision have the same slope.
+            error = np.sqrt(own[0] * slopes.selected**2 + own[1] * slopes.rejected**2)
+        else:
+            both = rows.spread(slopes.selected), rows.spread(slopes.rejected)
+            error = forecast.error(np.where(selected, *both))
         formula = THRESHOLD_METRICS[name].formula
         value = np.full(rows.number, np.nan) if observed is None else formula(observed)
         expected = formula(matrix(*cells))
-        found.append(_Expected(name, expected, value, forecast.error(by_row), cells.min(axis=0)))
+        found.append(_Expected(name, expected, value, error, cells.min(axis=0)))
     return found
 
 

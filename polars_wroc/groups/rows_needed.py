@@ -380,10 +380,8 @@ def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.Dat
     # All rows of an attribute are in its selection rates.
     selectable = pl.col("n").filter(pl.col("metric") == _SELECTION_RATE)
     # Those of an audit are in a row of their own, also where segments are left out.
-    is_overall = pl.col("attribute") == OVERALL
-    overall = (
-        pl.col("n").filter(is_overall, pl.col("metric") == _SELECTION_RATE).first().over(MODEL)
-    )
+    is_overall = (pl.col("metric") == _SELECTION_RATE) & (pl.col("attribute") == OVERALL)
+    overall = pl.col("n").filter(is_overall).first().over(MODEL)
     total = pl.coalesce(overall, selectable.sum().over("attribute", MODEL))
     table = table.with_columns(
         own_tests=pl.when(several).then(number).otherwise(1),
