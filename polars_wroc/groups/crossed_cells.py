@@ -9,13 +9,12 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.buckets import number_groups
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, require_probabilities
 from polars_wroc.metrics.segments import Decisions
+from polars_wroc.queries import collect
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.part_means import CrossSums, ErrorSums, ValueSums
 from polars_wroc.steps import SegmentRows
@@ -56,31 +55,37 @@ def sum_crossed_cells(
     columns = rows.keys.select(keys)
     if rows.sample is not None:
         columns = columns.with_columns(pl.Series(_UNIT, rows.sample.unit))
-    is_base = outcomes = None
+    sums: ValueSums | ErrorSums
     if isinstance(metric, RateMetric):
         is_base, outcomes = _find_outcomes(rows, together, metric, decisions)
-        columns = columns.filter(is_base)
-    else:
-        require_probabilities(together.score)
-    cells, cell = number_groups(columns)
-
-    def total(values: Array) -> Array:
-        counted = values if is_base is None else values[is_base]
-        return np.bincount(cell, counted, cells.height).astype(np.float64, copy=False)
-
-    sums: ValueSums | ErrorSums
-    if outcomes is not None:
-        n, weight, squares, cubes, first = (
-            total(each) for each in (*_find_powers(together), outcomes)
-        )
+        cells, found = _add_up_cells(columns, [*_find_powers(together), outcomes], is_base)
         # The powers of values that are 0 or 1 are the same.
+        n, weight, squares, cubes, first = found
         sums = ValueSums(n, weight, squares, cubes, first, first, first)
     elif metric.name == CALIBRATION_ERROR:
-        sums = map_arrays(_find_errors(together), total)
+        cells, found = _add_up_cells(columns, _find_errors(together))
+        sums = ErrorSums(*found)
     else:
-        sums = map_arrays(_find_losses(together, metric, precision), total)
+        cells, found = _add_up_cells(columns, _find_losses(together, metric, precision))
+        n, weight, squares, cubes, first, second, third, *cross = found
+        sums = ValueSums(n, weight, squares, cubes, first, second, third, CrossSums(*cross))
     unit = None if rows.sample is None else cells[_UNIT].to_numpy()
     return CrossedCells(cells.select(keys), sums, unit)
+
+
+def _add_up_cells(
+    columns: pl.DataFrame, values: Sequence[Array], taken: Mask | None = None
+) -> tuple[pl.DataFrame, list[Array]]:
+    """Return the cells of rows, of all or of those that are taken, and the sums of values."""
+    names = [f"__value_{number}" for number in range(len(values))]
+    arrays = [pl.Series(name, each) for name, each in zip(names, values, strict=True)]
+    table = columns.with_columns(arrays).lazy()
+    if taken is not None:
+        table = table.filter(pl.Series(taken))
+    # In one order, which decides the last digits of sums of cells
+    sums = table.group_by(columns.columns).agg(pl.col(names).sum()).sort(columns.columns)
+    cells = collect(sums, reproducible=True)
+    return cells.select(columns.columns), [cells[name].to_numpy() for name in names]
 
 
 def _find_outcomes(
@@ -98,29 +103,24 @@ def _find_outcomes(
     return is_base, np.where(is_counted, np.abs(together.weight), 0.0)
 
 
-def _find_errors(together: SegmentRows) -> ErrorSums:
-    """Return what is summed over rows for calibration in the large."""
+def _find_errors(together: SegmentRows) -> list[Array]:
+    """Return what is summed over rows for calibration in the large, as `ErrorSums` has it."""
+    require_probabilities(together.score)
     n, weight, squares, cubes = _find_powers(together)
     score = together.score
     spread = score * (1 - score)
-    return ErrorSums(
-        n,
-        weight,
-        squares,
-        first=weight * (score - (together.weight > 0)),
-        promised=weight * score,
-        spread=squares * spread,
-        third=cubes * spread * (1 - 2 * score),
-    )
+    first = weight * (score - (together.weight > 0))
+    third = cubes * spread * (1 - 2 * score)
+    return [n, weight, squares, first, weight * score, squares * spread, third]
 
 
-def _find_losses(together: SegmentRows, metric: Metric, precision: float) -> ValueSums:
-    """Return what is summed over rows for a mean loss."""
+def _find_losses(together: SegmentRows, metric: Metric, precision: float) -> list[Array]:
+    """Return what is summed over rows for a mean loss: `ValueSums`, then `CrossSums`."""
+    require_probabilities(together.score)
     n, weight, squares, cubes = _find_powers(together)
     loss = ROW_LOSSES[metric.name](together.score, together.weight > 0, precision)
     powers = weight * loss, weight * loss**2, weight * loss**3
-    cross = CrossSums(squares * loss, squares * loss**2)
-    return ValueSums(n, weight, squares, cubes, *powers, cross)
+    return [n, weight, squares, cubes, *powers, squares * loss, squares * loss**2]
 
 
 def _find_powers(together: SegmentRows) -> tuple[Array, Array, Array, Array]:
