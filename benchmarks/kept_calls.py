@@ -7,7 +7,7 @@ and columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,24 @@ class Decision:
         allowed += [f"{self.rows} rows"] if self.rows else []
         calls, columns = ", ".join(self.calls), " ".join(self.columns)
         return f"{calls} | {columns} | {self.reason} [{', '.join(allowed)}]"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule on missing values that moved columns of calls, and rows for which it changes nothing.
+
+    ``calls`` and ``columns`` are patterns as in a `Decision`. A rule has no bound: from rows that
+    ``undo`` prepared, a column must have the values that were kept.
+    """
+
+    calls: Sequence[str]
+    columns: Sequence[str]
+    reason: str
+    undo: Callable[[pl.DataFrame], pl.DataFrame]
+
+    def text(self) -> str:
+        """Return the calls and columns, and the reason."""
+        return f"{', '.join(self.calls)} | {' '.join(self.columns)} | {self.reason}"
 
 
 # Differences that are meant to be; one is covered if one of the decisions allows it.
@@ -94,7 +112,7 @@ def _decide_gone() -> None:
     }
     for calls, reason in gone.items():
         _decide(calls, CALL, reason, rows=1)
-    dropped = ("*bins=*", "*min_share=*", '*adjust="bh"*')
+    dropped = ("*bins=*", "*min_share=*", '*adjust="bh"*', _BEST)
     _decide(_calls_of("audit", dropped), CALL, "the option is dropped", rows=1)
     for function in ("summary", "roc_auc_ci", "audit"):
         methods = ('*method="logit-t"*', '*method="newcombe"*', '*method="wald"*')
@@ -112,13 +130,10 @@ def _decide_faults() -> None:
             at_most=2,
             rows=12,
         )
-    _decide(
-        '*reference="best"*',
-        "*",
-        "those without a value of an attribute are no reference",
-        at_most=10,
-        rows=500,
-    )
+    heaviest = "of the segments (missing), w and a, w, whose AUC is 1, the heavier one is the best"
+    tied = "group_gaps intersections, best, frequency: *"
+    _decide(tied, "*.reference *.reference_value *.n_reference", heaviest, at_most=1, rows=24)
+    _decide(tied, "*.gap* *.ratio* *.p_* *.detectable *.verdict", heaviest, at_most=2, rows=19)
 
 
 def _decide_aucs() -> None:
@@ -271,8 +286,6 @@ def _decide_audits() -> None:
     limits = f"*_difference.gap_low *_difference.gap_high {ratios}"
     _decide(moved, limits, _WELCH, at_most=0.1)
     _decide(_calls_of("audit", _OF_DESIGNS), "*.detectable", _OF_TEST, at_most=0.3, rows=1)
-    picked = "*.gap_low *.gap_high *.ratio_low *.ratio_high"
-    _decide(f"audit {_BEST}", picked, _WELCH, at_most=0.15)
     ends = "*.value_low *.value_high *.gap_low *.gap_high *.ratio_low *.ratio_high"
     numbers = f"{ends} *.p_value *.p_adjusted *.detectable"
     _decide(by_clusters, numbers, _FACTOR, at_most=1.1)
@@ -284,9 +297,15 @@ def _decide_audits() -> None:
     _decide("audit diabetes*", "calibration_slope.*", slopes, at_most=0.1, rows=6)
     _decide("audit diabetes*", "*.p_adjusted *.detectable", f"{slopes}: more tests", at_most=0.1)
     parity = "demographic parity compares the groups and the side of the impact ratio"
-    _decide("audit *", "demographic_parity_*", parity, at_most=2, rows=4)
+    other_side = ('*favorable="rejected"*', "*unknown=*")
+    _decide(_calls_of("audit", other_side), "demographic_parity_*", parity, at_most=2, rows=4)
+    few = "c, w has less than 2 % of the weight, and so no demographic parity, as no impact ratio"
+    crossed = ("audit intersections, frequency: *", "audit intersections only, frequency: *")
+    _decide(crossed, "demographic_parity_*", few, at_most=1, rows=3)
+    unpublished = "with the missing groups, which are few, as an extreme there was no row"
+    _decide("audit min_cell: *", "demographic_parity_*.number-of-rows", unpublished, rows=1)
     named = "a group is named worse off by its outcomes, not by how the score ranks it"
-    _decide("audit *", "*.direction", named, rows=26)
+    _decide("audit *", "*.direction", named, rows=27)
     _decide("audit *", "*.rank *.sentence", f"{named}; in other words", rows=40)
     rank = "two gaps may be equal but for rounding, so that either comes first"
     _decide("audit *", "*.rank", rank, rows=1)
@@ -332,6 +351,71 @@ for _name_decisions in (
     _decide_vocabulary,
 ):
     _name_decisions()
+
+
+def _without_decisions_of_unlabeled(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows in which those without a label have neither scores nor decisions.
+
+    They still count in a design, as all missing rows do.
+    """
+    if "y" not in rows.columns:
+        return rows
+    used = [name for name in ("s", "t", "r", "d", "old", "new") if name in rows.columns]
+    return rows.with_columns(
+        pl.when(pl.col("y").is_not_null()).then(name).alias(name) for name in used
+    )
+
+
+def _with_missing_groups(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows in which those without a group are a group."""
+    groups = [name for name in ("g", "h") if name in rows.columns]
+    return rows.with_columns(pl.col(name).fill_null(MISSING) for name in groups)
+
+
+def _without_both_rules(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows for which neither rule changes anything."""
+    return _with_missing_groups(_without_decisions_of_unlabeled(rows))
+
+
+# What stands for missing groups in rows for which a rule changes nothing.
+MISSING = "(missing)"
+_UNLABELED = "rows without a label count where no label is needed"
+_NO_GROUP = "rows without a group are none of the groups of fairness metrics"
+_FAIRNESS = (
+    "demographic_parity",
+    "equal_opportunity",
+    "equalized_odds",
+    "predictive_equality",
+    "predictive_parity",
+    "auc",
+)
+RULES = [
+    Rule(
+        [f"{function} *" for function in ("group_gaps", "trend", "release_check", "audit")],
+        ["selection_rate.*", "*.p_adjusted"],
+        _UNLABELED,
+        _without_decisions_of_unlabeled,
+    ),
+    Rule(["trend min_rows: *"], ["*.detectable"], _UNLABELED, _without_decisions_of_unlabeled),
+    Rule(
+        ["audit *"],
+        ["impact_ratio.*", "*.verdict", "n_selected"],
+        _UNLABELED,
+        _without_decisions_of_unlabeled,
+    ),
+    Rule(
+        ["fairness *", "audit *"],
+        [f"{metric}_*.*" for metric in _FAIRNESS],
+        f"{_NO_GROUP}; {_UNLABELED}",
+        _without_both_rules,
+    ),
+    Rule(
+        ["audit no label, *", "audit decisions alone*"],
+        ["demographic_parity_*.*"],
+        _NO_GROUP,
+        _with_missing_groups,
+    ),
+]
 
 # Rows that have no successor: patterns of a call, a column and its value, and the decision.
 GONE_ROWS: dict[tuple[str, str, str], str] = {
@@ -1365,12 +1449,14 @@ CALLS = _with_any_number_of_rows(_ALL)
 _TABLES_OF_AUDIT = ("table", "segments", "curves", "distributions", "missing")
 
 
-def tables_of(text: str, *, lazy: bool, complete: bool = False) -> dict[str, pl.DataFrame]:
+def tables_of(
+    text: str, *, lazy: bool, prepare: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+) -> dict[str, pl.DataFrame]:
     """Make a call, on LazyFrames or not, and return its tables without structs and lists.
 
-    ``complete`` leaves out the rows that lack a label, a score, a group or a decision.
+    ``prepare`` makes other rows of those of `kept_data.py`.
     """
-    frames = {key: _complete(frame) if complete else frame for key, frame in DATA.items()}
+    frames = {key: prepare(frame) if prepare else frame for key, frame in DATA.items()}
     data = {key: frame.lazy() if lazy else frame for key, frame in frames.items()}
     result = eval(text, {**NAMES, **data})  # noqa: S307
     if hasattr(result, "findings"):
@@ -1380,7 +1466,8 @@ def tables_of(text: str, *, lazy: bool, complete: bool = False) -> dict[str, pl.
     return {key: _without_nesting(table) for key, table in tables.items() if table.width}
 
 
-def _complete(frame: pl.DataFrame) -> pl.DataFrame:
+def complete_rows(frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the rows that lack a label, a score, a group or a decision."""
     may_lack = [name for name in ("y", "s", "g", "h", "d") if name in frame.columns]
     return frame.drop_nulls(may_lack) if may_lack else frame
 

@@ -16,9 +16,11 @@ values of a column are called as in ``auc.gap_low``. A column ``sentence`` is co
 numbers are the same.
 
 `kept_calls.DECISIONS` names the decision for columns that moved, and how much they may differ;
-`kept_calls.GONE_ROWS` those for rows that are gone. At the end all columns that differ are listed,
-and all decisions with the largest difference that each one covers, or that it covers none. The exit
-code is 1 where anything differs that no decision covers.
+`kept_calls.GONE_ROWS` those for rows that are gone. `kept_calls.RULES` names the rules on missing
+values: a column that differs is made again from rows for which the rule changes nothing, and must
+then have the values that were kept. At the end all columns that differ are listed, and all rules
+and decisions with the largest difference that each one covers, or that it covers none. The exit
+code is 1 where anything differs that none covers.
 
 Differences of numbers below 0.001 are relative to 0.001. The same version differs from itself by up
 to 1e-10, as Polars adds up the rows of groups in any order and numeric derivatives lose digits.
@@ -45,7 +47,19 @@ from operator import attrgetter
 from pathlib import Path
 
 import polars as pl
-from kept_calls import CALL, CALLS, DECISIONS, EAGER, GONE_ROWS, Decision, tables_of
+from kept_calls import (
+    CALL,
+    CALLS,
+    DECISIONS,
+    EAGER,
+    GONE_ROWS,
+    MISSING,
+    RULES,
+    Decision,
+    Rule,
+    complete_rows,
+    tables_of,
+)
 from kept_names import translate
 
 import polars_wroc as wroc
@@ -66,13 +80,14 @@ class Difference:
     """How the values of a column differ from those that were kept.
 
     ``size`` is the largest relative difference of numbers, and ``rows`` the number of rows in which
-    nulls, infinities, texts or whole numbers differ; ``what`` says how.
+    nulls, infinities, texts or whole numbers differ; ``what`` says how. A ``rule`` explains it.
     """
 
     column: str
     size: float = 0.0
     rows: int = 0
     what: str = ""
+    rule: Rule | None = None
 
     @property
     def is_one(self) -> bool:
@@ -113,8 +128,10 @@ class Result:
         return max(undecided, key=attrgetter("rank"), default=Difference(""))
 
 
-def decision(name: str, difference: Difference) -> Decision | None:
-    """Return the first decision that covers the difference of a column of a call."""
+def decision(name: str, difference: Difference) -> Decision | Rule | None:
+    """Return the rule or the first decision that covers the difference of a column of a call."""
+    if difference.rule is not None:
+        return difference.rule
     for decided in _decisions_of(name, difference.column):
         if difference.size <= max(decided.at_most, TOLERANCE) and difference.rows <= decided.rows:
             return decided
@@ -123,13 +140,15 @@ def decision(name: str, difference: Difference) -> Decision | None:
 
 @cache
 def _decisions_of(name: str, column: str) -> list[Decision]:
+    return [decided for decided in DECISIONS if _is_meant(decided, name, column)]
+
+
+def _is_meant(known: Decision | Rule, name: str, column: str) -> bool:
+    """Whether a decision or a rule is about a column of a call."""
     call = f"{name}: {CALLS[name]}"
-    return [
-        decided
-        for decided in DECISIONS
-        if any(fnmatchcase(call, pattern) for pattern in decided.calls)
-        and any(fnmatchcase(column, pattern) for pattern in decided.columns)
-    ]
+    return any(fnmatchcase(call, pattern) for pattern in known.calls) and any(
+        fnmatchcase(column, pattern) for pattern in known.columns
+    )
 
 
 def names_of(functions: list[str]) -> list[str]:
@@ -143,7 +162,8 @@ def names_of(functions: list[str]) -> list[str]:
 def write_call(call: tuple[str, str], folder: Path, *, complete: bool) -> None:
     """Keep the tables of a call, which has a name and a text."""
     name, text = call
-    for table, frame in tables_of(text, lazy=False, complete=complete).items():
+    prepare = complete_rows if complete else None
+    for table, frame in tables_of(text, lazy=False, prepare=prepare).items():
         frame.write_parquet(folder / TABLES / f"{name}; {table}.parquet")
 
 
@@ -152,6 +172,7 @@ def check_call(
 ) -> list[Result]:
     """Compare the tables of a call with those that were kept; ``kinds`` say whether lazily."""
     results = []
+    prepare = complete_rows if complete else None
     files = sorted((folder / TABLES).glob(f"{name}; *.parquet"))
     kept = {file.stem.removeprefix(f"{name}; "): pl.read_parquet(file) for file in files}
     for lazy in kinds:
@@ -161,7 +182,7 @@ def check_call(
             results.append(Result(name, "table", lazy, notes=["was not kept"]))
             continue
         try:
-            made = tables_of(CALLS[name], lazy=lazy, complete=complete)
+            made = tables_of(CALLS[name], lazy=lazy, prepare=prepare)
         except Exception as error:  # noqa: BLE001
             message = f"{type(error).__name__}: {error}".splitlines()[0]
             failed = Difference(CALL, rows=1, what=message)
@@ -169,11 +190,40 @@ def check_call(
             continue
         for table, expected in kept.items():
             if table in made:
-                results.append(compared(expected, made[table], Result(name, table, lazy)))
+                result = compared(expected, made[table], Result(name, table, lazy))
+                results.append(_explained(result, expected))
             else:
                 missing = Difference("the table", rows=1, what="is missing")
                 results.append(Result(name, table, lazy, [missing]))
     return results
+
+
+def _explained(result: Result, expected: pl.DataFrame) -> Result:
+    """Name the rules that explain differences of a table, each of which is undone to see it."""
+    for rule in RULES:
+        moved = {
+            each.column
+            for each in result.differences
+            if each.is_one
+            and decision(result.name, each) is None
+            and _is_meant(rule, result.name, each.column)
+        }
+        if not moved:
+            continue
+        found = tables_of(CALLS[result.name], lazy=result.lazy, prepare=rule.undo)[result.table]
+        if "segment" in found.columns:
+            found = found.with_columns(pl.col("segment").replace(MISSING, None))
+        undone = compared(expected, found, replace(result, differences=[], notes=[]))
+        moved &= {
+            each.column
+            for each in undone.differences
+            if not each.is_one or decision(result.name, each) is not None
+        }
+        result.differences[:] = [
+            replace(each, rule=rule) if each.column in moved else each
+            for each in result.differences
+        ]
+    return result
 
 
 def compared(expected: pl.DataFrame, found: pl.DataFrame, result: Result) -> Result:
@@ -189,18 +239,14 @@ def compared(expected: pl.DataFrame, found: pl.DataFrame, result: Result) -> Res
             for key in keys
         ]
         expected, found = expected.sort(order), found.sort(order)
-    if expected.height != found.height:
-        number = abs(expected.height - found.height)
-        rows = f"{found.height} instead of {expected.height}"
-        result.differences.append(Difference("number-of-rows", rows=number, what=rows))
-        return result
     columns = _columns_of_both(expected, found, result)
     columns.sort(key=lambda column: column == SENTENCE)
-    if METRIC not in columns or not expected[METRIC].equals(found[METRIC]):
+    if METRIC not in keys:
         result.differences.extend(_compare(expected, found, columns))
         return result
     columns.remove(METRIC)
-    for metric in expected[METRIC].unique(maintain_order=True):
+    metrics = pl.concat([expected[METRIC], found[METRIC]]).unique(maintain_order=True)
+    for metric in metrics:
         is_own = pl.col(METRIC).eq_missing(pl.lit(metric))
         of_metric = _compare(expected.filter(is_own), found.filter(is_own), columns)
         result.differences.extend(
@@ -237,7 +283,11 @@ def _columns_of_both(expected: pl.DataFrame, found: pl.DataFrame, result: Result
 
 
 def _compare(expected: pl.DataFrame, found: pl.DataFrame, columns: list[str]) -> list[Difference]:
-    differences = []
+    number = abs(expected.height - found.height)
+    rows = f"{found.height} instead of {expected.height}"
+    differences = [Difference("number-of-rows", rows=number, what=rows)]
+    if number:
+        return differences
     moved = pl.repeat(False, expected.height, eager=True)  # noqa: FBT003
     for column in columns:
         one, other = expected[column], found[column]
@@ -323,7 +373,7 @@ def summary_of(results: list[Result]) -> Iterator[str]:
             f" {sum(map(bool, sizes))}, {len(tables) - len(near)}"
         )
     columns: dict[tuple[str, str], list[Found]] = {}
-    of_decisions: dict[int, list[Found]] = {}
+    covered: dict[str, list[Found]] = {}
     for result in results:
         for each in result.differences:
             if not each.is_one:
@@ -333,14 +383,14 @@ def summary_of(results: list[Result]) -> Iterator[str]:
             if decided is None:
                 columns.setdefault((result.function, each.column), []).append(found)
             else:
-                of_decisions.setdefault(id(decided), []).append(found)
+                covered.setdefault(decided.text(), []).append(found)
     yield "\ncolumns that differ without a decision: tables, largest differences"
     for (function, column), several in sorted(columns.items()):
         yield f"{function}.{column}: {_largest(several)}"
-    yield "\ndecisions: tables, largest differences"
-    for known in DECISIONS:
-        covered = _largest(of_decisions[id(known)]) if id(known) in of_decisions else "nothing"
-        yield f"{known.text()}\n       covers {covered}"
+    yield "\nrules and decisions: tables, largest differences"
+    every: list[Rule | Decision] = [*RULES, *DECISIONS]
+    for text in dict.fromkeys(known.text() for known in every):
+        yield f"{text}\n       covers {_largest(covered[text]) if text in covered else 'nothing'}"
 
 
 Found = tuple[Difference, Result]

@@ -117,12 +117,13 @@ def first_calls() -> dict[str, speed.Run]:
     few = tables(synthetic(ROWS_OF_FIRST))
     rows = speed.synthetic(ROWS_IN_MANY, seed=0)
     rows = rows.with_columns(g=pl.int_range(pl.len()) % MANY_GROUPS)
-    weighted = {"label": "y", "score": "score", "weight": "weight"}
     return {
         "summary": few["summary"],
         "audit": few["audit"],
-        FAIRNESS_OF_MANY: lambda: wroc.fairness(rows, attributes="g", threshold=0.5, **weighted),
-        CROSS_AUC_OF_MANY: lambda: wroc.cross_auc(rows, by="g", **weighted),
+        FAIRNESS_OF_MANY: lambda: wroc.fairness(
+            rows, "y", "score", attributes="g", weight="weight", threshold=0.5
+        ),
+        CROSS_AUC_OF_MANY: lambda: wroc.cross_auc(rows, "y", "score", by="g", weight="weight"),
     }
 
 

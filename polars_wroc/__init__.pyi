@@ -50,13 +50,13 @@ from .inputs.designs import Survey as Survey
 from .looks import Looks as Looks
 from .inputs.horizon import at_horizon as at_horizon
 from .metrics.bootstrap import bootstrap as bootstrap
-from .metrics.brier_and_log_loss import brier_score as brier_score
-from .metrics.brier_and_log_loss import log_loss as log_loss
 from .metrics.compare import compare as compare
 from .metrics.curve_metrics import average_precision as average_precision
+from .metrics.curve_metrics import brier_score as brier_score
 from .metrics.curve_metrics import curve_metrics as curve_metrics
 from .metrics.curve_metrics import gini as gini
 from .metrics.curve_metrics import ks as ks
+from .metrics.curve_metrics import log_loss as log_loss
 from .metrics.curve_metrics import pr_auc as pr_auc
 from .metrics.curve_metrics import roc_auc as roc_auc
 from .metrics.hull_metrics import HMeasure as HMeasure

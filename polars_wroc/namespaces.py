@@ -36,13 +36,14 @@ from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.inputs.horizon import at_horizon
 from polars_wroc.keywords import find_fault, hint_keywords
 from polars_wroc.metrics.bootstrap import bootstrap
-from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.curve_metrics import (
     average_precision,
+    brier_score,
     curve_metrics,
     gini,
     ks,
+    log_loss,
     pr_auc,
     roc_auc,
 )

@@ -296,14 +296,17 @@ class Rows:
 
     def seen(self) -> float:
         """Return how many complete rows there are; with several scores, for the score with most."""
-        used = [self.n[self.complete(model)].sum() for model in self.scores]
-        return float(max([1.0, *used]))
+        used = {model: np.where(self.complete(model), self.n, 0.0) for model in self.scores}
+        if MODEL not in self.keys.columns:
+            return float(max([1.0, *(each.sum() for each in used.values())]))
+        # Rows of counts, which belong to one score each
+        (counted,) = used.values()
+        by_model = self.keys.select(MODEL, used=counted).group_by(MODEL).agg(pl.col("used").sum())
+        return float(max([1.0, *by_model["used"]]))
 
     def level(self, level: ConfidenceLevel) -> Level:
         """Return a confidence level, which may hold at repeated looks at such rows."""
-        if isinstance(level, Looks) and not level.is_known:
-            return Level.of(level.at(self.seen()))
-        return Level.of(level)
+        return Level.seeing(level, self.seen)
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
@@ -951,6 +954,11 @@ def make_table(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
     )
 
 
+def add_keys(table: pl.DataFrame, keys: pl.DataFrame, segment: Ints) -> pl.DataFrame:
+    """Return a table with the keys of the segment of each row before its columns, if any."""
+    return keys[segment].hstack(table) if keys.width else table
+
+
 class SegmentColumns(NamedTuple):
     """Some rows of a table: the number of the segment of each, and their columns."""
 
@@ -1006,8 +1014,7 @@ def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.Data
         table = make_table(values).with_columns(
             pl.lit(model).alias(MODEL), pl.lit(place).alias(_MODEL_PLACE)
         )
-        groups = segments.segments
-        tables.append(groups[segment[order]].hstack(table) if groups.width else table)
+        tables.append(add_keys(table, segments.segments, segment[order]))
     if len(tables) == 1:
         return tables[0]
     return pl.concat(tables).sort(*columns.keys, _MODEL_PLACE, maintain_order=True)

@@ -15,7 +15,7 @@ from polars_wroc.inputs.rows import polars_frame
 from polars_wroc.metrics import summary
 
 
-def memory_of(rows: int, bytes_of_row: int = summary.BYTES_IN_RANGE) -> str:
+def memory_of(rows: int, bytes_of_row: int = summary.BYTES_IN_SCORE_RANGE) -> str:
     """The memory of a range of so many rows."""
     return f"{rows * bytes_of_row}B"
 

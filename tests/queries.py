@@ -390,7 +390,7 @@ TABLES: dict[str, Table] = {
 }
 EXPRESSIONS: dict[str, pl.Expr] = {
     **{
-        name: one_metric(name, "y", _SHARE if metric.of_score else "s", weight="w")
+        name: one_metric(name, "y", _SHARE if metric.uses_scores else "s", weight="w")
         for name, metric in CURVE_METRICS.items()
     },
     "roc_auc_ci": wroc.roc_auc_ci("y", "s", weight="w"),

@@ -226,12 +226,13 @@ def test_n_is_the_number_of_rows_behind_a_value(
     scored = with_values(rows, "s", "w").with_columns(chosen=pl.col("s") >= 0.5)
     labeled = with_values(scored, "y")
     # The rows that a rate is a share of, and the ones that it counts.
+    chosen, positive = pl.col("chosen"), pl.col("y")
     rates = {
-        "selection_rate": (scored, pl.lit(value=True), "chosen"),
-        "tpr": (labeled, pl.col("y"), "chosen"),
-        "fpr": (labeled, ~pl.col("y"), "chosen"),
-        "ppv": (labeled, pl.col("chosen"), "y"),
-        "npv": (labeled, ~pl.col("chosen"), ~pl.col("y")),
+        "selection_rate": (scored, pl.lit(value=True), chosen),
+        "tpr": (labeled, positive, chosen),
+        "fpr": (labeled, ~positive, chosen),
+        "ppv": (labeled, chosen, positive),
+        "npv": (labeled, ~chosen, ~positive),
     }
     assert table["segment"].unique().sort().to_list() == [None, "a", "b", "c"]
     for row in table.iter_rows(named=True):
@@ -254,7 +255,7 @@ def test_n_is_the_number_of_rows_behind_a_value(
         for side, prefix in ((own, ""), (other[reference], "reference_")):
             behind = frame.filter(side, base)
             number = row["n_reference"] if prefix else row["n"]
-            share = behind.filter(counted)["w"].sum() / behind["w"].sum()
+            share = np.average(behind.select(counted).to_series(), weights=behind["w"])
             assert (number, row[f"{prefix}value"]) == (behind.height, pytest.approx(share))
 
 

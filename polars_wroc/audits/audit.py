@@ -119,40 +119,14 @@ def _check_without_label(choice: float | Rule | None, **others: object) -> None:
             checks.reject(name, "be None without a `label`", repr(value))
 
 
-@dataclass(frozen=True)
-class _Source:
-    """The rows of an audit in memory, or plans of more rows than fit into it."""
-
-    rows: AuditRows | None
-    parts: Sequence[Part]
-    division: Division | None
-
-    def measure(
-        self, plan: AuditPlan, level: ConfidenceLevel, complete: Sequence[str]
-    ) -> tuple[Measured, ConfidenceLevel]:
-        """Return the tables of rows with a value of some groups, and the level at the rows seen."""
-        if self.rows is None:
-            assert self.division is not None
-            parts = [part.without_missing(complete) for part in self.parts]
-            return measure_in_ranges(parts, plan, self.division, level)
-        if isinstance(level, Looks) and not level.is_known:
-            level = level.at(self.rows.seen)
-        rows = self.rows.at(complete)
-        rows.check_number(labeled=plan.labeled)
-        return measure(rows, plan, level), level
-
-
-def _read_source(
+def _read_rows(
     given: GivenTables, columns: Sequence[Columns], plan: AuditPlan, division: Division | None
-) -> _Source:
-    """Return all rows, each source read once, unless they turn out to exceed the memory."""
-    if division is None:
-        return _Source(read_audit_rows(columns, plan.scores), [], None)
+) -> tuple[AuditRows | None, Sequence[Part]]:
+    """Return all rows, each source read once, or the parts of more rows than fit into memory."""
     try:
-        return _Source(read_audit_rows(columns, plan.scores, division), [], division)
+        return read_audit_rows(columns, plan.scores, division), []
     except TooManyRowsError:
-        parts = given.read_parts()
-        return _Source(None, [each.with_types(plan.score_types) for each in parts], division)
+        return None, [each.with_types(plan.score_types) for each in given.read_parts()]
 
 
 @hint_keywords
@@ -342,26 +316,6 @@ def audit(
         score_types = _read_score_types(tables, measured_score)
     score_names = _name_scores(score, columns[0])
     names_in_tables: list[str | None] = [*score_names] or [None]
-    plan = AuditPlan(
-        groupings=groupings,
-        references=references,
-        choice=choice,
-        recorded=selected is not None,
-        adjust=adjust,
-        margin=margin,
-        min_rows=min_rows,
-        favorable=favorable,
-        scores=[] if counts else [*named_columns("score", measured_score, table.lazy())],
-        score_names=dict(zip(columns[0].models, names_in_tables, strict=True)),
-        # Values that are listed are null.
-        unknown=read_unknown(unknown if isinstance(unknown, str) else "exclude", columns[0]),
-        keeps_unknown=unknown == "keep",
-        labeled=labeled,
-        count_weights=isinstance(weight, Frequency),
-        score_types=score_types,
-    )
-    is_held = survey.given or selected is not None or not labeled
-    source = _read_source(given, columns, plan, None if is_held else division_of(tables, "60%"))
     settings = AuditSettings(
         label=None if counts or label is None else _shown(label),
         pos_label=pos_label,
@@ -385,10 +339,23 @@ def audit(
         unknown=unknown,
         labeled=labeled,
     )
-    auditor = _Auditor(source, plan, settings, counts, known)
+    plan = AuditPlan(
+        settings,
+        groupings,
+        choice,
+        [] if counts else [*named_columns("score", measured_score, table.lazy())],
+        dict(zip(columns[0].models, names_in_tables, strict=True)),
+        # Values that are listed are null.
+        read_unknown(unknown if isinstance(unknown, str) else "exclude", columns[0]),
+        score_types,
+    )
+    is_held = survey.given or selected is not None or not labeled
+    division = None if is_held else division_of(tables, "60%")
+    rows, parts = _read_rows(given, columns, plan, division)
+    auditor = _Auditor(rows, parts, division, plan, counts, known)
     audit = published(auditor, settings.attributes, min_cell)
     audit = replace(audit, table=with_findings(audit.table, audit.segments, audit.settings))
-    held = None if source.rows is None else source.rows.at(audit.run.left_out_of_totals)
+    held = None if rows is None else rows.at(audit.run.left_out_of_totals)
     options = {"weight": weight, "pos_label": pos_label, "design": design}
     look = CloserLook(audit, plan, held, (tables, label, score, options))
     types = columns[0].plan.collect_schema()
@@ -425,26 +392,42 @@ def _read_score_types(frames: Any, score: IntoColumns) -> list[FloatType]:
 class _Auditor:
     """Makes audits of all rows, or of those with a value of some attributes.
 
-    Counts tell which rows lack a value of the ``known`` attributes.
+    The ``rows`` are in memory, or are read from ``parts`` in ranges of scores. Counts tell which
+    rows lack a value of the ``known`` attributes.
     """
 
-    source: _Source
+    rows: AuditRows | None
+    parts: Sequence[Part]
+    division: Division | None
     plan: AuditPlan
-    settings: AuditSettings
     counts: CountTable | None
     known: Sequence[pl.Expr]
 
+    def _measure(
+        self, plan: AuditPlan, complete: Sequence[str]
+    ) -> tuple[Measured, ConfidenceLevel]:
+        """Return the tables of rows with a value of some groups, and the level at the rows seen."""
+        level = plan.settings.level
+        if self.rows is None:
+            assert self.division is not None
+            parts = [part.without_missing(complete) for part in self.parts]
+            return measure_in_ranges(parts, plan, self.division, level)
+        if isinstance(level, Looks) and not level.is_known:
+            level = level.at(self.rows.seen)
+        rows = self.rows.at(complete)
+        rows.check_number(labeled=plan.settings.labeled)
+        return measure(rows, plan, level), level
+
     def __call__(self, complete: Sequence[str]) -> Audit:
         """Return the audit of the rows with a value of some attributes."""
-        plan, settings = self.plan, self.settings
-        measured, level = self.source.measure(plan, settings.level, complete)
-        least = settings.min_cell
-        if least is not None and plan.labeled and have_few_unlabeled(measured.segments, least):
-            plan = replace(plan, labeled_only=True)
-            measured, level = self.source.measure(plan, settings.level, complete)
+        settings, least = self.plan.settings, self.plan.settings.min_cell
+        measured, level = self._measure(self.plan, complete)
+        labeled = settings.labeled
+        if least is not None and labeled and have_few_unlabeled(measured.segments, least):
+            measured, level = self._measure(replace(self.plan, labeled_only=True), complete)
         settings = replace(settings, level=level)
         missing = measured.missing
-        if plan.labeled:
+        if labeled:
             found = bool(measured.segments["n_pos"].sum())
             check_positives(settings.pos_label, found=found)
         if self.counts is not None:

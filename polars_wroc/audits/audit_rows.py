@@ -56,21 +56,6 @@ class AuditRows:
         return replace(self, tables=tables, complete=complete)
 
     @property
-    def models(self) -> Sequence[str]:
-        """The names of the scores, as in the arrays."""
-        return self.columns[0].models
-
-    @property
-    def several(self) -> bool:
-        """Whether there are several scores, which must be told apart."""
-        return self.columns[0].several
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The caller's names of the columns that group the rows."""
-        return dict(self.columns[0].names)
-
-    @property
     def counted(self) -> bool:
         """Whether rows came from a plan of rows that were checked, as counts do."""
         return self.columns[0].counted
@@ -81,22 +66,21 @@ class AuditRows:
 
         They are the same ones for all scores, unless counts have rows for each score.
         """
-        if self.counted and self.several:
-            return {model: self._counted_rows(model) for model in self.models}
-        return dict.fromkeys(self.models, read_tables(self.columns, self.tables))
-
-    def _counted_rows(self, model: str) -> Rows:
-        (columns,), (table,) = self.columns, self.tables
-        place = columns.models.index(model)
-        own_type = columns.score_types[place : place + 1]
-        alone = replace(columns, models=[model], several=False, score_types=own_type)
-        return alone.rows(table.filter(pl.col(MODEL).cast(pl.String) == model))
+        first = self.columns[0]
+        if not (first.counted and first.several):
+            return dict.fromkeys(first.models, read_tables(self.columns, self.tables))
+        arrays = {}
+        for place, model in enumerate(first.models):
+            own_type = first.score_types[place : place + 1]
+            alone = replace(first, models=[model], several=False, score_types=own_type)
+            own = self.tables[0].filter(pl.col(MODEL).cast(pl.String) == model)
+            arrays[model] = alone.rows(own)
+        return arrays
 
     @property
     def seen(self) -> float:
         """How many complete rows there are, for the score with most."""
-        used = [rows.n[rows.complete(model)].sum() for model, rows in self.arrays.items()]
-        return float(max([1.0, *used]))
+        return max(rows.seen() for rows in self.arrays.values())
 
     def check_number(self, *, labeled: bool) -> None:
         """Raise if there is nothing to audit."""

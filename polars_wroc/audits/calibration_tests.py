@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,33 +68,33 @@ def compare_with_target(
     partition: Partition, calibration: Calibration, rules: GapRules
 ) -> list[Comparison]:
     """Compare segments with a calibrated score, whose mean error is 0 and whose slope is 1."""
-    errors = MeanErrors.of(calibration.sums, calibration.units)
-    rows = _Sizes.of(partition, CALIBRATION_ERROR, rules.level)
-    own = errors.estimate(rules.level)
-    target = _Constant.target_of(CALIBRATION_ERROR, errors.value)
+    errors, slopes = MeanErrors.of(calibration.sums, calibration.units), calibration.slopes
     tested = errors.error
     if calibration.units is None:
         # With few positives the other error is small where there are fewer by chance.
         promised = np.sqrt(calibration.sums.promised) / calibration.sums.errors.whole.weight
         tested = np.where((errors.error > 0) & (promised > 0), promised, np.nan)
     expected = errors.count_expected(calibration.sums.mean_score)
-    of_errors = _Tested(
-        Contrast(own, target),
-        target.value,
+    right = _Constant(np.where(np.isnan(errors.value), np.nan, 0.0))
+    of_errors = _pair_errors(
+        Contrast(errors.estimate(rules.level), right),
+        right.value,
         tested,
         errors.df,
-        rows,
-        expected >= _LEAST_EXPECTED,
+        expected,
+        _count_fewest(partition, CALIBRATION_ERROR),
+        rules.level,
     )
-    slopes = calibration.slopes
-    rows = _Sizes.of(partition, SLOPE, rules.level)
-    target = _Constant.target_of(SLOPE, slopes.value)
-    own = _limit_slopes(slopes, errors, rules.level)
-    of_slopes = _Tested(Contrast(own, target), target.value, slopes.error, np.inf, rows)
-    return [
-        compare_pair(CALIBRATION_ERROR, of_errors.pair(), partition, rules),
-        compare_pair(SLOPE, of_slopes.pair_slopes(), partition, rules),
-    ]
+    straight = _Constant(np.where(np.isnan(slopes.value), np.nan, 1.0))
+    of_slopes = _pair_slopes(
+        Contrast(_limit_slopes(slopes, errors, rules.level), straight),
+        straight.value,
+        slopes.error,
+        _count_fewest(partition, SLOPE),
+        rules.level,
+    )
+    pairs = {CALIBRATION_ERROR: of_errors, SLOPE: of_slopes}
+    return [compare_pair(name, pair, partition, rules) for name, pair in pairs.items()]
 
 
 def compare_calibration(
@@ -107,12 +106,11 @@ def compare_calibration(
     its segments, weighted by their information.
     """
     errors = MeanErrors.of(calibration.sums, calibration.units)
-    of_errors = _compare_errors(errors, partition, rules.level)
-    of_slopes = _compare_slopes(calibration.slopes, errors, partition, rules.level)
-    return [
-        compare_pair(CALIBRATION_ERROR, of_errors.pair(), partition, rules),
-        compare_pair(SLOPE, of_slopes.pair_slopes(), partition, rules),
-    ]
+    pairs = {
+        CALIBRATION_ERROR: _compare_errors(errors, partition, rules.level),
+        SLOPE: _compare_slopes(calibration.slopes, errors, partition, rules.level),
+    }
+    return [compare_pair(name, pair, partition, rules) for name, pair in pairs.items()]
 
 
 @dataclass(frozen=True)
@@ -122,105 +120,96 @@ class _Constant:
     value: Array
     df: float = np.inf
 
-    @classmethod
-    def target_of(cls, metric: str, values: Array) -> _Constant:
-        """Return what a metric should be, where values are defined."""
-        target = CALIBRATION[metric].target
-        assert target is not None
-        return cls(np.where(np.isnan(values), np.nan, target))
-
     def limits(self, quantile: Array | float) -> Limits:  # noqa: ARG002
         """Return the value twice."""
         return Limits(self.value, self.value)
 
 
-@dataclass(frozen=True)
-class _Sizes:
-    """The numbers of rows of segments and references, and where they suffice at this look."""
+def _count_fewest(partition: Partition, metric: str) -> Array:
+    """Return the fewest rows that a metric of segments or references rests on.
 
-    fewest: Array
-    enough: Mask
-
-    @classmethod
-    def of(cls, partition: Partition, metric: str, level: Level) -> _Sizes:
-        """Return the numbers that a metric rests on; a target has no rows."""
-        segments, reference = partition.segments, partition.reference
-        sizes = [*segments.sizes(CALIBRATION[metric]).values()]
-        others = [reference.add_others(size) for size in sizes]
-        if reference.includes_own:
-            others = [one + two for one, two in zip(sizes, others, strict=True)]
-        fewest = np.fmin(np.minimum.reduce(sizes), np.minimum.reduce(others))
-        return cls(fewest, level.enough(fewest))
-
-
-@dataclass(frozen=True)
-class _Tested:
-    """A contrast of calibration, with the standard error of its test.
-
-    There are ``enough_expected`` rows of each class for a test.
+    A target has no rows.
     """
+    segments, reference = partition.segments, partition.reference
+    sizes = [*segments.sizes(CALIBRATION[metric]).values()]
+    others = [reference.add_others(size) for size in sizes]
+    if reference.includes_own:
+        others = [one + two for one, two in zip(sizes, others, strict=True)]
+    return np.asarray(np.fmin(np.minimum.reduce(sizes), np.minimum.reduce(others)))
 
-    contrast: Contrast | DirectContrast
-    reference_value: Array
-    tested_error: Array
-    df: Array | float
-    sizes: _Sizes
-    enough_expected: Mask | bool = True
 
-    @property
-    def is_testable(self) -> Mask:
-        """Where there is a test."""
-        return ~np.isnan(self.tested_error) & self.enough_expected & self.sizes.enough
+def _pair_errors(
+    contrast: Contrast | DirectContrast,
+    reference_value: Array,
+    tested_error: Array,
+    df: Array | float,
+    expected: Array,
+    fewest: Array,
+    level: Level,
+) -> Pair:
+    """Return the pair of mean errors; ``expected`` are the expected rows of the smaller class."""
+    enough = expected >= _LEAST_EXPECTED
+    is_testable = ~np.isnan(tested_error) & enough & level.enough(fewest)
+    pair = _make_pair(contrast, reference_value, tested_error, df, is_testable)
+    return replace(
+        pair,
+        are_equivalent=lambda limits, margin: is_testable & are_equivalent(limits, margin),
+        obstacles=[(~enough, few_expected(_LEAST_EXPECTED)), *pair.obstacles],
+    )
 
-    def pair(self) -> Pair:
-        """Return the pair of mean errors."""
-        few = np.broadcast_to(~np.asarray(self.enough_expected), self.tested_error.shape)
-        return self._make_pair([(few, few_expected(_LEAST_EXPECTED))], self._are_equal_errors)
 
-    def pair_slopes(self) -> Pair:
-        """Return the pair of slopes."""
-        pair = self._make_pair([], self._are_equal_slopes)
-        few = self.sizes.enough & (self.sizes.fewest < _FEWEST_OF_SLOPE)
-        return replace(pair, obstacles=[*pair.obstacles, (few, _TOO_FEW_OF_SLOPE)])
+def _pair_slopes(
+    contrast: Contrast,
+    reference_value: Array,
+    tested_error: Array,
+    fewest: Array,
+    level: Level,
+) -> Pair:
+    """Return the pair of slopes, which are alike within factors."""
+    is_testable = ~np.isnan(tested_error) & level.enough(fewest)
+    pair = _make_pair(contrast, reference_value, tested_error, np.inf, is_testable)
 
-    def _make_pair(
-        self,
-        obstacles: list[tuple[Mask, str]],
-        equivalent: Callable[[Limits, float], Mask],
-    ) -> Pair:
-        contrast = self.contrast
-        dfs: tuple[Array | float, Array | float] = (self.df, self.df)
-        if isinstance(contrast, Contrast):
-            dfs = contrast.own.df, contrast.other.df
-        none = np.zeros(self.tested_error.shape, dtype=bool)
-        return Pair(
-            contrast,
-            self.reference_value,
-            dfs,
-            np.minimum(*dfs),
-            self._test,
-            lambda _: np.full(self.tested_error.shape, np.nan),
-            none,
-            is_wald=True,
-            are_equivalent=equivalent,
-            obstacles=[*obstacles, (np.isnan(self.tested_error), NO_VARIANCE)],
-        )
-
-    def _test(self, level: Level) -> Equality:
-        p_value = level.p_value(self.contrast.gap / self.tested_error, self.df)
-        df = np.broadcast_to(np.asarray(self.df, dtype=float), p_value.shape)
-        return Equality(np.where(self.is_testable, p_value, np.nan), df)
-
-    def _are_equal_errors(self, limits: Limits, margin: float) -> Mask:
-        return self.is_testable & are_equivalent(limits, margin)
-
-    def _are_equal_slopes(self, limits: Limits, margin: float) -> Mask:
+    def are_alike(limits: Limits, margin: float) -> Mask:
         # No slope is alike if that of the reference is not above 0.
-        low, high = ((factor - 1) * self.reference_value for factor in right_slopes(margin))
-        return self.is_testable & (limits.low > low) & (limits.high < high)
+        low, high = ((factor - 1) * reference_value for factor in right_slopes(margin))
+        return is_testable & (limits.low > low) & (limits.high < high)
+
+    few = level.enough(fewest) & (fewest < _FEWEST_OF_SLOPE)
+    obstacles = [*pair.obstacles, (few, _TOO_FEW_OF_SLOPE)]
+    return replace(pair, are_equivalent=are_alike, obstacles=obstacles)
 
 
-def _compare_errors(errors: MeanErrors, partition: Partition, level: Level) -> _Tested:
+def _make_pair(
+    contrast: Contrast | DirectContrast,
+    reference_value: Array,
+    tested_error: Array,
+    df: Array | float,
+    is_testable: Mask,
+) -> Pair:
+    """Return a pair whose test uses a standard error of its own."""
+    dfs: tuple[Array | float, Array | float] = (df, df)
+    if isinstance(contrast, Contrast):
+        dfs = contrast.own.df, contrast.other.df
+
+    def test(level: Level) -> Equality:
+        p_value = level.p_value(contrast.gap / tested_error, df)
+        return Equality(np.where(is_testable, p_value, np.nan), np.full(p_value.shape, df))
+
+    unknown = np.full(tested_error.shape, np.nan)
+    return Pair(
+        contrast,
+        reference_value,
+        dfs,
+        np.minimum(*dfs),
+        test,
+        detect=lambda _: unknown,
+        few_events=np.zeros(tested_error.shape, dtype=bool),
+        is_wald=True,
+        obstacles=[(np.isnan(tested_error), NO_VARIANCE)],
+    )
+
+
+def _compare_errors(errors: MeanErrors, partition: Partition, level: Level) -> Pair:
     """Return the mean errors of segments beside those of all rows of their references."""
     reference = partition.reference
     other = MeanErrors.of(errors.sums.combine(reference.add_others), errors.units)
@@ -245,14 +234,14 @@ def _compare_errors(errors: MeanErrors, partition: Partition, level: Level) -> _
         tested = share * np.where(variance > 0, np.sqrt(variance), np.nan)
         gap = Wald(contrast.gap, tested, df=df)
         contrast = DirectContrast(contrast.own, contrast.reference, gap)
-    sizes = _Sizes.of(partition, CALIBRATION_ERROR, level)
     value = _find_reference(contrast, reference)
-    return _Tested(contrast, value, tested, df, sizes, expected >= _LEAST_EXPECTED)
+    fewest = _count_fewest(partition, CALIBRATION_ERROR)
+    return _pair_errors(contrast, value, tested, df, expected, fewest, level)
 
 
 def _compare_slopes(
     slopes: CalibrationSlopes, errors: MeanErrors, partition: Partition, level: Level
-) -> _Tested:
+) -> Pair:
     """Return the slopes of segments beside the means of those of their references."""
     reference = partition.reference
     # Divided by the largest, so that no product overflows or underflows.
@@ -269,8 +258,8 @@ def _compare_slopes(
         share = others / (information + others)
     contrast = Contrast(_limit_slopes(slopes, errors, level), other, share)
     tested = share * np.hypot(slopes.error, other.error)
-    sizes = _Sizes.of(partition, SLOPE, level)
-    return _Tested(contrast, _find_reference(contrast, reference), tested, np.inf, sizes)
+    value = _find_reference(contrast, reference)
+    return _pair_slopes(contrast, value, tested, _count_fewest(partition, SLOPE), level)
 
 
 def _limit_slopes(slopes: CalibrationSlopes, errors: MeanErrors, level: Level) -> Wald:

@@ -16,14 +16,14 @@ from polars_wroc.audits.words import (
     Words,
     capitalised,
     first_few,
-    listed,
     many,
     name_briefly,
     quote,
     required_values,
-    threshold_text,
     verb,
+    write_threshold,
 )
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
@@ -151,13 +151,13 @@ def _say_scale(audit: AuditTables) -> Iterator[str]:
         if low is None or high is None or low < 0 or high <= 1:
             continue
         # In few rows the least and the greatest score may be those of a person.
-        places = f"from {threshold_text(low)} to {threshold_text(high)}"
+        places = f"from {write_threshold(low)} to {write_threshold(high)}"
         if audit.settings.min_cell is not None:
             places = "beyond 1"
         yield (
             f"The scores{_name_score(audit, model, 'of ')} go {places}, and the threshold of "
-            f"{threshold_text(threshold)} selects {write_percent(selected)}: if the scores are "
-            f"percentages, use a threshold of {threshold_text(100 * threshold)}."
+            f"{write_threshold(threshold)} selects {write_percent(selected)}: if the scores are "
+            f"percentages, use a threshold of {write_threshold(100 * threshold)}."
         )
 
 
@@ -189,7 +189,7 @@ def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:
             # Names of crossed groups have commas.
             yield f"{reason}: {first_few([*names], '; ')}."
     if untested := _find_untested_attributes(audit.table):
-        yield f"Nothing could be tested by {listed(untested)}."
+        yield f"Nothing could be tested by {write_list(untested)}."
 
 
 def _find_obstacles(audit: AuditTables) -> Iterator[tuple[str, _Obstacle]]:
@@ -240,7 +240,7 @@ def _say_uncalibrated(audit: AuditTables) -> Iterator[str]:
         scores = "outside 0 to 1"
         # In few rows the least and the greatest score may be those of a person.
         if low is not None and high is not None and settings.min_cell is None:
-            scores = f"{threshold_text(low)} to {threshold_text(high)}"
+            scores = f"{write_threshold(low)} to {write_threshold(high)}"
         yield (
             f"The scores{_name_score(audit, model, 'of ')} are not probabilities ({scores}), so "
             "calibration was not audited."
@@ -293,7 +293,7 @@ def _say_spellings(segments: pl.DataFrame) -> list[str]:
 
 def _say_taken_as_given(settings: AuditSettings) -> Iterator[str]:
     """Say what an audit of these columns cannot show."""
-    names = listed([escape_controls(name) for name in settings.attributes])
+    names = write_list([escape_controls(name) for name in settings.attributes])
     was = verb(len(settings.attributes), "was", "were")
     yield f"Only {names} {was} compared; other groups may differ."
     if settings.labeled and settings.label is not None:

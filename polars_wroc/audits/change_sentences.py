@@ -14,18 +14,10 @@ from polars_wroc.audits.audit_changes import (
     Changes,
 )
 from polars_wroc.audits.say import AUC, ComparedRow, fill, fill_sentence, name_score
-from polars_wroc.audits.words import (
-    Words,
-    capitalised,
-    first_few,
-    listed,
-    many,
-    name_briefly,
-    quote,
-    verb,
-)
+from polars_wroc.audits.words import Words, capitalised, first_few, many, name_briefly, quote, verb
 from polars_wroc.charts.wording import GAP_VERBS, write_gap_change
 from polars_wroc.documents.numbers import value_form
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.comparisons import (
     CLOSED,
     GAP_CHANGES,
@@ -113,7 +105,7 @@ def _count_changes(changes: Changes) -> str:
     if not parts:
         return f"None of {many(tested.height, 'tested change')} is significant."
     others = "" if len(parts) == sum(number > 0 for number in counts.values()) else ", nothing else"
-    return capitalised(f"{listed(parts)} changed significantly{others}.")
+    return capitalised(f"{write_list(parts)} changed significantly{others}.")
 
 
 def _tell_changes(changes: Changes) -> list[str]:

@@ -229,7 +229,7 @@ class CloserLook:
             of_labels = settings.labeled and settings.favorable != "rejected"
             name = "tpr" if of_labels else "selection_rate"
         metric = SEARCHED[name]
-        choice = Decisions(recorded=True) if self.plan.recorded else self.plan.choice
+        choice = Decisions(recorded=True) if self.plan.settings.recorded else self.plan.choice
         decisions = find_decisions(rows, model, choice) if settings.decides else None
         keys = rows.keys.columns
         cells = sum_crossed_cells(rows, keys, model, metric, decisions, precision[model])

@@ -18,23 +18,16 @@ from polars_wroc.audits.words import Words, capitalised, name_attribute
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.blocks import Cell, Column, Dots, Row, RowKind, Sign, Table, Tone
 from polars_wroc.documents.numbers import DASH, write_number, write_size
-from polars_wroc.groups.comparisons import IMPACT_RATIO
+from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
+from polars_wroc.stats.families import DIFFERENT
 
 # The comparisons of a group by their metrics.
 _Metrics: TypeAlias = Mapping[str, ComparedRow]
 
 # Columns beside the dot plot, those that have a number.
 GLANCE_METRICS = (IMPACT_RATIO, "tpr", "fpr", "ppv", AUC, CALIBRATION_ERROR)
-_TECHNICAL = {
-    SELECTION_RATE: "selection rate",
-    "tpr": "true positive rate",
-    "fpr": "false positive rate",
-    "ppv": "precision",
-    AUC: "AUC",
-    CALIBRATION_ERROR: "score minus outcome",
-}
 # Groups of an attribute that are all shown; of more only those that differ, and one row for others.
 _MOST = 15
 # Room at both ends of a dot plot, in percent; the least that it spans, and labels of its axis.
@@ -162,9 +155,14 @@ class _Glance:
             # being selected is bad.
             which = f" ({words.good})" if words.good != words.selected else ""
             return Column(f"Impact ratio{which}", f"to the highest share {words.good}")
-        note, heading, over = _TECHNICAL[metric], capitalised(words.heading(metric)), ""
+        note, heading, over = METRICS[metric].label, capitalised(words.heading(metric)), ""
         if metric == AUC:
             heading = "Ranking"
+        elif metric == CALIBRATION_ERROR:
+            note = "points, score minus outcome"
+        elif metric == SELECTION_RATE and words.good != words.selected:
+            # To be selected sounds good, which it is not here.
+            note = "share of all"
         elif metric in ("tpr", "fpr"):
             heading = words.among("positive" if metric == "tpr" else "negative")
             over = capitalised(f"{words.selected} among")
@@ -185,9 +183,11 @@ class _Glance:
             cells = self._write_cells(attribute, name)
             rows += self._write_rows(name_of(name), counts[name], cells)
         if others := [name for name in groups if name not in shown]:
-            name = f"{len(others):,} others, none shown to differ"
+            different = sum(self._differs(attribute, name) for name in others)
+            found = f"{different:,} of them different" if different else "inconclusive or alike"
+            more = f"{len(others):,} {'others' if shown else 'groups'}, {found}"
             n = sum(counts[name] for name in others)
-            rows += self._write_rows(name, n, self._sum_up(attribute, others), "more")
+            rows += self._write_rows(more, n, self._sum_up(attribute, others), "more")
         return rows
 
     def _sort(self, attribute: str, names: Sequence[str | None]) -> list[str | None]:
@@ -265,12 +265,12 @@ class _Glance:
         """Return where four fifths of the highest rate of the good decision are."""
         if self.headline != SELECTION_RATE:
             return None
-        rates: list[float] = [
-            rows[SELECTION_RATE]["value"]
-            for (name, _, score), rows in self.numbers.items()
-            if (name, score) == (attribute, model)
-            and rows.get(IMPACT_RATIO, {}).get("ratio") is not None
-        ]
+        rates = list[float]()
+        for (name, _, score), rows in self.numbers.items():
+            has_ratio = IMPACT_RATIO in rows and rows[IMPACT_RATIO]["ratio"] is not None
+            rate = rows[SELECTION_RATE]["value"] if SELECTION_RATE in rows else None
+            if (name, score) == (attribute, model) and has_ratio and rate is not None:
+                rates.append(rate)
         if not rates:
             return None
         if self.words.favorable == "rejected":
@@ -304,18 +304,45 @@ class _Glance:
             Sign(others, part="other"),
         ]
         if any(cell.dots is not None and cell.dots.fifths is not None for cell in cells):
-            signs.append(Sign(f"four fifths of the highest share {words.good}", part="fifths"))
-        meanings: dict[Tone, str] = {
-            "worse": f"worse than {others}, by n points",
-            "better": "better",
-            "either": "different, neither better nor worse",
-            "alike": self._explain_alike(),
+            signs.append(Sign(self._explain_fifths(), part="fifths"))
+        # The first sign with a size says what that is.
+        meanings: dict[Tone, tuple[str, str]] = {
+            "worse": (f"worse than {others}", self._explain_ratios()),
+            "better": ("better", ""),
+            "either": ("different", ", neither better nor worse"),
+            "alike": (self._explain_alike(), ""),
         }
-        for tone, meaning in meanings.items():
+        by_points = " by n points"
+        for tone, (meaning, more) in meanings.items():
             changes = [cell.change for cell in cells if cell.tone == tone]
-            if changes:
-                signs.append(Sign(meaning, Cell("", _join_signs(changes), tone)))
-        return [*signs, Sign("plain: no difference that matters is shown")]
+            if not changes:
+                continue
+            example, size = _join_signs(changes), ""
+            if "n" in example:
+                size, by_points = by_points, ""
+            signs.append(Sign(f"{meaning}{size}{more}", Cell("", example, tone)))
+        return [*signs, Sign(f"plain: {self._explain_plain()}")]
+
+    def _explain_fifths(self) -> str:
+        """Say what the line at four fifths is, which is not on the side of the good decision."""
+        fifths = f"four fifths of the highest share {self.words.good}"
+        is_bad = self.words.good != self.words.selected
+        return f"beyond it, fewer than {fifths}" if is_bad else fifths
+
+    def _explain_plain(self) -> str:
+        """Say what cells without a sign have."""
+        is_small = any(
+            metric in self.metrics and row["verdict"] == DIFFERENT and not row["tone"]
+            for rows in self.numbers.values()
+            for metric, row in rows.items()
+        )
+        return "inconclusive, or differs by too little to matter" if is_small else "inconclusive"
+
+    def _explain_ratios(self) -> str:
+        """Say which impact ratios are marked, if some are."""
+        rows = (row.get(IMPACT_RATIO, {}) for row in self.numbers.values())
+        is_marked = any(row.get("tone") == "worse" for row in rows)
+        return " or shown to be below four fifths" if is_marked else ""
 
     def _explain_alike(self) -> str:
         """Say what is shown of comparisons without a difference that matters."""

@@ -18,7 +18,7 @@ from polars_wroc.inputs.decisions import Unknown, seems_unknown
 _FEW_ABOVE_MEDIAN = 0.45
 
 
-def seemingly_unknown(table: pl.DataFrame) -> list[tuple[str, str]]:
+def find_apparently_unknown(table: pl.DataFrame) -> list[tuple[str, str]]:
     """List the attributes with such a category, and the category; crossed ones are not listed."""
     attribute = pl.col("attribute")
     alone = (attribute != OVERALL) & ~attribute.str.contains(CROSSED, literal=True)
@@ -26,9 +26,9 @@ def seemingly_unknown(table: pl.DataFrame) -> list[tuple[str, str]]:
     return [(name, category) for name, category in known.rows() if seems_unknown(category)]
 
 
-def unknown_hint(table: pl.DataFrame, remedy: str) -> list[str]:
+def hint_unknown(table: pl.DataFrame, remedy: str) -> list[str]:
     """Say that such categories are compared like others, and what to do if they are unknown."""
-    found = seemingly_unknown(table)
+    found = find_apparently_unknown(table)
     if not found:
         return []
     named = [f"{category!r} of {attribute}" for attribute, category in found]
@@ -39,18 +39,20 @@ def unknown_hint(table: pl.DataFrame, remedy: str) -> list[str]:
 
 def say_unknown(audit: AuditTables) -> list[str]:
     """Name the groups that may be those of an unknown value."""
-    values = all_unknown(audit.segments, audit.settings.unknown)
-    remedy = f"give unknown={values} in Python, or {unknown_flags(values)} on the command line"
-    return unknown_hint(audit.segments, remedy)
+    values = list_unknown(audit.segments, audit.settings.unknown)
+    remedy = (
+        f"give unknown={values} in Python, or {write_unknown_flags(values)} on the command line"
+    )
+    return hint_unknown(audit.segments, remedy)
 
 
-def all_unknown(table: pl.DataFrame, unknown: Unknown) -> list[Any]:
+def list_unknown(table: pl.DataFrame, unknown: Unknown) -> list[Any]:
     """List the values that are unknown, and after them those that may be."""
     given = [] if isinstance(unknown, str) else unknown
-    return [*dict.fromkeys([*given, *(category for _, category in seemingly_unknown(table))])]
+    return [*dict.fromkeys([*given, *(category for _, category in find_apparently_unknown(table))])]
 
 
-def unknown_flags(values: Sequence[object]) -> str:
+def write_unknown_flags(values: Sequence[object]) -> str:
     """Write values as options of the command line."""
     return " ".join(f"--unknown {shlex.quote(str(value))}" for value in values)
 

@@ -12,12 +12,14 @@ import polars as pl
 
 from polars_wroc.arrays import Array
 from polars_wroc.audits.audit_rows import refuse_no_rows
-from polars_wroc.audits.measure import DividedScore, Measured, make_tables, measure_score
+from polars_wroc.audits.measure import DividedScore, Measured, make_tables, name_divided
 from polars_wroc.audits.ranked_segments import (
     CurveParts,
     FinestSums,
     MeasuredSegments,
     join_parts,
+    make_segments,
+    number_categories,
     number_finest,
     rank_rows,
     sum_finest,
@@ -27,7 +29,6 @@ from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.audits.words import required_values
 from polars_wroc.config import Division
 from polars_wroc.counts.score_sums import COUNTS, HIGH, LOW
-from polars_wroc.groups.categories import Grouping
 from polars_wroc.inputs.columns import LABEL, ROW_COUNT, ROW_WEIGHT, score_column
 from polars_wroc.inputs.rows import count_missing
 from polars_wroc.looks import ConfidenceLevel, Looks
@@ -39,10 +40,9 @@ from polars_wroc.metrics.segments import (
     Decisions,
     Needs,
     Numbering,
-    Segments,
     measure_segments,
 )
-from polars_wroc.queries import aggregate, collect, collect_all, join_on_keys
+from polars_wroc.queries import aggregate, collect_all
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.records import join_records
 from polars_wroc.rows import Rows
@@ -108,7 +108,7 @@ def sum_range(each: ScoreRange, rows: Rows, plan: AuditPlan) -> RangeOfScore:
     outside = each.outside(all_rows)
     best = _find_best(all_rows, outside, plan.choice) if isinstance(plan.choice, Rule) else None
     decisions = Decisions(plan.choice) if isinstance(plan.choice, float) else None
-    every = descending.segments(Numbering(finest.keys, np.arange(finest.keys.height)))
+    every = descending.segments(Numbering.of_finest(finest.keys))
     sums = sum_finest(every, rows, decisions, calibrated=True)
     return RangeOfScore(finest.keys, sums, parts, best, outside.totals[:, 0])
 
@@ -139,86 +139,73 @@ def choose_of_ranges(parts: Sequence[RangeOfScore], rule: Rule) -> Decisions:
     return Decisions(float(threshold[place]) if place >= 0 else np.nan, selects=place > 0)
 
 
-@dataclass(frozen=True)
-class AddedScore:
-    """The sums of a score over all ranges, from the highest down.
+class KeyedCells(NamedTuple):
+    """The cells of segments that have these keys."""
 
-    The finest segments have the cells of ``unlabeled`` rows, which are in no range, if there are
-    such rows.
+    keys: pl.DataFrame
+    cells: Cells
+
+
+def add_cells(parts: Sequence[KeyedCells]) -> Cells:
+    """Return the cells of all segments in some parts, sorted by their keys."""
+    numbering = Numbering.from_parts([each.keys for each in parts])
+    return join_records([each.cells for each in parts]).combine(numbering.add)
+
+
+def add_ranges(
+    parts: Sequence[RangeOfScore],
+    decisions: Decisions | None,
+    cells: Cells | None,
+    unlabeled: Sequence[KeyedCells],
+    plan: AuditPlan,
+) -> list[MeasuredSegments]:
+    """Return the segments of each division of a score, whose ranges are from the highest down.
+
+    ``cells`` are those at a threshold that a rule chose, in the finest segments; ``unlabeled`` are
+    those of rows without a label, which are in no range.
     """
+    finest = Numbering.from_parts([part.keys for part in parts])
+    sums = join_records([part.sums for part in parts]).add(finest)
+    if cells is not None:
+        sums = replace(sums, cells=cells)
+    others = None
+    if unlabeled:
+        none = Cells(*np.zeros((3, len(CELLS), finest.size)))
+        others = add_cells([KeyedCells(finest.keys, none), *unlabeled])
+    measured = []
+    for place, grouping in enumerate(plan.groupings):
+        numbering = Numbering.of(finest.keys, grouping.keys)
+        ranked = _join_ranked([part.parts[place] for part in parts])
+        added = sums.add(numbering)
+        of_others = None if others is None else others.combine(numbering.add)
+        whole = make_segments(numbering, added, decisions, of_others, aucs=ranked.aucs)
+        pooled, categories = number_categories(finest.keys, grouping, plan), None
+        if pooled is not None:
+            of_others = None if others is None else others.combine(pooled.add)
+            categories = make_segments(pooled, sums.add(pooled), decisions, of_others)
+        slopes = None if ranked.bins is None else fit_bins(ranked.bins, numbering.size)
+        calibration = None if slopes is None else added.calibration
+        measured.append(MeasuredSegments(whole, categories, ranked.curves, calibration, slopes))
+    return measured
 
-    finest: pl.DataFrame
-    decisions: Decisions | None
-    sums: FinestSums
-    parts: Sequence[RangeOfScore]
-    groupings: Sequence[Grouping]
-    unlabeled: Cells | None
 
-    @classmethod
-    def of(
-        cls,
-        parts: Sequence[RangeOfScore],
-        cells: Cells | None,
-        decisions: Decisions | None,
-        groupings: Sequence[Grouping],
-        unlabeled: pl.DataFrame | None,
-    ) -> AddedScore:
-        """Add up the ranges of a score; ``cells`` are those at a threshold that a rule chose.
-
-        ``unlabeled`` are the sums over rows without a label: see `_decide_unlabeled`.
-        """
-        numbering = Numbering.of_parts([part.keys for part in parts])
-        sums = join_records([part.sums for part in parts]).add(numbering)
-        if cells is not None:
-            sums = replace(sums, cells=cells)
-        of_segments = None
-        if unlabeled is not None:
-            of_segments = _spread_unlabeled(unlabeled, numbering.keys)
-        return cls(numbering.keys, decisions, sums, parts, groupings, of_segments)
-
-    def measure(self, grouping: Grouping) -> MeasuredSegments:
-        """Return the segments of a division."""
-        place = self.groupings.index(grouping)
-        ranked = [part.parts[place] for part in self.parts]
-        of_ranges = Numbering.of_parts([each.keys for each in ranked])
-        aucs = join_records([each.aucs for each in ranked])
-        aucs = aucs.combine(of_ranges.add, of_ranges.largest)
-        ends = np.cumsum([each.aucs.n.shape[-1] for each in ranked])
-        curves, bins = [], []
-        for each, number in zip(ranked, np.split(of_ranges.number, ends[:-1]), strict=True):
-            curves.append(replace(each.curves, segment=number[each.curves.segment]))
-            if each.bins is not None:
-                bins.append(replace(each.bins, segment=number[each.bins.segment]))
-        numbering = Numbering.of(self.finest, grouping.keys)
-        sums = self.sums.add(numbering)
-        segments = self._make_segments(numbering, sums, aucs)
-        thinned = join_parts(curves, aucs.weight)
-        if len(bins) < len(ranked):
-            return MeasuredSegments(segments, thinned)
-        slopes = fit_bins(add_bins(bins), numbering.size)
-        return MeasuredSegments(segments, thinned, sums.calibration, slopes)
-
-    def measure_cells(self, numbering: Numbering) -> Segments:
-        """Return segments with their cells alone."""
-        return self._make_segments(numbering, self.sums.add(numbering), None)
-
-    def _make_segments(
-        self, numbering: Numbering, sums: FinestSums, aucs: AucSums | None
-    ) -> Segments:
-        all_rows = all_cells = None
-        if self.unlabeled is not None and sums.cells is not None:
-            all_cells = sums.cells + self.unlabeled.combine(numbering.add)
-            all_rows = all_cells.count(CELLS).rows
-        return Segments(
-            numbering.keys,
-            sums.rows,
-            sums.missing,
-            aucs,
-            sums.cells,
-            self.decisions,
-            all_rows=all_rows,
-            all_cells=all_cells,
-        )
+def _join_ranked(parts: Sequence[RankedPart]) -> RankedPart:
+    """Return what all ranges together add to the segments of a division."""
+    numbering = Numbering.from_parts([each.keys for each in parts])
+    aucs = join_records([each.aucs for each in parts]).combine(numbering.add, numbering.largest)
+    ends = np.cumsum([each.aucs.n.shape[-1] for each in parts])[:-1]
+    numbers = np.split(numbering.number, ends)
+    curves = [
+        replace(each.curves, segment=number[each.curves.segment])
+        for each, number in zip(parts, numbers, strict=True)
+    ]
+    bins = [
+        replace(each.bins, segment=number[each.bins.segment])
+        for each, number in zip(parts, numbers, strict=True)
+        if each.bins is not None
+    ]
+    added = add_bins(bins) if len(bins) == len(parts) else None
+    return RankedPart(numbering.keys, aucs, join_parts(curves, aucs.weight), added)
 
 
 @np.errstate(all="ignore")
@@ -234,12 +221,12 @@ def measure_in_ranges(
     rows = counted.counts.with_columns(pl.sum_horizontal(COUNTS).alias(ROW_COUNT))
     missing = count_missing(rows, columns.names, plan.scores)
     lack_labels = missing.others["label"] > 0 and not plan.labeled_only
-    scores = _add_scores(ranges, sums, counted, plan, lack_labels=lack_labels)
+    scores = _measure_scores(ranges, sums, counted, plan, lack_labels=lack_labels)
     if isinstance(level, Looks) and not level.is_known:
         level = level.at(counted.most_complete_rows())
     rules, divided = plan.rules(level), list[DividedScore]()
-    for place, (model, score) in enumerate(scores.items()):
-        divided += measure_score(score, place, model, plan, rules)
+    for place, (model, measured) in enumerate(scores.items()):
+        divided += name_divided(measured, place, model, plan, rules)
     return make_tables(divided, plan, rules, missing), level
 
 
@@ -251,15 +238,15 @@ def _require_rows(counts: pl.DataFrame) -> None:
         refuse_no_rows(missing, required_values(recorded=False))
 
 
-def _add_scores(
+def _measure_scores(
     ranges: Sequence[ScoreRange],
     sums: Sequence[RangeOfScore],
     counted: CountedParts,
     plan: AuditPlan,
     *,
     lack_labels: bool,
-) -> dict[str, AddedScore]:
-    """Return the sums of each score over all ranges, with the cells at its threshold."""
+) -> dict[str, list[MeasuredSegments]]:
+    """Return the segments of each score in each division."""
     parts: dict[str, list[RangeOfScore]] = {model: [] for model in counted.models}
     for each, found in zip(ranges, sums, strict=True):
         parts[each.model].append(found)
@@ -270,12 +257,17 @@ def _add_scores(
     if isinstance(plan.choice, Rule):
         decisions = {model: choose_of_ranges(own, plan.choice) for model, own in parts.items()}
         cells = _sum_cells(ranges, decisions, counted)
-    unlabeled: Mapping[str, pl.DataFrame] = {}
+    unlabeled = list[Mapping[str, KeyedCells]]()
     if lack_labels and decisions:
-        unlabeled = _decide_unlabeled(counted, decisions)
+        task = partial(_decide_unlabeled, decisions=decisions)
+        unlabeled = [*counted.division.map(task, counted.parts)]
     return {
-        model: AddedScore.of(
-            own, cells.get(model), decisions.get(model), plan.groupings, unlabeled.get(model)
+        model: add_ranges(
+            own,
+            decisions.get(model),
+            cells.get(model),
+            [each[model] for each in unlabeled],
+            plan,
         )
         for model, own in parts.items()
     }
@@ -287,17 +279,8 @@ _UNLABELED_SUMS = [
 ]
 
 
-def _decide_unlabeled(
-    counted: CountedParts, decisions: Mapping[str, Decisions]
-) -> dict[str, pl.DataFrame]:
-    """Return the sums over rows without a label in the finest segments, for each score."""
-    task = partial(_decide_part, decisions=decisions)
-    of_parts = [*counted.division.map(task, counted.parts)]
-    return {model: pl.concat([each[model] for each in of_parts]) for model in decisions}
-
-
-def _decide_part(part: Part, decisions: Mapping[str, Decisions]) -> dict[str, pl.DataFrame]:
-    """Return the sums of a part, as `_decide_unlabeled` does."""
+def _decide_unlabeled(part: Part, decisions: Mapping[str, Decisions]) -> dict[str, KeyedCells]:
+    """Return the cells of the rows of a part without a label, as negatives, for each score."""
     columns = part.columns
     weight = pl.lit(1.0)
     if ROW_WEIGHT in columns.plan.collect_schema():
@@ -318,21 +301,17 @@ def _decide_part(part: Part, decisions: Mapping[str, Decisions]) -> dict[str, pl
         rows = columns.plan.filter(used).select(*columns.keys, **named)
         sums = {name: pl.col(name).sum() for name in named}
         tables.append(aggregate(rows, columns.keys, sums))
-    return dict(zip(columns.models, collect_all(tables), strict=True))
+    found = zip(columns.models, collect_all(tables), strict=True)
+    return {model: _read_cells(table, columns.keys) for model, table in found}
 
 
-def _spread_unlabeled(sums: pl.DataFrame, keys: pl.DataFrame) -> Cells:
-    """Return the cells of segments with these keys, in which rows without a label are negatives."""
-    names = keys.columns
-    added = aggregate(sums.lazy(), names, {name: pl.col(name).sum() for name in _UNLABELED_SUMS})
-    placed = join_on_keys(keys.lazy(), added, names) if names else added
-    values = collect(placed).select(pl.col(_UNLABELED_SUMS).fill_null(0.0)).to_numpy().T
-    none = np.zeros(values.shape[1])
+def _read_cells(table: pl.DataFrame, keys: Sequence[str]) -> KeyedCells:
+    values = table.select(_UNLABELED_SUMS).to_numpy().T.reshape(3, 2, -1)
+    none = np.zeros(table.height)
     weight, squares, rows = (
-        np.stack([none, selected, none, rejected])
-        for selected, rejected in values.reshape(3, 2, -1)
+        np.stack([none, selected, none, rejected]) for selected, rejected in values
     )
-    return Cells(weight, squares, rows)
+    return KeyedCells(table.select(keys), Cells(weight, squares, rows))
 
 
 def _sum_cells(
@@ -343,15 +322,11 @@ def _sum_cells(
     Only ranges are read again that a threshold may divide: counts stand for the rows of others.
     """
     undivided = [_stand_in(each, counted, decisions[each.model].threshold) for each in ranges]
-    task = partial(decide_range, keys=counted.keys, decisions=decisions)
-    found = counted.measure(undivided, task)
-    cells = {}
-    for model in counted.models:
-        own = [part for each, part in zip(ranges, found, strict=True) if each.model == model]
-        joined = join_records([part.cells for part in own])
-        assert joined is not None
-        cells[model] = joined.combine(Numbering.of_parts([part.keys for part in own]).add)
-    return cells
+    task = partial(_decide_range, keys=counted.keys, decisions=decisions)
+    parts: dict[str, list[KeyedCells]] = {model: [] for model in counted.models}
+    for each, found in zip(ranges, counted.measure(undivided, task), strict=True):
+        parts[each.model].append(found)
+    return {model: add_cells(own) for model, own in parts.items()}
 
 
 def _stand_in(each: ScoreRange, counted: CountedParts, threshold: float) -> ScoreRange:
@@ -362,9 +337,11 @@ def _stand_in(each: ScoreRange, counted: CountedParts, threshold: float) -> Scor
     return replace(each, counts=counted.counts_of(each.model).filter(inside))
 
 
-def decide_range(
+def _decide_range(
     each: ScoreRange, rows: Rows, keys: Sequence[str], decisions: Mapping[str, Decisions]
-) -> Segments:
+) -> KeyedCells:
     """Return the cells of the finest segments in a range of scores."""
     needs = Needs(aucs=False, decisions=decisions[each.model])
-    return measure_segments(rows, keys, each.model, needs)
+    segments = measure_segments(rows, keys, each.model, needs)
+    assert segments.cells is not None
+    return KeyedCells(segments.keys, segments.cells)

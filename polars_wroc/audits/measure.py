@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import polars as pl
 
+from polars_wroc.arrays import Array
 from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.calibration_tests import (
     Calibration,
     compare_calibration,
     compare_with_target,
 )
-from polars_wroc.audits.ranked_segments import MeasuredSegments, rank_score
+from polars_wroc.audits.ranked_segments import MeasuredSegments, measure_divisions
 from polars_wroc.audits.score_tables import compare_scores, distribute_audited_scores
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -27,7 +27,6 @@ from polars_wroc.audits.tables import (
     SEGMENT_COLUMNS,
     AuditPlan,
 )
-from polars_wroc.buckets import number_groups
 from polars_wroc.groups.categories import CategoryReference, Grouping
 from polars_wroc.groups.compare_segments import (
     Comparison,
@@ -42,7 +41,6 @@ from polars_wroc.groups.comparisons import (
     FEW_EVENTS,
     GAP_METRICS,
     METRICS,
-    NO_REFERENCE,
     PLACE,
     REPEATS,
     TARGET,
@@ -61,19 +59,21 @@ from polars_wroc.groups.impact_ratios import (
 from polars_wroc.groups.known_categories import (
     are_comparable,
     name_categories,
-    pool_unknown,
     share_weight,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, ROC_COLUMNS
+from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, UNDEFINED
 from polars_wroc.inputs.rows import MissingRows
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
-from polars_wroc.metrics.segments import Decisions, Numbering, Segments
+from polars_wroc.metrics.segments import Segments
 from polars_wroc.queries import select_schema
 from polars_wroc.ranking.curve import CELLS, ratio
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 from polars_wroc.stats.designs import ReplicateUnits
+from polars_wroc.stats.estimates import Limits
+from polars_wroc.stats.levels import Level
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import RATES
 
@@ -106,24 +106,6 @@ class Measured:
     distributions: pl.DataFrame
 
 
-class ScoreSums(Protocol):
-    """The sums of one score over its finest segments, to be measured in any division of these."""
-
-    @property
-    def finest(self) -> pl.DataFrame:
-        """The keys of the finest segments."""
-
-    @property
-    def decisions(self) -> Decisions | None:
-        """How rows are decided on."""
-
-    def measure(self, grouping: Grouping) -> MeasuredSegments:
-        """Return the segments of a division."""
-
-    def measure_cells(self, numbering: Numbering) -> Segments:
-        """Return segments with their cells alone."""
-
-
 @dataclass(frozen=True)
 class DividedScore:
     """A score in the segments of one division, with the impact ratios of the categories."""
@@ -152,56 +134,46 @@ def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measure
     rules, divided = plan.rules(level), list[DividedScore]()
     with np.errstate(all="ignore"):
         for place, (model, arrays) in enumerate(rows.arrays.items()):
-            divided += measure_score(rank_score(arrays, model, plan), place, model, plan, rules)
-        if plan.labeled or not plan.has_scores:
+            measured_score = measure_divisions(arrays, model, plan)
+            divided += name_divided(measured_score, place, model, plan, rules)
+        if plan.settings.labeled or not plan.settings.score:
             return make_tables(divided, plan, rules, rows.missing)
         differences = compare_scores(rows, plan, rules.level)
         measured = make_tables(divided, plan, rules, rows.missing, differences)
         return replace(measured, distributions=distribute_audited_scores(rows, plan))
 
 
-def measure_score(
-    score: ScoreSums, place: int, model: str, plan: AuditPlan, rules: GapRules
+def name_divided(
+    measured: Sequence[MeasuredSegments], place: int, model: str, plan: AuditPlan, rules: GapRules
 ) -> list[DividedScore]:
-    """Return a score, which has a place among all, in the segments of each division."""
+    """Return the segments of a score, which has a place among all, with names and references."""
     divided, name = [], plan.score_names[model]
-    has_ratios = score.decisions is not None and plan.favorable not in (None, "neither")
-    for number, grouping in enumerate(plan.groupings):
-        measured = score.measure(grouping)
+    for number, (grouping, each) in enumerate(zip(plan.groupings, measured, strict=True)):
         at = number, place
         partition = make_partition(
-            measured.segments, grouping, plan.references, name, at, rules.min_rows
+            each.segments, grouping, plan.settings.reference, name, at, rules.min_rows
         )
         ratios = None
-        if has_ratios and grouping.keys:
-            ratios = _find_ratios(score, grouping, name, at, plan, rules)
-        divided.append(DividedScore(grouping, partition, measured, ratios))
+        if each.categories is not None:
+            categories = name_categories(grouping, each.categories.keys)
+            highest, of_impact = CategoryReference("highest", {}), _impact_rules(plan, rules)
+            labels = label_segments(grouping, categories, name, at)
+            pairs = pair_categories(
+                labels, each.categories, categories, grouping, highest, of_impact
+            )
+            ratios = tabulate_ratios(pairs, of_impact)
+        divided.append(DividedScore(grouping, partition, each, ratios))
     return divided
 
 
-def _find_ratios(
-    score: ScoreSums,
-    grouping: Grouping,
-    name: str | None,
-    place: tuple[int, int],
-    plan: AuditPlan,
-    rules: GapRules,
-) -> pl.DataFrame:
-    """Return the impact ratios of the known categories of a division."""
-    pooled = Numbering(*number_groups(pool_unknown(score.finest, grouping, plan.unknown)))
-    segments = score.measure_cells(pooled)
-    categories = name_categories(grouping, segments.keys)
-    highest = CategoryReference("highest", {})
-    labels = label_segments(grouping, categories, name, place)
-    impact_rules = _impact_rules(plan, rules)
-    pairs = pair_categories(labels, segments, categories, grouping, highest, impact_rules)
-    return tabulate_ratios(pairs, impact_rules)
-
-
 def _impact_rules(plan: AuditPlan, rules: GapRules) -> ImpactRules:
-    assert plan.favorable is not None
+    assert plan.settings.favorable is not None
     return ImpactRules(
-        rules.level, plan.favorable, MIN_SHARE, adjust=rules.adjust, min_rows=rules.min_rows
+        rules.level,
+        plan.settings.favorable,
+        MIN_SHARE,
+        adjust=rules.adjust,
+        min_rows=rules.min_rows,
     )
 
 
@@ -215,8 +187,8 @@ def make_tables(
     """Return the tables of an audit; ``differences`` are rows on scores without a label."""
     compared = [_compare(each, plan, rules) for each in divided]
     parts = [add_verdicts([one for each in compared for one in each], rules)]
-    parts += [_list_precisions(each) for each in divided if each.segments.aucs is not None]
     for each, comparisons in zip(divided, compared, strict=True):
+        parts += _list_values(each, plan, rules.level)
         if each.grouping.keys and each.segments.cells is not None:
             parts.append(_find_spreads(each, comparisons, plan, rules))
     if ratios := [each.ratios for each in divided if each.ratios is not None]:
@@ -242,24 +214,27 @@ def make_tables(
 
 
 def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Comparison]:
-    """Return a score in segments beside their references, and in all rows beside a target."""
+    """Return the comparisons of the segments of a division, and those of all rows with a target."""
     partition, calibration = divided.partition, divided.calibration
-    alone = replace(partition, reference=Reference(-1), reference_name=None)
-    metrics = [ROC_AUC.column]
-    if divided.segments.cells is not None:
-        metrics = [*GAP_METRICS] if plan.labeled else [_SELECTION_RATE]
-    beside = partition if divided.grouping.keys else alone
-    compared = [compare_segments(metric, beside, rules) for metric in metrics]
-    if plan.labeled:
+    if not divided.grouping.keys:
+        if calibration is None:
+            return []
+        target = replace(partition, reference=Reference(-1), reference_name=TARGET)
+        return compare_with_target(target, calibration, rules)
+    metrics = _choose_metrics(divided.segments, plan)
+    compared = [compare_segments(metric, partition, rules) for metric in metrics]
+    if plan.settings.labeled:
         compared = [_leave_uncompared(each) for each in compared]
-        if divided.segments.cells is not None:
-            compared.append(compare_segments("accuracy", alone, rules))
-    if calibration is None:
-        return compared
-    if divided.grouping.keys:
-        return compared + compare_calibration(partition, calibration, rules)
-    target = replace(alone, reference_name=TARGET)
-    return compared + compare_with_target(target, calibration, rules)
+    if calibration is not None:
+        compared += compare_calibration(partition, calibration, rules)
+    return compared
+
+
+def _choose_metrics(segments: Segments, plan: AuditPlan) -> list[str]:
+    """Return the metrics whose gaps are measured."""
+    if segments.cells is None:
+        return [ROC_AUC.column]
+    return [*GAP_METRICS] if plan.settings.labeled else [_SELECTION_RATE]
 
 
 def _leave_uncompared(comparison: Comparison) -> Comparison:
@@ -278,16 +253,34 @@ def _leave_uncompared(comparison: Comparison) -> Comparison:
     return replace(comparison, columns=columns, one_class=one_class)
 
 
-def _list_precisions(divided: DividedScore) -> pl.DataFrame:
-    """Return a row for the average precision of each segment, which is not compared."""
-    aucs = divided.segments.aucs
-    assert aucs is not None
-    value = aucs.average_precision
+def _list_values(divided: DividedScore, plan: AuditPlan, level: Level) -> list[pl.DataFrame]:
+    """Return rows of values that are not compared: of all rows, and of metrics without a gap."""
+    segments = divided.segments
+    names = [] if divided.grouping.keys else _choose_metrics(segments, plan)
+    if plan.settings.labeled and segments.cells is not None:
+        names.append("accuracy")
+    rows = []
+    for name in names:
+        estimate = segments.estimate(METRICS[name])
+        limits = estimate.limits(level.quantile(estimate.df))
+        rows.append(_make_values(divided, METRICS[name], estimate.value, limits))
+    if segments.aucs is not None:
+        value = segments.aucs.average_precision
+        unknown = np.full(value.shape, np.nan)
+        precision = CURVE_METRICS["average_precision"]
+        rows.append(_make_values(divided, precision, value, Limits(unknown, unknown)))
+    return rows
+
+
+def _make_values(
+    divided: DividedScore, metric: Metric, value: Array, limits: Limits
+) -> pl.DataFrame:
+    n = np.add.reduce([*divided.segments.sizes(metric).values()])
+    numbers = {"n": n, "value": value, "value_low": limits.low, "value_high": limits.high}
     return divided.partition.labels.with_columns(
-        metric=pl.lit(CURVE_METRICS["average_precision"].column),
-        n=pl.Series(divided.segments.rows.sum(axis=0)),
-        value=pl.Series(value, nan_to_null=True),
-        reason=pl.Series(np.where(np.isnan(value), UNDEFINED, "")).replace("", None),
+        pl.lit(metric.column).alias("metric"),
+        *(pl.Series(name, each, nan_to_null=True) for name, each in numbers.items()),
+        pl.Series("reason", [UNDEFINED if np.isnan(each) else None for each in value], pl.String),
     )
 
 
@@ -300,9 +293,9 @@ def _find_spreads(
     not with the best segment, which is chosen by its AUC.
     """
     partition, segments = divided.partition, divided.segments
-    compared = has_all_keys(segments) | plan.keeps_unknown
+    compared = has_all_keys(segments) | (plan.settings.unknown == "keep")
     by_decisions = compared
-    if plan.favorable in ("selected", "rejected"):
+    if plan.settings.favorable in ("selected", "rejected"):
         # The groups that impact ratios compare.
         every = segments.cells_of(RATES[_SELECTION_RATE]).count(CELLS)
         named = zip(partition.names, compared, strict=True)
@@ -312,10 +305,10 @@ def _find_spreads(
     table = spread_rows(
         segments,
         partition.labels[AUDIT_KEYS[1]].to_list(),
-        [metric for name, metric in FAIRNESS.items() if plan.labeled or name in UNLABELED],
+        [metric for name, metric in FAIRNESS.items() if plan.settings.labeled or name in UNLABELED],
         rules.level,
         rules.min_rows,
-        favorable=plan.favorable,
+        favorable=plan.settings.favorable,
         compared=compared,
         compared_by_decisions=by_decisions,
     )
@@ -339,18 +332,15 @@ def _find_spreads(
 
 
 def _correct_reasons(table: pl.DataFrame) -> pl.DataFrame:
-    """Say why values are missing, and whether something holds for both of two segments."""
+    """Say of two segments that are each the other's rest only what holds for both.
+
+    The other one may be the one to be told.
+    """
     reason, within = pl.col("reason"), ["attribute", MODEL, "metric"]
-    # Values that are not compared lack no reference.
-    is_alone = reason == NO_REFERENCE
-    # The other one of two segments that are each the other's rest may be the one to be told.
-    repeats = reason.str.starts_with(REPEATS)
     few = (reason == FEW_EVENTS).any().over(within)
-    undefined = pl.when(pl.col("value").is_null()).then(pl.lit(UNDEFINED))
-    told = pl.when(repeats).then(pl.when(few).then(pl.lit(FEW_EVENTS)))
-    return table.with_columns(
-        reason=pl.when(is_alone).then(undefined).otherwise(told.otherwise(reason))
-    )
+    is_repeat = reason.str.starts_with(REPEATS)
+    told = pl.when(is_repeat).then(pl.when(few).then(pl.lit(FEW_EVENTS)))
+    return table.with_columns(told.otherwise(reason).alias("reason"))
 
 
 def _put_in_order(table: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
@@ -409,7 +399,7 @@ def _tabulate(divided: DividedScore, plan: AuditPlan) -> pl.DataFrame:
             "n_selected": every.count(("tp", "fp")).rows,
             "threshold": np.full(segments.number, threshold),
         }
-    if plan.labeled:
+    if plan.settings.labeled:
         assert segments.aucs is not None
         names, values = ["w_pos", "w_neg"], [*segments.aucs.weight]
         if cells is not None:

@@ -7,7 +7,7 @@ import datetime as dt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.audits.hints import explain_median, unknown_hint
+from polars_wroc.audits.hints import explain_median, hint_unknown
 from polars_wroc.audits.new_york_result import NewYorkSummary
 from polars_wroc.audits.tables import now
 from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON, rated_ratios
@@ -169,7 +169,7 @@ def new_york_summary(
         justification,
         title or _TITLE,
         explain_median(counts) if threshold else "",
-        unknown_hint(table, "list it in `unknown`"),
+        hint_unknown(table, "list it in `unknown`"),
     )
 
 

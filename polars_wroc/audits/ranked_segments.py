@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,14 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.buckets import BucketRows, move_to_buckets, number_groups, sort_groups
 from polars_wroc.groups.categories import Grouping
-from polars_wroc.metrics.auc_sums import MAXIMA, AucSums, auc_influences, sum_reached
+from polars_wroc.groups.known_categories import pool_unknown
+from polars_wroc.metrics.auc_sums import (
+    MAXIMA,
+    AucSums,
+    auc_influences,
+    measure_aucs,
+    sum_reached,
+)
 from polars_wroc.metrics.calibration import (
     CalibrationSlopes,
     CalibrationSums,
@@ -30,20 +36,16 @@ from polars_wroc.metrics.calibration import (
     merge_bins,
     sum_calibration,
 )
-from polars_wroc.metrics.segments import (
-    Decisions,
-    Numbering,
-    Segments,
-    count_classes,
-)
+from polars_wroc.metrics.mean_sums import count_classes
+from polars_wroc.metrics.segments import Decisions, Numbering, Segments, sum_decisions
 from polars_wroc.queries import ROUNDING
-from polars_wroc.records import join_records
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.records import join_records, map_arrays
 from polars_wroc.rows import Rows
-from polars_wroc.stats.designs import Influence
+from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
 from polars_wroc.steps import (
     FloatType,
-    OutsideWeights,
     RowCounts,
     ScoreBins,
     SegmentRows,
@@ -52,7 +54,7 @@ from polars_wroc.steps import (
     map_steps,
 )
 from polars_wroc.threads import map_in_threads
-from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
+from polars_wroc.thresholds.cells import Cells
 from polars_wroc.thresholds.choice import choose_thresholds
 from polars_wroc.thresholds.rules import Rule
 
@@ -128,11 +130,6 @@ class DescendingRows:
     bins: ScoreBins | None
     score_type: FloatType
 
-    @cached_property
-    def sizes(self) -> Array:
-        """The number of rows in each of the finest segments."""
-        return np.bincount(self.finest, minlength=len(self.missing)).astype(np.float64)
-
     @property
     def are_probabilities(self) -> bool:
         """Whether all scores are from 0 to 1, but for rounding."""
@@ -140,11 +137,8 @@ class DescendingRows:
             return True
         return bool(self.score[0] <= 1 + ROUNDING and self.score[-1] >= -ROUNDING)
 
-    def segments(self, numbering: Numbering, outside: OutsideWeights | None = None) -> SegmentRows:
-        """Return the rows of each segment next to each other, still from the highest score down.
-
-        ``outside`` are weights of the segments in other ranges of scores.
-        """
+    def segments(self, numbering: Numbering) -> SegmentRows:
+        """Return the rows of each segment next to each other, still from the highest score down."""
         if numbering.size == 1:
             found = BucketRows(
                 np.array([0, len(self.score)]), self.place, [self.score, self.weight]
@@ -169,7 +163,6 @@ class DescendingRows:
             numbering.add(self.missing).astype(np.int64),
             None if self.counts is None else self.counts.at(order),
             None if self.bins is None else self.bins.at(order),
-            outside,
             in_order=True,
             score_type=self.score_type,
         )
@@ -273,23 +266,8 @@ def sum_ranks(rows: SegmentRows) -> tuple[AucSums, CurveParts]:
     """Return the sums of segments that depend on ranks, and the thinned curves."""
     blocks = map_steps(rows, _rank_steps)
     if not blocks:
-        of_classes, of_segments = np.zeros((2, rows.number)), np.zeros(rows.number)
-        bounds = None if rows.bins is None else of_segments
-        sums = AucSums(
-            n=of_classes,
-            weight=of_classes,
-            squares=of_classes,
-            cubes=of_classes,
-            first=of_classes,
-            second=of_classes,
-            misranked=of_segments,
-            ranked=of_segments,
-            precision=of_segments,
-            distance=of_segments,
-            lowest=bounds,
-            highest=bounds,
-        )
-        return sums, CurveParts(np.zeros(0, np.int64), of_segments[:0], of_classes[:, :0])
+        none = np.zeros(0)
+        return measure_aucs(rows), CurveParts(none.astype(np.int64), none, np.zeros((2, 0)))
     found = add_blocks(((each, part[0]) for each, part in blocks), rows.number, maxima=MAXIMA)
     totals = found["weight"] if rows.outside is None else rows.outside.totals
     parts = [replace(part, segment=each[part.segment]) for each, (_, part) in blocks]
@@ -307,149 +285,127 @@ class FinestSums:
 
     def add(self, numbering: Numbering) -> FinestSums:
         """Return the sums of segments of which each has some of the finest."""
-        return FinestSums(
-            numbering.add(self.rows),
-            numbering.add(self.missing),
-            None if self.cells is None else self.cells.combine(numbering.add),
-            None if self.calibration is None else self.calibration.combine(numbering.add),
-        )
+        added: FinestSums = map_arrays(self, numbering.add)
+        return added
 
 
 def sum_finest(
     rows: SegmentRows, call: Rows, decisions: Decisions | None, *, calibrated: bool
 ) -> FinestSums:
     """Return the sums over the rows of each segment, by a design also over sampling units."""
-    if call.sample is not None or len(rows.score) <= _BLOCK_ROWS:
-        return _sum_block(rows, call, decisions, calibrated=calibrated)
 
     @np.errstate(all="ignore")
-    def sum_part(block: SegmentRows) -> FinestSums:
-        return _sum_block(block, call, decisions, calibrated=calibrated)
+    def sum_block(block: SegmentRows) -> FinestSums:
+        calibration = sum_calibration(block, call.sample) if calibrated else None
+        number = count_classes(block)
+        return FinestSums(
+            number, np.zeros(number.shape[-1]), sum_decisions(call, block, decisions), calibration
+        )
 
-    numbers, blocks = zip(*_cut_rows(rows), strict=True)
-    sums = join_records(map_in_threads(sum_part, blocks))
-    return sums.add(Numbering(rows.segments, np.concatenate(numbers)))
+    if call.sample is not None or len(rows.score) <= _BLOCK_ROWS:
+        sums = sum_block(rows)
+    else:
+        numbers, blocks = zip(*_cut_rows(rows), strict=True)
+        numbering = Numbering(rows.segments, np.concatenate(numbers))
+        sums = join_records(map_in_threads(sum_block, blocks)).add(numbering)
+    return replace(sums, missing=rows.missing.astype(np.float64))
 
 
 def _cut_rows(rows: SegmentRows) -> Iterator[tuple[Ints, SegmentRows]]:
-    """Yield rows of some segments, and the numbers of these; large ones are cut into parts.
-
-    Missing rows are those of the last part.
-    """
+    """Yield rows of some segments, and the numbers of these; large ones are cut into parts."""
     first = 0
     for start in range(0, len(rows.score), _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, len(rows.score))
         # Segments without rows are in the last block if they come last.
         after = rows.number if stop == len(rows.score) else int(np.searchsorted(rows.starts, stop))
-        ends = rows.starts[first : after + 1].clip(start, stop)
-        segments = np.arange(first, after)
-        is_last = rows.starts[1:][segments] <= stop
         part = slice(start, stop)
         yield (
-            segments,
-            SegmentRows(
-                rows.segments[first:after],
-                ends - start,
-                rows.order[part],
-                rows.score[part],
-                rows.weight[part],
-                np.where(is_last, rows.missing[segments], 0),
-                None if rows.counts is None else rows.counts.at(part),
-                None if rows.bins is None else rows.bins.at(part),
-                in_order=rows.in_order,
-                score_type=rows.score_type,
+            np.arange(first, after),
+            replace(
+                rows,
+                segments=rows.segments[first:after],
+                starts=rows.starts[first : after + 1].clip(start, stop) - start,
+                order=rows.order[part],
+                score=rows.score[part],
+                weight=rows.weight[part],
+                missing=rows.missing[first:after],
+                counts=None if rows.counts is None else rows.counts.at(part),
+                bins=None if rows.bins is None else rows.bins.at(part),
             ),
         )
         first = after if rows.starts[after] == stop else after - 1
 
 
-def _sum_block(
-    rows: SegmentRows, call: Rows, decisions: Decisions | None, *, calibrated: bool
-) -> FinestSums:
-    calibration = sum_calibration(rows, call.sample) if calibrated else None
-    if calibration is None:
-        number = count_classes(rows)
-    else:
-        number = np.stack([calibration.positives.rows, calibration.negatives.rows])
-    return FinestSums(
-        number,
-        rows.missing.astype(np.float64),
-        None if decisions is None else sum_decisions(rows, call, decisions),
-        calibration,
-    )
-
-
-def sum_decisions(rows: SegmentRows, call: Rows, decisions: Decisions) -> Cells:
-    """Return the cells of each segment, by a design also those of sampling units."""
-    if decisions.recorded:
-        return sum_decided_cells(rows, call, call.sample)
-    selects = None if decisions.selects else np.zeros(rows.number, dtype=bool)
-    return sum_cells_at(rows, decisions.threshold, call.sample, selects=selects)
-
-
 @dataclass(frozen=True)
 class MeasuredSegments:
-    """The segments of one division and score: sums, thinned curves and calibration."""
+    """The segments of one division and score: sums, thinned curves and calibration.
+
+    ``categories`` are the segments with their unknown values pooled, of which there are cells only.
+    """
 
     segments: Segments
+    categories: Segments | None = None
     curves: CurveParts | None = None
     calibration: CalibrationSums | None = None
     slopes: CalibrationSlopes | None = None
 
 
+def number_categories(
+    finest: pl.DataFrame, grouping: Grouping, plan: AuditPlan
+) -> Numbering | None:
+    """Return the categories of a division whose impact ratios are asked for."""
+    if not grouping.keys or plan.settings.favorable in (None, "neither"):
+        return None
+    return Numbering(*number_groups(pool_unknown(finest, grouping, plan.unknown)))
+
+
+def make_segments(
+    numbering: Numbering,
+    sums: FinestSums,
+    decisions: Decisions | None,
+    unlabeled: Cells | None,
+    *,
+    aucs: AucSums | None = None,
+    units: SamplingUnits | None = None,
+    influence: Influence | None = None,
+) -> Segments:
+    """Return segments with their sums, and the cells of their rows without a label."""
+    all_cells = None
+    if unlabeled is not None and sums.cells is not None:
+        all_cells = sums.cells + unlabeled
+    return Segments(
+        keys=numbering.keys,
+        rows=sums.rows,
+        missing=sums.missing,
+        aucs=aucs,
+        cells=sums.cells,
+        decisions=decisions,
+        units=units,
+        influence=influence,
+        all_rows=None if all_cells is None else all_cells.count(CELLS).rows,
+        all_cells=all_cells,
+    )
+
+
 @dataclass(frozen=True)
 class RankedRows:
-    """The rows of one score, to be measured in any division of the finest segments.
+    """The rows of one score, with the sums over their finest segments.
 
-    ``sums`` and ``bins`` are those of the finest segments; by a design there are no sums of these,
-    since each sampling unit has its own, and there are no bins of many small segments. Without
-    labels it ``has_ranks`` that mean nothing. The ``finest_rows`` are there if a division is that
-    into the finest segments. ``unlabeled`` are all rows as if there were no labels, if some have
-    none.
+    By a design there are no sums, since each sampling unit has its own, and there are no ``bins``
+    of many small segments. The ``finest_rows`` are there if a division is that into the finest
+    segments.
     """
 
     descending: DescendingRows
     finest: pl.DataFrame
     decisions: Decisions | None
     calibrated: bool
-    has_ranks: bool
     sums: FinestSums | None
-    bins: LogitBins | None
-    finest_rows: SegmentRows | None
-    unlabeled: RankedRows | None = None
+    bins: LogitBins | None = None
+    finest_rows: SegmentRows | None = None
 
-    @property
-    def rows(self) -> Rows:
-        """All rows."""
-        return self.descending.rows
-
-    def measure(self, grouping: Grouping) -> MeasuredSegments:
-        """Return the segments of a division."""
-        numbering = Numbering.of(self.finest, grouping.keys)
-        rows = None
-        if self.has_ranks or self.sums is None:
-            rows = self._divide(numbering)
-        sums = self.add_sums(numbering, rows)
-        aucs = curves = influence = None
-        if self.has_ranks and rows is not None:
-            aucs, curves = sum_ranks(rows)
-            if self.rows.sample is not None:
-                influence = auc_influences(self.rows, rows)
-        slopes = None
-        if self.calibrated and rows is not None:
-            bins = None if self.bins is None else merge_bins(self.bins, numbering.number)
-            slopes = fit_slopes(rows, bins)
-            if self.rows.sample is not None:
-                # The errors are those of independent rows.
-                slopes = replace(slopes, error=np.full(numbering.size, np.nan))
-        segments = self._make_segments(numbering, sums, aucs, influence)
-        return MeasuredSegments(segments, curves, sums.calibration, slopes)
-
-    def measure_cells(self, numbering: Numbering) -> Segments:
-        """Return segments with their cells alone."""
-        return self._make_segments(numbering, self.add_sums(numbering), None, None)
-
-    def _divide(self, numbering: Numbering) -> SegmentRows:
+    def divide(self, numbering: Numbering) -> SegmentRows:
+        """Return the rows of segments."""
         if self.finest_rows is not None and numbering.is_finest:
             return self.finest_rows
         return self.descending.segments(numbering)
@@ -458,91 +414,92 @@ class RankedRows:
         """Return the sums of segments, of which the rows may be at hand."""
         if self.sums is not None:
             return self.sums.add(numbering)
-        rows = self._divide(numbering) if rows is None else rows
-        return sum_finest(rows, self.rows, self.decisions, calibrated=self.calibrated)
+        rows = self.divide(numbering) if rows is None else rows
+        return sum_finest(rows, self.descending.rows, self.decisions, calibrated=self.calibrated)
 
-    def _make_segments(
-        self,
-        numbering: Numbering,
-        sums: FinestSums,
-        aucs: AucSums | None,
-        influence: Influence | None,
-    ) -> Segments:
-        sample = self.rows.sample
-        every = None if self.unlabeled is None else self.unlabeled.add_sums(numbering)
-        return Segments(
-            numbering.keys,
-            sums.rows,
-            sums.missing,
-            aucs,
-            sums.cells,
-            self.decisions,
-            None if sample is None else sample.units,
-            influence,
-            all_rows=None if every is None else every.rows.sum(axis=0),
-            all_cells=None if every is None else every.cells,
-        )
+    def fit_slopes(self, numbering: Numbering, rows: SegmentRows) -> CalibrationSlopes:
+        """Return the calibration slopes of segments, by a design without their errors."""
+        bins = None if self.bins is None else merge_bins(self.bins, numbering.number)
+        slopes = fit_slopes(rows, bins)
+        if self.descending.rows.sample is None:
+            return slopes
+        # The errors are those of independent rows.
+        return replace(slopes, error=np.full(numbering.size, np.nan))
 
 
-def rank_score(rows: Rows, model: str, plan: AuditPlan) -> RankedRows:
-    """Return the rows of a score, with the sums over their finest segments."""
+def measure_divisions(rows: Rows, model: str, plan: AuditPlan) -> list[MeasuredSegments]:
+    """Return the segments of each division of the rows of a score."""
     finest = number_finest(rows.keys)
+    ranked, unlabeled = _rank_score(rows, model, finest, plan), None
+    if rows.lack_labels and ranked.decisions is not None and not plan.labeled_only:
+        unlabeled = _rank_unlabeled(rows, model, finest, ranked.decisions)
+    return [_measure_division(ranked, unlabeled, grouping, plan) for grouping in plan.groupings]
+
+
+def _rank_score(rows: Rows, model: str, finest: FinestSegments, plan: AuditPlan) -> RankedRows:
+    """Return the rows of a score, with the sums over their finest segments."""
     descending = rank_rows(rows, model, finest)
-    calibrated = plan.labeled and rows.bins is None and descending.are_probabilities
-    every = Numbering(finest.keys, np.arange(finest.keys.height))
     decisions = _find_decisions(descending, plan)
-    sums = bins = segments = None
+    calibrated = plan.settings.labeled and rows.bins is None and descending.are_probabilities
     # The bins of many small segments would be as many as their rows.
     has_bins = calibrated and len(descending.score) > _BINNED_ROWS * finest.keys.height
+    sums = bins = segments = None
     if rows.sample is None or has_bins:
-        segments = descending.segments(every)
+        segments = descending.segments(Numbering.of_finest(finest.keys))
         if rows.sample is None:
             sums = sum_finest(segments, rows, decisions, calibrated=calibrated)
         if has_bins:
             bins = bin_logits(segments, BIN_WIDTHS[0])
-    if not any(set(each.keys) == set(finest.keys.columns) for each in plan.groupings):
+    if not any({*each.keys} == {*finest.keys.columns} for each in plan.groupings):
         segments = None
-    unlabeled = None
-    if rows.lack_labels and decisions is not None and not plan.labeled_only:
-        unlabeled = _rank_unlabeled(rows.ignore_labels(), model, finest, decisions)
-    return RankedRows(
-        descending,
-        finest.keys,
-        decisions,
-        calibrated,
-        plan.labeled,
-        sums,
-        bins,
-        segments,
-        unlabeled,
-    )
+    return RankedRows(descending, finest.keys, decisions, calibrated, sums, bins, segments)
 
 
 def _rank_unlabeled(
     rows: Rows, model: str, finest: FinestSegments, decisions: Decisions
 ) -> RankedRows:
-    """Return rows without labels, of which only the decisions are measured."""
-    descending = rank_rows(rows, model, finest)
+    """Return the rows that lack a label alone, of which only the decisions are measured."""
+    every = rows.ignore_labels()
+    is_unlabeled = every.complete(model) & ~rows.complete(model)
+    number = finest.number[is_unlabeled]
+    descending = rank_rows(every.at(is_unlabeled), model, FinestSegments(finest.keys, number))
     sums = None
     if rows.sample is None:
-        every = Numbering(finest.keys, np.arange(finest.keys.height))
-        sums = sum_finest(descending.segments(every), rows, decisions, calibrated=False)
-    return RankedRows(
-        descending,
-        finest.keys,
-        decisions,
-        calibrated=False,
-        has_ranks=False,
-        sums=sums,
-        bins=None,
-        finest_rows=None,
+        segments = descending.segments(Numbering.of_finest(finest.keys))
+        sums = sum_finest(segments, descending.rows, decisions, calibrated=False)
+    return RankedRows(descending, finest.keys, decisions, calibrated=False, sums=sums)
+
+
+def _measure_division(
+    ranked: RankedRows, unlabeled: RankedRows | None, grouping: Grouping, plan: AuditPlan
+) -> MeasuredSegments:
+    """Return the segments of a division, and the categories of their impact ratios."""
+    call, sample = ranked.descending.rows, ranked.descending.rows.sample
+    units = None if sample is None else sample.units
+    numbering = Numbering.of(ranked.finest, grouping.keys)
+    rows = ranked.divide(numbering) if plan.settings.labeled or ranked.sums is None else None
+    sums = ranked.add_sums(numbering, rows)
+    aucs = curves = influence = slopes = None
+    if plan.settings.labeled and rows is not None:
+        aucs, curves = sum_ranks(rows)
+        influence = None if sample is None else auc_influences(call, rows)
+        slopes = ranked.fit_slopes(numbering, rows) if ranked.calibrated else None
+    others = None if unlabeled is None else unlabeled.add_sums(numbering).cells
+    whole = make_segments(
+        numbering, sums, ranked.decisions, others, aucs=aucs, units=units, influence=influence
     )
+    pooled, categories = number_categories(ranked.finest, grouping, plan), None
+    if pooled is not None:
+        others = None if unlabeled is None else unlabeled.add_sums(pooled).cells
+        added = ranked.add_sums(pooled)
+        categories = make_segments(pooled, added, ranked.decisions, others, units=units)
+    return MeasuredSegments(whole, categories, curves, sums.calibration, slopes)
 
 
 def _find_decisions(descending: DescendingRows, plan: AuditPlan) -> Decisions | None:
     """Return the decisions by a score; a rule chooses one threshold for all rows."""
     choice = plan.choice
-    if plan.recorded:
+    if plan.settings.recorded:
         return Decisions(recorded=True)
     if choice is None:
         return None

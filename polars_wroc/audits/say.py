@@ -402,7 +402,7 @@ _PIECES: Mapping[str, Callable[[ComparedRow], str]] = {
 }
 _WORDED_PIECES: Mapping[str, Callable[[ComparedRow, Words], str]] = {
     "who": lambda row, words: words.group(row["attribute"], row["segment"]),
-    "be": lambda row, words: "are" if words.is_plural(row["attribute"]) else "is",
+    "be": lambda row, words: "are" if words.is_plural(row["attribute"], row["segment"]) else "is",
     "others": lambda row, words: words.name_reference(row),
     # Those whom a rate is of, and what is measured.
     "kind": lambda row, words: words.among("positive" if row["metric"] == "tpr" else "negative"),

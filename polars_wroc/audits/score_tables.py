@@ -8,7 +8,9 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.audits.audit_rows import AuditRows
+from polars_wroc.audits.ranked_segments import number_finest
 from polars_wroc.audits.tables import DISTRIBUTION_SCHEMA, AuditPlan
+from polars_wroc.buckets import number_groups
 from polars_wroc.curves.score_distribution import distribute_scores
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.groups.comparisons import (
@@ -28,7 +30,7 @@ from polars_wroc.groups.known_categories import (
     share_weight,
 )
 from polars_wroc.inputs.reasons import few_rows
-from polars_wroc.metrics.segments import Needs, Segments, measure_segments
+from polars_wroc.metrics.segments import Needs, Numbering, Segments, measure_segments
 from polars_wroc.queries import select_schema
 from polars_wroc.stats.histograms import choose_range
 from polars_wroc.stats.levels import Level
@@ -41,14 +43,17 @@ _BINS = 20
 def compare_scores(rows: AuditRows, plan: AuditPlan, level: Level) -> pl.DataFrame:
     """Return the standardized mean differences of the scores of categories."""
     tables = []
-    needs = Needs(aucs=False, scores=True, count_weights=plan.count_weights)
+    needs = Needs(aucs=False, scores=True, count_weights=plan.settings.frequency)
     for place, (model, arrays) in enumerate(rows.arrays.items()):
+        finest = number_finest(arrays.keys)
         for number, grouping in enumerate(plan.groupings):
             if not grouping.keys:
                 continue
-            keys = pool_unknown(arrays.keys, grouping, plan.unknown)
+            pooled = Numbering(*number_groups(pool_unknown(finest.keys, grouping, plan.unknown)))
+            # Numbers of categories are grouped faster than their names.
+            keys = pl.DataFrame({"category": pooled.number[finest.number]})
             segments = measure_segments(replace(arrays, keys=keys), keys.columns, model, needs)
-            names = name_categories(grouping, segments.keys)
+            names = name_categories(grouping, pooled.keys)
             labels = label_segments(grouping, names, plan.score_names[model], (number, place))
             tables.append(
                 labels.hstack(_compare_categories(segments, names, grouping, plan, level))
@@ -65,7 +70,7 @@ def _compare_categories(
     is_known = names.is_not_null().to_numpy()
     share = share_weight(sums.first[0], names)
     comparable = are_comparable(share, names, MIN_SHARE)
-    named = find_named(plan.references, grouping, names, share, comparable)
+    named = find_named(plan.settings.reference, grouping, names, share, comparable)
     reference = Reference("rest", counts=is_known) if named is None else named
     difference = compare_means(sums, reference, units)
     estimate = difference.estimate()

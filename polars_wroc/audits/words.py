@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from polars_wroc.audits.tables import AuditSettings
+from polars_wroc.audits.tables import AuditSettings, repeats_attribute
 from polars_wroc.documents.numbers import DASH
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
 from polars_wroc.inputs.columns import MISSING, OVERALL
@@ -20,7 +21,7 @@ _NAMES = 5
 ABOVE = "above every score"
 
 
-def threshold_text(value: float | None) -> str:
+def write_threshold(value: float | None) -> str:
     """Write a threshold with four digits, or all digits before the decimal point."""
     if value is None:
         return DASH
@@ -47,11 +48,6 @@ def verb(count: int, one: str, several: str) -> str:
     return one if count == 1 else several
 
 
-def points(difference: float) -> str:
-    """Write a difference of proportions in points, with its sign."""
-    return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", MINUS)
-
-
 def capitalised(text: str) -> str:
     """Begin a sentence with the text."""
     return f"{text[:1].upper()}{text[1:]}"
@@ -63,19 +59,12 @@ def first_few(names: Sequence[str], separator: str = ", ", most: int = _NAMES) -
     return f"{separator.join(names[:most])}{f' and {more:,} more' if more > 0 else ''}"
 
 
-def listed(parts: Sequence[str]) -> str:
-    """Write parts of a sentence one after the other."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
-
-
 def quote(name: str) -> str:
     """Write a name of a column or of a score in quotation marks."""
     left, right = "\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"
     return f"{left}{escape_controls(name)}{right}"
 
 
-# What all rows are compared with, in tables for readers.
-REFERENCES = {"rest": "the rest", "overall": "all rows"}
 # Names of labels that say what people are, as far as an ending tells.
 _PARTICIPLE = re.compile(r"(?:^|_|\b)([a-z]+(?:[^\W_e]ed|paid|sold|won|lost|taken|given))$")
 _YES = ("1", "true", "yes", "y", "t")
@@ -168,11 +157,9 @@ class Words:
         """Whether one of the decisions is good for people."""
         return self.favorable in ("selected", "rejected")
 
-    def is_plural(self, attribute: str) -> bool:
-        """Whether the name of a group of an attribute takes a plural verb."""
-        if attribute == OVERALL:
-            return self.people is not None
-        return self.people is not None or attribute in self.groups
+    def is_plural(self, attribute: str, segment: str | None) -> bool:
+        """Whether the name of a group takes a plural verb, as rows without a value do."""
+        return self.people is not None or attribute in self.groups or segment is None
 
     def group(self, attribute: str, segment: str | None) -> str:
         """Name a group in a sentence: ``black applicants (race)``, ``the group black (race)``."""
@@ -180,7 +167,7 @@ class Words:
             return self.everyone
         attributes = escape_controls(attribute).split(CROSSED)
         if segment is None:
-            return f"{self.rows} with no recorded {listed(attributes)}"
+            return f"{self.rows} with no recorded {write_list(attributes)}"
         name = escape_controls(segment) if segment.strip() else quote(segment)
         if attribute in self.groups:
             return escape_controls(self.groups[attribute]).replace("{}", name)
@@ -189,28 +176,26 @@ class Words:
         is_split = len(names) == len(attributes)
         if self.people is not None and is_split:
             return self._name_people(attributes, [spell_range(one) for one in names])
-        unnamed = attributes
-        if is_split:
-            pairs = zip(attributes, names, strict=True)
-            unnamed = [attribute for attribute, one in pairs if not _repeats(attribute, one)]
         people = f"{self.people} of " if self.people is not None else ""
-        return f"{people}the group {name}{_add_attributes(unnamed)}"
+        is_told = is_split and any(map(repeats_attribute, attributes, names))
+        return f"{people}the group {name}{'' if is_told else _add_attributes(attributes)}"
 
     def _name_people(self, attributes: Sequence[str], names: Sequence[str]) -> str:
         """Name people by values: ``male black applicants``, ``applicants aged 55 or over``."""
-        before, behind, unnamed = list[str](), list[str](), list[str]()
+        before, behind, is_told = list[str](), list[str](), False
         for attribute, name in zip(attributes, names, strict=True):
             if name[:1].isdigit():
                 is_age = attribute.casefold().startswith("age")
                 behind.append(f"{'aged' if is_age else f'with {attribute}'} {name}")
+                is_told = True
                 continue
             if _AFTER_PEOPLE.match(name):
                 behind.append(name)
             else:
                 before.insert(0, name)
-            if not _repeats(attribute, name):
-                unnamed.append(attribute)
-        return f"{' '.join([*before, str(self.people), *behind])}{_add_attributes(unnamed)}"
+            is_told = is_told or repeats_attribute(attribute, name)
+        told = "" if is_told else _add_attributes(attributes)
+        return f"{' '.join([*before, str(self.people), *behind])}{told}"
 
     def name_reference(self, row: Mapping[str, Any]) -> str:
         """Name what the group of a comparison is compared with."""
@@ -267,19 +252,13 @@ def spell_range(segment: str) -> str:
 
 
 def _add_attributes(attributes: Sequence[str]) -> str:
-    """Write the attributes of a group in brackets after its name; nothing if it tells them."""
-    return f" ({listed(attributes)})" if attributes else ""
-
-
-def _repeats(attribute: str, name: str) -> bool:
-    """Whether a name begins with that of its attribute: ``Region 12`` of the attribute region."""
-    rest = name.casefold().removeprefix(attribute.casefold())
-    return len(rest) < len(name) and not rest[:1].isalnum()
+    """Write the attributes of a group, which its name does not tell, in brackets."""
+    return f" ({write_list(attributes)})"
 
 
 def name_attribute(attribute: str) -> str:
     """Name an attribute in tables: ``race and sex`` for groups of both."""
-    return listed(attribute.split(CROSSED))
+    return write_list(attribute.split(CROSSED))
 
 
 def name_briefly(attribute: str, segment: str | None) -> str:

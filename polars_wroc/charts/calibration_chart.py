@@ -12,19 +12,18 @@ import polars as pl
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
-    choose_panels,
+    find_limits,
     read_table,
 )
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot
 from polars_wroc.charts.wording import join_sentences
+from polars_wroc.curves.smooth_calibration import SMOOTH_RATES
 from polars_wroc.documents.numbers import write_number, write_points
 from polars_wroc.queries import over
 
 _COLUMNS = ("bin", "mean_score", "observed_rate", "n", "weight")
-_LIMITS = ("observed_rate_low", "observed_rate_high")
-_SMOOTH = ("smooth", "smooth_low", "smooth_high")
 # Mean differences that are not called too high or too low.
 _SMALL = 0.005
 _UNKNOWN = "unknown"
@@ -78,14 +77,12 @@ def calibration_chart(
     table, keys = read_table("curves", curves, _COLUMNS, "`calibration_curve`")
     check_size("curves", table)
     weight, off = pl.col("weight"), pl.col("mean_score") - pl.col("observed_rate")
-    limits = [name for name in _LIMITS if name in table.columns]
     rows = table.select(
         *keys,
         "n",
         x="mean_score",
-        y="observed_rate",
-        **{name.removeprefix("observed_rate_"): pl.col(name) for name in limits},
-        **{name: pl.col(name) for name in _SMOOTH if name in table.columns},
+        **find_limits(table, "observed_rate"),
+        **{name: pl.col(name) for name in SMOOTH_RATES if name in table.columns},
         share=weight / over(weight.sum(), keys),
         is_joined=(pl.col("n") >= _ENOUGH_ROWS)
         | (weight >= _ENOUGH_WEIGHT * over(weight.sum(), keys)),
@@ -94,12 +91,13 @@ def calibration_chart(
     ends = _ends(rows)
     axes = Axis("Score"), Axis("↑ Share that is positive")
     x, y = (replace(axis, ends=ends).with_room() for axis in axes)
-    assigned = assign_groups(rows, keys, chosen, choose_panels)
+    assigned = assign_groups(rows, keys, chosen, panels_first=True)
     plot = Plot(*assigned, chosen, x, y, panel_size=(190, 190), has_lines=False)
     plot.draw_diagonal()
-    if "smooth" in rows.columns:
+    if SMOOTH_RATES[0] in rows.columns:
         base = ["x", "color", "panel"]
-        smooth = plot.rows.select(*base, y="smooth", low="smooth_low", high="smooth_high")
+        roles = dict(zip(("y", "low", "high"), SMOOTH_RATES, strict=True))
+        smooth = plot.rows.select(*base, **roles)
         plot.draw_curves(smooth.drop_nulls("y"), band=True)
     else:
         plot.draw_curves(plot.rows.filter("is_joined"), band=False)

@@ -7,7 +7,7 @@ from typing import Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.groups import assign_groups, read_table
+from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, span
@@ -62,12 +62,10 @@ def decision_chart(
     table, keys = read_table("curves", curves, _COLUMNS, "`decision_curve`")
     x, everyone = pl.col("threshold"), pl.col("net_benefit_all")
     is_useful = pl.col("net_benefit") > pl.max_horizontal(everyone, 0.0) + _ROUNDING
-    ends = ("low", "high") if "net_benefit_low" in table.columns else ()
     rows = table.select(
         *keys,
-        *(pl.col(f"net_benefit_{end}").alias(end) for end in ends),
         x=x,
-        y="net_benefit",
+        **find_limits(table, "net_benefit"),
         everyone=everyone,
         is_useful=is_useful.fill_null(value=False),
         run=over(is_useful.rle_id(), keys),

@@ -11,14 +11,13 @@ from polars_wroc import checks
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
-    choose_one_panel,
-    cross_all,
+    cross_panels,
     read_table,
 )
-from polars_wroc.charts.look import FAINT, INK, PALETTE, PAPER, SOFT, without_checks
+from polars_wroc.charts.look import GREY, INK, PALETTE, PAPER, SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, number_tips, span
-from polars_wroc.charts.wording import join_sentences, write_numbers
+from polars_wroc.charts.wording import join_sentences, write_ends, write_numbers
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.queries import over
@@ -77,13 +76,14 @@ def distribution_chart(
         threshold = checks.number("threshold", threshold, low=ends[0], high=ends[1])
     label = protect_name(_POSITIVE)
     has_classes = label in keys
-    table, keys = cross_all(table, [key for key in keys if key != label])
+    keys = [key for key in keys if key != label]
+    table, keys, chosen = cross_panels(table, keys, chosen)
     kind = pl.lit(_ROWS)
     if has_classes:
         kind = pl.when(label).then(pl.lit(_POSITIVE)).otherwise(pl.lit(_NEGATIVE))
     rows = _bar_rows(table.with_columns(bar=kind), keys, threshold)
     plot = Plot(
-        *assign_groups(rows, keys, chosen, choose_one_panel),
+        *assign_groups(rows, keys, chosen),
         chosen,
         Axis("Score", ends, ",~f"),
         size=(380, 150),
@@ -134,7 +134,7 @@ def _bar_rows(table: pl.DataFrame, keys: list[str], threshold: float | None) -> 
 def _draw_bars(plot: Plot) -> None:
     drawn = plot.rows.select("bar", "n", "x", "x2", "share", "top", "bottom", "panel")
     base = plot.add_rows("bar", drawn)
-    classes: dict[str, Any] = {_POSITIVE: PALETTE[0], _NEGATIVE: FAINT, _ROWS: SOFT}
+    classes: dict[str, Any] = {_POSITIVE: PALETTE[0], _NEGATIVE: GREY, _ROWS: SOFT}
     scale = alt.Scale(domain=[*classes], range=[*classes.values()])
     tips = [*plot.group_tips(), "bar:N", *number_tips({"x": "from", "x2": "to", "n": "rows"})]
     plot.layers.append(
@@ -154,11 +154,12 @@ def _title_means(first: pl.DataFrame) -> str:
     groups = first.drop_nulls("rank").sort("rank", maintain_order=True)
     if groups.is_empty():
         return "No scores"
-    means = [f"about {write_number(mean, '.3g')}" for mean in groups["rank"]]
-    if len(means) == 1:
-        return f"The average score is {means[0]}"
-    low, high = groups["panel"][0], groups["panel"][-1]
-    return f"The average score is {means[0]} ({low}) to {means[-1]} ({high})"
+    named = [
+        (f"about {write_number(mean, '.3g')}", name)
+        for mean, name in groups.select("rank", "panel").rows()
+    ]
+    means = named[0][0] if len(named) == 1 else write_ends(named)
+    return f"The average score is {means}"
 
 
 def _title(first: pl.DataFrame, threshold: float, *, is_models: bool) -> str:

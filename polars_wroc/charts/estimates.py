@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.charts.groups import cross_columns, name_column, read_table, require_columns
 from polars_wroc.charts.options import Show, protect_name
-from polars_wroc.charts.wording import write_gap_change
+from polars_wroc.charts.wording import write_ends, write_gap_change
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.numbers import (
     POINTS,
@@ -42,6 +42,7 @@ from polars_wroc.groups.release_check import BETTER, WORSE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.inputs.metric import MINUS, Metric, check_metric
 from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.stats.estimates import name_limits
 from polars_wroc.stats.families import DIFFERENT
 from polars_wroc.thresholds.registry import RATES
 
@@ -60,10 +61,9 @@ _METRICS: dict[str, Metric] = {
 # Columns that tables of comparisons, of pairs of scores and of summaries have.
 _COMPARED = (*AUDIT_KEYS, "metric", "value", "gap", "ratio", "verdict")
 _PAIRED = (MODEL, "reference", "metric", "value", "gap", "verdict")
-_SUMMARISED = ("auc", "auc_low", "auc_high")
+_SUMMARISED = name_limits("auc")
 # Columns that only tables of `release_check`, `audit_changes` and `worst_segments` have.
 _RELEASED, _CHANGED, _SEARCHED = "n_changed", "growth", "explained_by"
-_ENDS = {"x": "", "low": "_low", "high": "_high"}
 _FORMS: dict[Show, Callable[[str], NumberForm]] = {
     "value": compared_form,
     "gap": gap_form,
@@ -151,13 +151,15 @@ class Estimates:
         known = self.rows.filter(pl.col("x").is_not_null()).sort("x", maintain_order=True)
         if known.is_empty():
             return f"{what}: no values"
-        ends = []
-        for place in (0, -1):
-            row = known.row(place, named=True)
-            keys = (ROW, *(key for key in self.keys if key == MODEL))
-            name = ", ".join(str(row[key]) for key in keys if row[key])
-            ends.append(f"{self.form.write(row['x'])} ({name})")
-        return f"{what}: {ends[0]}" if known.height == 1 else f"{what} from {ends[0]} to {ends[1]}"
+        unit = " points" if self.form is POINTS else ""
+        keys = [ROW, MODEL] if MODEL in self.keys else [ROW]
+        named = [
+            (f"{self.form.write(row['x'])}{unit}", ", ".join(str(row[key]) for key in keys))
+            for row in known.iter_rows(named=True)
+        ]
+        if len(named) == 1:
+            return f"{what}: {named[0][0]} ({named[0][1]})"
+        return f"{what} from {write_ends(named)}"
 
 
 @dataclass(frozen=True)
@@ -270,17 +272,16 @@ def _choose_show(rows: pl.DataFrame, metric: Metric, show: Show | None) -> Show:
 
 def _read_numbers(metric: Metric, show: Show, *, is_change: bool) -> dict[str, pl.Expr]:
     """Return estimates with their limits, and the number that each is compared with."""
-    if show != "value":
-        numbers = {role: pl.col(f"{show}{end}") for role, end in _ENDS.items()}
-        return numbers | {"mark": pl.lit(_NO_DIFFERENCE[show], pl.Float64)}
-    reference = pl.col("reference_value")
-    if not is_change:
-        return {role: pl.col(f"value{end}") for role, end in _ENDS.items()} | {"mark": reference}
-    # New values have the limits of their change, within those of the metric.
-    numbers = {role: reference + pl.col(f"gap{end}") for role, end in _ENDS.items()}
-    if metric is ROC_AUC or metric.column in RATES:
-        numbers = {role: number.clip(0, 1) for role, number in numbers.items()}
-    return numbers | {"mark": reference}
+    columns = [pl.col(name) for name in name_limits(show)]
+    mark = pl.lit(_NO_DIFFERENCE[show], pl.Float64)
+    if show == "value":
+        mark = pl.col("reference_value")
+    if show == "value" and is_change:
+        # New values have the limits of their change, within those of the metric.
+        columns = [mark + pl.col(gap) for gap in name_limits("gap")]
+        if metric is ROC_AUC or metric.column in RATES:
+            columns = [number.clip(0, 1) for number in columns]
+    return dict(zip(("x", "low", "high", "mark"), (*columns, mark), strict=True))
 
 
 def _read_limit(metric: Metric, show: Show, rate: str | None) -> pl.Expr:
@@ -398,7 +399,7 @@ def _read_summary(frame: pl.DataFrame) -> _Source:
     rows = frame.select(
         *([MODEL] if MODEL in frame.columns and MODEL not in groups else []),
         "n",
-        **{f"value{end}": f"auc{end}" for end in _ENDS.values()},
+        **dict(zip(name_limits("value"), name_limits("auc"), strict=True)),
         segment=pl.Series(segments, dtype=pl.String),
         metric=pl.lit(ROC_AUC.column),
     )

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.charts.estimates import ROW, Estimates, read_estimates
-from polars_wroc.charts.groups import assign_groups, check_size, choose_panels, sort_names
+from polars_wroc.charts.groups import assign_groups, check_size, sort_names
 from polars_wroc.charts.look import (
     BETTER,
     INK,
@@ -31,6 +31,8 @@ from polars_wroc.documents.numbers import DIFFERENCE, POINTS, SHARE, NumberForm
 
 # Pixels of a row, of a model in a row, and of the chart; columns of numbers begin so far right.
 _STEP, _MODEL_STEP, _WIDTH = 24, 17, 420
+# Pixels between labels of the axis, which may have a sign and three digits.
+_SPACING = 60
 # Fewest pixels of a point and its number.
 _LEAST_STEP = 15
 _NUMBER_AT, _LIMITS_AT = 52, 60
@@ -113,7 +115,7 @@ def gap_chart(
     read = read_estimates(table, metric, show)
     check_size("table", read.rows)
     ranked = read.rows.with_columns(rank="x")
-    rows, groups = assign_groups(ranked, read.keys, chosen, choose_panels)
+    rows, groups = assign_groups(ranked, read.keys, chosen, panels_first=True)
     axis, size = _make_axis(rows, read), (_WIDTH, 0)
     plot = Plot(rows, groups, chosen, axis, size=size, panel_size=size, columns=1)
     plot.legend, plot.has_lines = True, False
@@ -169,7 +171,7 @@ def _make_axis(rows: pl.DataFrame, read: Estimates) -> Axis:
         # Gaps have a sign, but 0 has none.
         number = f"format({read.form.units} * datum.value, '+,~f')"
         labels = f"abs(datum.value) < 1e-9 ? '0' : {number}"
-    return Axis(read.axis, (low - room, high + room), form, labels)
+    return Axis(read.axis, (low - room, high + room), form, labels, spacing=_SPACING)
 
 
 def _write_rows(rows: pl.DataFrame, read: Estimates, ends: tuple[float, float]) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from polars_wroc.checks import did_you_mean, reject
 from polars_wroc.inputs.columns import MISSING, MODEL
 from polars_wroc.names import UNSEEN, escape_controls, unique_name
 from polars_wroc.queries import collect
+from polars_wroc.stats.estimates import name_limits
 
 # Altair refuses more rows, and a notebook would contain them all.
 MAX_ROWS = 5_000
@@ -60,6 +61,16 @@ def require_columns(argument: str, rows: pl.DataFrame, expected: Sequence[str], 
         reject(argument, f"be a table of {maker}", f"one without the columns {without}")
 
 
+def find_limits(table: pl.DataFrame, name: str, role: str = "y") -> dict[str, pl.Expr]:
+    """Return the roles of a column and of its limits, if the table has any."""
+    roles = zip((role, "low", "high"), name_limits(name), strict=True)
+    return {
+        role: pl.col(column)
+        for role, column in roles
+        if column == name or (column in table.columns and table[column].count())
+    }
+
+
 def check_size(argument: str, rows: pl.DataFrame) -> None:
     """Refuse more rows than a chart may have."""
     if rows.height > MAX_ROWS:
@@ -101,44 +112,48 @@ class Groups:
 
 
 def assign_groups(
-    table: pl.DataFrame,
-    keys: Sequence[str],
-    options: Options,
-    choose: Callable[[Sequence[str], Options], tuple[str | None, str | None]] | None = None,
+    table: pl.DataFrame, keys: Sequence[str], options: Options, *, panels_first: bool = False
 ) -> tuple[pl.DataFrame, Groups]:
     """Replace the group columns ``keys`` by ``color`` and ``panel``, with names that can be drawn.
 
     A column ``rank`` of the table, a number of each group, is what ``sort="value"`` orders by.
-    ``choose`` chooses the columns of colours and panels.
     """
-    color, panel = (choose or choose_columns)(keys, options)
+    color, panel = _choose_columns(keys, options, panels_first=panels_first)
     if options.highlight is not None and color is None:
-        reject("highlight", "list values of `color`", "no `color`")
-    texts = {"color": name_column(table, color), "panel": name_column(table, panel)}
+        reject("highlight", "name values of `color`", "no `color`")
+    colors, panels = name_column(table, color), name_column(table, panel)
     rows = table.drop(set(keys)).with_columns(
-        **{role: pl.Series(named.texts, dtype=pl.String) for role, named in texts.items()}
+        color=pl.Series(colors.texts, dtype=pl.String),
+        panel=pl.Series(panels.texts, dtype=pl.String),
     )
     if "rank" not in rows.columns:
         rows = rows.with_columns(rank=pl.lit(None, pl.Float64))
-    names = texts["color"].names
-    ranks, panel_ranks = mean_ranks(rows, "color"), mean_ranks(rows, "panel")
-    shown = _highlighted(texts["color"], options) or _extremes(names, ranks)
+    ranks = mean_ranks(rows, "color")
+    shown = [colors.find("highlight", value) for value in options.highlight or []]
+    shown = shown or _extremes(colors.names, ranks)
+    own = options.colors or {}
+    if isinstance(own, Mapping):
+        own = {colors.find("colors", value): chosen for value, chosen in own.items()}
+    else:
+        own = dict(zip(colors.names, own, strict=False))
     groups = Groups(
         color,
         panel,
-        names,
-        sort_names(names, options, ranks),
-        [name for name in names if name in shown],
-        sort_names(texts["panel"].names, options, panel_ranks),
-        _own_colors(texts["color"], options),
+        colors.names,
+        sort_names(colors.names, options, ranks),
+        [name for name in colors.names if name in shown],
+        sort_names(panels.names, options, mean_ranks(rows, "panel")),
+        own,
     )
     return rows, groups
 
 
-def choose_columns(keys: Sequence[str], options: Options) -> tuple[str | None, str | None]:
+def _choose_columns(
+    keys: Sequence[str], options: Options, *, panels_first: bool
+) -> tuple[str | None, str | None]:
     """Choose the columns of colours and panels: models have colours, the first other column panels.
 
-    Without models the first column has colours.
+    Without models the first column has colours, or with ``panels_first`` the last one panels.
     """
     color, panel = options.color, options.facet
     for argument, key in (("color", color), ("facet", panel)):
@@ -151,6 +166,8 @@ def choose_columns(keys: Sequence[str], options: Options) -> tuple[str | None, s
     if color is None and MODEL in free:
         color = MODEL
         free.remove(MODEL)
+    if panels_first and panel is None and free:
+        panel = free.pop()
     if color is None and free:
         color = free.pop(0)
     if panel is None and free:
@@ -162,27 +179,15 @@ def choose_columns(keys: Sequence[str], options: Options) -> tuple[str | None, s
     return color, panel
 
 
-def choose_panels(keys: Sequence[str], options: Options) -> tuple[str | None, str | None]:
-    """Choose the columns of colours and panels: models have colours, a group column panels."""
-    others = [key for key in keys if key not in (options.color, options.facet, MODEL)]
-    if options.facet is None and others:
-        panel = others[-1]
-        color, _ = choose_columns([key for key in keys if key != panel], options)
-        return color, panel
-    return choose_columns(keys, options)
-
-
-def choose_one_panel(keys: Sequence[str], options: Options) -> tuple[str | None, str | None]:
-    """Choose a panel for each value of the only group column."""
-    return choose_columns(keys, replace(options, facet=options.facet or next(iter(keys), None)))
-
-
-def cross_all(table: pl.DataFrame, keys: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
-    """Replace all group columns by one if there are several; also return its name."""
-    if len(keys) < 2:  # noqa: PLR2004
-        return table, list(keys)
-    name = protect_name(", ".join(map(plain_name, keys)))
-    return cross_columns(table, keys, name), [name]
+def cross_panels(
+    table: pl.DataFrame, keys: Sequence[str], options: Options
+) -> tuple[pl.DataFrame, list[str], Options]:
+    """Replace all group columns by one, whose values have panels."""
+    names = list(keys)
+    if len(keys) > 1:
+        names = [protect_name(", ".join(map(plain_name, keys)))]
+        table = cross_columns(table, keys, names[0])
+    return table, names, replace(options, facet=options.facet or next(iter(names), None))
 
 
 def cross_columns(table: pl.DataFrame, keys: Sequence[str], name: str) -> pl.DataFrame:
@@ -203,6 +208,13 @@ class NamedColumn:
     def names(self) -> list[str]:
         """The names in their order."""
         return list(self.of_values.values())
+
+    def find(self, argument: str, value: object) -> str:
+        """Return the name of a value that a caller gave."""
+        text = pl.Series([value]).cast(pl.String).item()
+        if text not in self.of_values:
+            reject(argument, f"name values of `color`, {[*self.of_values]}", repr(text))
+        return self.of_values[text]
 
 
 def name_column(table: pl.DataFrame, key: str | None, missing: str = MISSING) -> NamedColumn:
@@ -283,27 +295,3 @@ def _extremes(names: Sequence[str], ranks: Mapping[str, float | None]) -> list[s
     # Names without a rank fill the places that are left.
     ordered = dict.fromkeys([*known[:_EXTREMES], *known[-_EXTREMES:], *names])
     return [*ordered][: 2 * _EXTREMES]
-
-
-def _highlighted(color: NamedColumn, options: Options) -> list[str]:
-    """Return the names of the values that the caller highlights."""
-    values = [pl.Series([value]).cast(pl.String).item() for value in options.highlight or []]
-    for value in values:
-        if value not in color.of_values:
-            reject("highlight", f"list values of `color`, {[*color.of_values]}", repr(value))
-    return [color.of_values[value] for value in values]
-
-
-def _own_colors(color: NamedColumn, options: Options) -> dict[str, str]:
-    """Return the colours that the caller chose, by name."""
-    if options.colors is None:
-        return {}
-    if not isinstance(options.colors, Mapping):
-        return dict(zip(color.names, options.colors, strict=False))
-    texts = {
-        pl.Series([value]).cast(pl.String).item(): own for value, own in options.colors.items()
-    }
-    for value in texts:
-        if value not in color.of_values:
-            reject("colors", f"name values of `color`, {[*color.of_values]}", repr(value))
-    return {color.of_values[value]: own for value, own in texts.items()}

@@ -29,6 +29,8 @@ SOFT = choose_by_background("#5F6368", "#B4B8BC")
 LINE = choose_by_background("#DEE0E3", "#494C50")
 # Groups that are context only.
 FAINT = choose_by_background("#B9BDC2", "#6A6E73")
+# Bars beside bars of another colour, on any background.
+GREY = "#8A8E93"
 WORSE = choose_by_background("#C84512", "#ED822D")
 BETTER = choose_by_background("#0067B2", "#61CDFD")
 PALETTE = [choose_by_background(*pair) for pair in zip(LIGHT, DARK, strict=True)]
@@ -86,7 +88,7 @@ ABOVE_AXIS = {
 def make_legend(*, lines: bool) -> alt.Legend:
     """Return the legend of all panels, above them, with lines or points."""
     # Dashes around points would hide their shapes.
-    symbols: dict[str, Any] = {"symbolDash": [1, 0]}
+    symbols: dict[str, Any] = {"symbolStrokeWidth": 0}
     if lines:
         symbols = {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
     return alt.Legend(

@@ -13,7 +13,7 @@ from polars_wroc.charts.estimates import find_metric, read_estimates
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
-    choose_one_panel,
+    cross_panels,
     mean_ranks,
     name_column,
     read_table,
@@ -116,7 +116,8 @@ def matrix_chart(
     matrix = _read_combinations(frame, metric, show) if is_compared else _read_pairs(frame)
     check_size("table", matrix.rows)
     keys = [MODEL] if MODEL in matrix.rows.columns else []
-    rows, groups = assign_groups(matrix.rows, keys, chosen, choose_one_panel)
+    rows, keys, chosen = cross_panels(matrix.rows, keys, chosen)
+    rows, groups = assign_groups(rows, keys, chosen)
     names = [_sort_side(rows, role, chosen) for role in ("down", "across")]
     tile = _TILE if max(map(len, names)) <= _MANY else _SMALL_TILE
     down, across = map(len, names)
@@ -220,7 +221,8 @@ def _read_pairs(frame: pl.DataFrame) -> _Matrix:
         f"Positives: {plain_name(down).removeprefix(_PREFIXES[0])}",
         f"Negatives: {plain_name(across).removeprefix(_PREFIXES[1])}",
         _title_pairs(named),
-        "Orange: below the mean AUC within groups, blue: above it",
+        "AUC of the positives of a row against the negatives of a column. Orange: below the mean "
+        "AUC within groups, blue: above it",
     )
 
 

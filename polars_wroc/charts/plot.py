@@ -67,8 +67,8 @@ _SAMPLE = 22
 # Parts of what joins two points, which a list of labels may hide.
 _PIECES = 8
 
-# Most curves of a panel that have bands unless they are asked for.
-_BANDS = 3
+# Most curves of a panel, and of a chart, that have bands unless they are asked for.
+_BANDS, _ALL_BANDS = 3, 16
 # The columns of a point that are drawn or shown in its tooltip.
 _POINT = (
     *("x", "y", "low", "high", "threshold", "fpr", "tpr", "n", "share", "verdict", "critical"),
@@ -88,6 +88,8 @@ class Axis:
     # A Vega expression of the labels, and the numbers that have one.
     labels: str | None = None
     values: Sequence[float] | None = None
+    # Pixels between labels, about.
+    spacing: int = 45
     # The channel of what is no number.
     channel: alt.X | None = None
 
@@ -229,16 +231,17 @@ class Plot:
         room = self.width + (_BETWEEN if has_neighbours else _BESIDE)
         lines = wrap_text(self.x.title, room / LETTER)
         title = lines if len(lines) > 1 else self.x.title or None
-        axis = self._axis(self.x, self.width // 45, title=title)
+        axis = self._axis(self.x, self.width, title=title)
         return alt.X(f"{column}:Q", scale=self.x.scale, axis=axis)
 
     def up(self, column: str = "y") -> alt.Y:
         """Return the upright channel of a column."""
         title = None if self.has_panels else self.y.title or None
-        axis = self._axis(self.y, self.height // 45, title=title, **ABOVE_AXIS)
+        axis = self._axis(self.y, self.height, title=title, **ABOVE_AXIS)
         return alt.Y(f"{column}:Q", scale=self.y.scale, axis=axis)
 
-    def _axis(self, axis: Axis, ticks: int, **given: Any) -> alt.Axis:
+    def _axis(self, axis: Axis, pixels: int, **given: Any) -> alt.Axis:
+        ticks = pixels // axis.spacing
         labels = {} if axis.labels is None else {"labelExpr": axis.labels}
         values = {} if axis.values is None else {"values": list(axis.values)}
         return make_axis(format=axis.form, tickCount=max(2, ticks), **labels, **values, **given)
@@ -293,12 +296,14 @@ class Plot:
     ) -> None:
         """Draw lines through the points of rows, by default all, from left to right.
 
-        A band is drawn from ``low`` to ``high``, by default for at most three curves of a panel.
+        A band is drawn from ``low`` to ``high``, by default for few curves: they would hide each
+        other, and a page has no room for the limits of many.
         With ``steps`` a number holds for all x after the previous point's x.
         """
         rows = _select_points(self.rows if rows is None else rows)
         if band is None:
-            band = rows["color"].n_unique() <= _BANDS
+            n_curves = rows.select("color", "panel").n_unique()
+            band = rows["color"].n_unique() <= _BANDS and n_curves <= _ALL_BANDS
         if not band:
             rows = rows.drop("low", "high", strict=False)
         base = self.add_rows("curve", rows)

@@ -10,12 +10,19 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, cross_columns, read_table, require_columns
+from polars_wroc.charts.groups import (
+    assign_groups,
+    cross_columns,
+    find_limits,
+    read_table,
+    require_columns,
+)
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, Rate, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, span
-from polars_wroc.charts.wording import write_list, write_numbers
+from polars_wroc.charts.wording import write_numbers
 from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.inputs.metric import check_metric
 from polars_wroc.names import unique_name
@@ -90,7 +97,9 @@ def rates_chart(
     parts = [_rate_rows(frame, keys, name, threshold, rate) for name in names]
     rows = pl.concat(parts, how="diagonal_relaxed")
     few = frame.height <= _DOTS * (frame.select(keys).n_unique() if keys else 1)
-    title = "Rates by threshold" if threshold is None else _title(rows, keys, names[0], threshold)
+    title = f"{RATES[names[0]].heading if len(names) == 1 else 'Rates'} by threshold"
+    if threshold is not None:
+        title = _title(rows, keys, names[0], threshold)
     if len(names) > 1 and chosen.color != rate:
         # Each rate has a panel, in each group that has no colour.
         color = chosen.color or (MODEL if MODEL in keys else next(iter(keys), None))
@@ -104,6 +113,7 @@ def rates_chart(
     plot = Plot(*assign_groups(rows, keys, chosen), chosen, x, y, panel_size=(210, 190))
     # A row of panels for each rate, or one for all.
     plot.columns = n_panels if 1 < n_panels <= _COLUMNS else _COLUMNS
+    plot.has_lines = not few
     plot.thin_curves("table")
     plot.draw_curves(steps=True, dots=few)
     key = ""
@@ -112,6 +122,8 @@ def rates_chart(
         rates_there = write_numbers("rank", ".0%").fill_null("undefined")
         plot.list_labels(["top right", "bottom right", "bottom left", "top left"], rates_there)
         key = "Dashed line and numbers: the rates at that threshold"
+    elif plot.groups.color is not None and not plot.has_panels:
+        plot.label_ends(pl.lit(""))
     plot.add_tooltips("curve", {"x": "threshold", "y": "rate"})
     return plot.finish(title, key)
 
@@ -138,16 +150,14 @@ def _rate_rows(
     # A threshold between two scores selects what the next higher score does.
     above = x.filter(x >= (threshold or 0))
     used = y.mean() if threshold is None else y.filter(x >= threshold).sort_by(above).first()
-    limits = [end for end in ("low", "high") if f"{name}_{end}" in frame.columns]
     heading = "Selected" if name == "selection_rate" else RATES[name].heading
     rows = frame.with_row_index().select(
         *keys,
         pl.lit(heading).alias(rate),
         pl.lit(name).alias("name"),
-        *(pl.col(f"{name}_{end}").alias(end) for end in limits),
         place=over(pl.col("index").min(), keys),
         x=x,
-        y=y,
+        **find_limits(frame, name),
         rank=over(used, keys),
     )
     # Steps are drawn in the order of thresholds.
@@ -173,5 +183,5 @@ def _title(rows: pl.DataFrame, keys: list[str], name: Rate, threshold: float) ->
     if len(said) > _NAMED:
         said = [f"{said[0]} to {said[-1]}"]
     if is_selection:
-        return f"{start}, {write_list(said)}{'' if keys else ' of rows'} are selected"
-    return f"{start}, the {RATES[name].label} is {write_list(said)}"
+        return f"{start}, {write_list(said, 3)}{'' if keys else ' of rows'} are selected"
+    return f"{start}, the {RATES[name].label} is {write_list(said, 3)}"

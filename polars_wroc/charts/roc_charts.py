@@ -10,11 +10,11 @@ import polars as pl
 from scipy.special import ndtri
 
 from polars_wroc import checks
-from polars_wroc.charts.groups import assign_groups, read_table
+from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import INK, without_checks
 from polars_wroc.charts.options import ChartOptions, plain_name, read_options
 from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of
-from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
+from polars_wroc.charts.wording import join_sentences, write_ends, write_numbers, write_range
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.inputs.reasons import ONE_CLASS
@@ -124,15 +124,16 @@ def roc_chart(
         numbers += " and its confidence interval"
     elif plot.groups.color is None and not plot.has_panels:
         numbers = ""
-    return plot.finish(_title(plot, what), join_sentences(numbers, "Dashed: a random score"))
+    given = "Diamonds: the given points" if marks.height else ""
+    key = join_sentences(numbers, "Dashed: a random score", given)
+    return plot.finish(_title(plot, what), key)
 
 
 def _roc_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Give the columns of ROC curves their roles."""
-    limits = {end: f"tpr_{end}" for end in ("low", "high") if f"tpr_{end}" in table.columns}
     with_areas = with_auc(table.lazy(), keys).collect()
-    mark = pl.lit(None, pl.Boolean)
-    return with_areas.select(*keys, "threshold", x="fpr", y="tpr", rank="auc", mark=mark, **limits)
+    mark, limits = pl.lit(None, pl.Boolean), find_limits(table, "tpr")
+    return with_areas.select(*keys, "threshold", x="fpr", rank="auc", mark=mark, **limits)
 
 
 def _det_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -217,11 +218,8 @@ def _title(plot: Plot, what: str) -> str:
         return f"In {100 * known[0]['rank']:.0f} of 100 pairs the positive has the higher score"
     if len(known) == 1:
         return f"Both errors are equally frequent at {write_number(known[0]['rank'], form)}"
-    ends = [
-        f"{write_number(curve['rank'], form)} ({plot.groups.write_name(curve)})"
-        for curve in (known[0], known[-1])
-    ]
-    return f"{what[0].upper()}{what[1:]} from {ends[0]} to {ends[1]}"
+    named = [(write_number(each["rank"], form), plot.groups.write_name(each)) for each in known]
+    return f"{what[0].upper()}{what[1:]} from {write_ends(named)}"
 
 
 _HALF = 0.5
@@ -292,8 +290,8 @@ def pr_chart(
     plot.thin_curves()
     chance = _draw_prevalence(plot)
     plot.draw_curves(steps=True)
-    average = write_numbers("rank", ".2f").fill_null(ONE_CLASS)
-    plot.list_labels(["bottom left", "top right", "bottom right"], average)
+    text = write_numbers("rank", ".2f").fill_null(ONE_CLASS)
+    plot.list_labels(["bottom left", "top right", "bottom right"], text)
     plot.add_tooltips("curve", {"threshold": "threshold", "x": "recall", "y": "precision"})
     half = plot.curves["half"]
     title = (

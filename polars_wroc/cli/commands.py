@@ -31,19 +31,18 @@ from polars_wroc.audits.gates import (
     read_gate,
 )
 from polars_wroc.audits.hints import (
-    all_unknown,
     explain_median,
+    hint_unknown,
     list_missing,
+    list_unknown,
     say_missing_rows,
-    unknown_flags,
-    unknown_hint,
+    write_unknown_flags,
 )
 from polars_wroc.audits.new_york import new_york_summary
 from polars_wroc.audits.page import write_document
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.sections import write_summary
 from polars_wroc.audits.tables import audited_files
-from polars_wroc.audits.words import REFERENCES
 from polars_wroc.cli import arguments, process, release, results, sources, tables
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.options import CURVES
@@ -330,7 +329,7 @@ def _notes(table: pl.DataFrame, counts: pl.DataFrame, options: argparse.Namespac
         notes.append(explain_median(counts))
     if options.unknown != ["keep"]:
         given = [] if options.unknown == ["exclude"] else options.unknown
-        notes += unknown_hint(table, f"give {unknown_flags(all_unknown(table, given))}")
+        notes += hint_unknown(table, f"give {write_unknown_flags(list_unknown(table, given))}")
     groups = table.filter(~pl.col("attribute").str.contains(CROSSED, literal=True))
     for name, values in groups.drop_nulls("segment").group_by("attribute").agg("segment").rows():
         notes += say_near_equal(name, values)
@@ -388,7 +387,7 @@ def run_new_york(options: argparse.Namespace) -> None:
         process.complain(arguments.in_options(hint, options))
 
 
-_IN_WORDS = {**REFERENCES, "best": "the best group"}
+_IN_WORDS = {"rest": "the rest", "overall": "all rows", "best": "the best group"}
 
 
 def run_compare(options: argparse.Namespace) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.tables import segment_in_words
-from polars_wroc.audits.words import first_few, listed, many
+from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import arguments, results, sources
 from polars_wroc.cli.process import UsageError
 from polars_wroc.cli.tables import Shown
 from polars_wroc.documents.numbers import DIFFERENCE
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.comparisons import COMPARABLE
 from polars_wroc.groups.release_check import (
     BETTER,
@@ -216,7 +217,7 @@ def _say_selections(table: pl.DataFrame) -> str:
             ]
             if by:
                 sentences.append(
-                    f"{who} is selected by {listed(by)}: decisions cannot be compared. "
+                    f"{who} is selected by {write_list(by)}: decisions cannot be compared. "
                 )
     return "".join(sentences)
 

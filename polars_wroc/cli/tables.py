@@ -17,10 +17,11 @@ from polars_wroc.audits.change_pages import title_changes
 from polars_wroc.audits.change_sentences import write_changes
 from polars_wroc.audits.provenance import list_provenance, write_foot
 from polars_wroc.audits.tables import Run, audited_files, saved_audits
-from polars_wroc.audits.words import capitalised, first_few, listed, many, points, verb
+from polars_wroc.audits.words import capitalised, first_few, many, verb
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
-from polars_wroc.documents.numbers import metric_label, write_number
+from polars_wroc.documents.numbers import POINTS, metric_label, write_number
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.documents.screen import Screen
 from polars_wroc.documents.table_layout import lay_out
 from polars_wroc.documents.text_writer import write_text
@@ -69,7 +70,9 @@ def of_gaps(
     """Say which groups differ from their reference, in a metric or in any."""
     of_metric = table if metric is None else table.filter(metric=metric)
     found = of_metric.filter(verdict=DIFFERENT).sort(pl.col("gap").abs(), descending=True)
-    names = [f"{place(row, keys)} ({points(row['gap'])})" for row in found.iter_rows(named=True)]
+    names = [
+        f"{place(row, keys)} ({POINTS.write(row['gap'])})" for row in found.iter_rows(named=True)
+    ]
     what = f"from {reference}{_in(metric)}"
     thing = "comparison" if metric is None else "group"
     first = f"No group is shown to differ {what}."
@@ -529,7 +532,7 @@ def attributes_of(table: pl.DataFrame) -> list[str]:
 def _by(keys: Sequence[str]) -> str:
     """Name what tells groups apart, but for scores."""
     groups = [key for key in keys if key not in (MODEL, *PAIR)]
-    return f" by {listed(groups)}" if groups else ""
+    return f" by {write_list(groups)}" if groups else ""
 
 
 def _in(metric: str | None) -> str:

@@ -26,6 +26,7 @@ from polars_wroc.rows import (
     Columns,
     Rows,
     SegmentColumns,
+    add_keys,
     read_columns,
     table_of,
     table_of_segments,
@@ -298,9 +299,7 @@ def _compare_hulls(rows: Rows, columns: Columns) -> pl.DataFrame:
         schema={MODEL: pl.String, **_DOMINATED_TYPES},
         orient="row",
     )
-    if not groups.width:
-        return table
-    return groups[np.repeat(np.arange(segments.number), len(names))].hstack(table)
+    return add_keys(table, groups, np.repeat(np.arange(segments.number), len(names)))
 
 
 def _find_hulls(segments: SegmentRows) -> list[_Hull]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -92,14 +91,6 @@ class RocCurves:
         return low, high
 
 
-class SampledRates(NamedTuple):
-    """Variances of both rates at points of curves by a design, their covariance, and their df."""
-
-    variance: dict[str, Array]
-    covariance: Array
-    df: Array
-
-
 def draw_roc_curves(segments: SegmentRows) -> RocCurves:
     """Return the ROC curve of each segment."""
     points = trace_curves(segments)
@@ -131,26 +122,22 @@ def estimate_points(
     How heavy rows are, and variances by a design, are those at the ``nearest`` vertices.
     """
     cells = curves.points.cells.at(nearest)
-    of_vertices = {name: rate_in(cells, name) for name in (axes.given, axes.found)}
+    vertex_rates = [rate_in(cells, name) for name in (axes.given, axes.found)]
     correlation: Array | float = 0.0
     df: Array | float = np.inf
     if rows.sample is not None:
-        threshold, is_origin = (
-            curves.points.threshold[nearest],
-            np.isin(nearest, curves.points.starts),
-        )
-        sampled = _sample_rates(rows, segments, threshold, ~is_origin, starts)
-        of_vertices = {
-            name: replace(rate, variance=sampled.variance[name])
-            for name, rate in of_vertices.items()
-        }
-        variances = [sampled.variance[name] for name in (axes.given, axes.found)]
-        correlation, df = credible_correlation(sampled.covariance, *variances), sampled.df
-    estimates = [
+        threshold, is_origin = curves.points.threshold, np.isin(nearest, curves.points.starts)
+        sampled = _sample_rates(rows, segments, axes, threshold[nearest], ~is_origin, starts)
+        *variances, covariance, df = sampled
+        vertex_rates = [
+            replace(rate, variance=variance)
+            for rate, variance in zip(vertex_rates, variances, strict=True)
+        ]
+        correlation = credible_correlation(covariance, *variances)
+    given, found = (
         estimate_between(value, rate.inverse_size, _find_heaviness(rate), df)
-        for value, rate in zip(rates, of_vertices.values(), strict=True)
-    ]
-    given, found = estimates
+        for value, rate in zip(rates, vertex_rates, strict=True)
+    )
     return RocPoints(given, found, starts, correlation)
 
 
@@ -163,13 +150,12 @@ def _find_heaviness(rate: Rate) -> tuple[Array, Array]:
 
 
 def _sample_rates(
-    rows: Rows, segments: SegmentRows, threshold: Array, selects: Mask, starts: Ints
-) -> SampledRates:
-    """Return the variances of both rates at the thresholds of points of each segment."""
+    rows: Rows, segments: SegmentRows, axes: Axes, threshold: Array, selects: Mask, starts: Ints
+) -> Array:
+    """Return the variances of both rates at thresholds, their covariance and their df, in rows."""
     assert rows.sample is not None
     units = rows.sample.units
-    variance = {name: np.full(len(threshold), np.nan) for name in ("tpr", "fpr")}
-    covariance, df = (np.full(len(threshold), np.nan) for _ in range(2))
+    sampled = np.full((4, len(threshold)), np.nan)
     for part, some in split_segments(segments, rows.sample):
         firsts, numbers = starts[:-1][part], np.diff(starts)[part]
         for number in range(numbers.max(initial=0)):
@@ -181,15 +167,14 @@ def _sample_rates(
             selected = np.zeros(some.number, dtype=bool)
             selected[has_point] = selects[place]
             cells = sum_cells_at(some, value, rows.sample, selects=selected)
-            influences = {
-                name: cells.influence(units, RATES[name].counted, RATES[name].cells)
-                for name in variance
-            }
-            for name, influence in influences.items():
-                variance[name][place] = units.variance(influence)[has_point]
-            covariance[place] = units.covariance(*influences.values())[has_point]
-            df[place] = units.df(*influences.values())[has_point]
-    return SampledRates(variance, covariance, df)
+            given, found = (
+                cells.influence(units, RATES[name].counted, RATES[name].cells)
+                for name in (axes.given, axes.found)
+            )
+            variances = units.variance(given), units.variance(found)
+            both = units.covariance(given, found), units.df(given, found)
+            sampled[:, place] = np.stack([*variances, *both])[:, has_point]
+    return sampled
 
 
 def read_binned_columns(
@@ -305,7 +290,7 @@ def roc_point(
         raise ValueError(msg)
     ((name, value),) = given.items()
     rates = np.array(checks.numbers(name, value, low=0, high=1))
-    axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
+    axes: Axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
     binning = Binning(bins, tolerance)
     columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
     names = [axes.given, *name_limits(axes.found)]

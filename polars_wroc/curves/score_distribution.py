@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -109,28 +108,11 @@ def score_distribution(
     bins = checks.whole_number("bins", bins, low=1)
     ends = None if range is None else _check_range(range)
     columns = read_columns(frame, label, score, weight, by, pos_label)
-    histogram = _Histogram(bins, ends, by_class=label is not None)
 
     def tabulate(_: Rows, segments: SegmentRows) -> list[SegmentColumns]:
-        return [_count_bins(segments, histogram)]
+        return [distribute_scores(segments, bins, ends, by_class=label is not None)]
 
     return table_of_segments(frame, columns, DISTRIBUTION_TYPES, tabulate)
-
-
-def distribute_scores(
-    segments: SegmentRows, bins: int, ends: tuple[float, float], *, by_class: bool = True
-) -> SegmentColumns:
-    """Return the columns of `DISTRIBUTION_TYPES` of each segment, class and bin."""
-    return _count_bins(segments, _Histogram(bins, ends, by_class))
-
-
-@dataclass(frozen=True)
-class _Histogram:
-    """How many bins there are, between which ends, and whether each class has its own."""
-
-    bins: int
-    ends: tuple[float, float] | None
-    by_class: bool
 
 
 def _check_range(ends: object) -> tuple[float, float]:
@@ -143,16 +125,22 @@ def _check_range(ends: object) -> tuple[float, float]:
     return low, high
 
 
-def _count_bins(segments: SegmentRows, histogram: _Histogram) -> SegmentColumns:
-    """Return a row for each segment, class and bin."""
-    ends = _find_ends(segments, histogram)
-    bins, classes = histogram.bins, 2 if histogram.by_class else 1
+def distribute_scores(
+    segments: SegmentRows,
+    bins: int,
+    between: tuple[float, float] | None,
+    *,
+    by_class: bool = True,
+) -> SegmentColumns:
+    """Return the columns of `DISTRIBUTION_TYPES` of each segment, class and bin."""
+    ends = _find_ends(segments, bins, between)
+    classes = 2 if by_class else 1
     shape = segments.number, classes, bins
     n, weight = _sum_bins(segments, _number_bins(segments, ends), shape)
     below = weight.cumsum(axis=-1)
     total = below[..., -1:]
     share, width = ratio(weight, total), np.diff(ends)
-    positive = np.arange(classes) if histogram.by_class else np.full(classes, np.nan)
+    positive = np.arange(classes) if by_class else np.full(classes, np.nan)
     columns = {
         "positive": positive[:, np.newaxis],
         "bin": np.arange(bins) + 1,
@@ -168,22 +156,22 @@ def _count_bins(segments: SegmentRows, histogram: _Histogram) -> SegmentColumns:
     return SegmentColumns(np.repeat(np.arange(segments.number), classes * bins), spread)
 
 
-def _find_ends(segments: SegmentRows, histogram: _Histogram) -> Array:
+def _find_ends(segments: SegmentRows, bins: int, between: tuple[float, float] | None) -> Array:
     """Return the ends of the bins; raise for scores that have none."""
     score = segments.score
     highest = score if segments.bins is None else segments.bins.high
-    if histogram.ends is None:
+    if between is None:
         infinite = score[np.isinf(score)]
         if not len(infinite):
             infinite = highest[np.isinf(highest)]
         if len(infinite):
             checks.reject("score", "be finite in bins of equal width", infinite[0])
-        return find_ends(histogram.bins, *choose_range(score, highest))
-    low, high = histogram.ends
+        return find_ends(bins, *choose_range(score, highest))
+    low, high = between
     outside = np.append(score[score < low], highest[highest > high])
     if len(outside):
         checks.reject("range", "hold all scores", outside[0])
-    return find_ends(histogram.bins, low, high)
+    return find_ends(bins, low, high)
 
 
 def _number_bins(segments: SegmentRows, ends: Array) -> Ints:

@@ -153,11 +153,11 @@ class _Points:
     def resample(self) -> Iterator[Array]:
         """Draw rows, or of each stratum one unit less than it has; yield the weights of rows."""
         random, size = np.random.default_rng(_SEED), self.counts
-        of_row = np.arange(len(size))
+        row_unit = np.arange(len(size))
         # The places of units, how many units a stratum has, and how many are drawn.
-        strata = [(of_row, size.sum(), size.sum())]
+        strata = [(row_unit, size.sum(), size.sum())]
         if self.units is not None and self.unit is not None:
-            of_row = self.unit
+            row_unit = self.unit
             # Where nothing is drawn, or a single unit has all rows, values do not vary.
             units = self.units
             if len(units.size) == 1 or not units.vary.all() or units.size.max() == 1:
@@ -176,7 +176,7 @@ class _Points:
                 shares = np.append(size[inside], others)[: None if others else -1] / total
                 often = random.multinomial(drawn, shares)[: len(inside)]
                 times[inside] = often * total / drawn / size[inside]
-            yield self.weights * times[of_row]
+            yield self.weights * times[row_unit]
 
 
 def _number_units(sample: Sampling, order: Ints) -> tuple[Ints, _Units]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,7 +33,7 @@ from polars_wroc.metrics.pairs import LOSS_SCALES
 from polars_wroc.metrics.sampled_aucs import sample_aucs, take_parts
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
-from polars_wroc.stats.estimates import Estimate, name_limits
+from polars_wroc.stats.estimates import Limits, limit_columns, name_limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.means import relative_brier, relative_brier_slopes
 from polars_wroc.steps import SegmentRows, descend
@@ -47,13 +47,21 @@ _TYPES: Mapping[str, Any] = {
     "reason": pl.String,
 }
 _THRESHOLDS = (0.1, 0.2, 0.3)
-# Measures after the losses, which have the names of columns of `calibration_summary`.
-_CALIBRATION = (
-    "mean_calibration_error",
-    "calibration_intercept",
-    "calibration_slope",
-    "oe_ratio",
-)
+_FITTED = ("calibration_intercept", "calibration_slope")
+# The measures at no threshold, in the order of the table, and the columns that they come from.
+_MEASURES: Mapping[str, str] = {
+    "n": "n",
+    "events": "n_pos",
+    "prevalence": "observed_rate",
+    "auc": "auc",
+    "brier_score": "brier_score",
+    "log_loss": "log_loss",
+    "scaled_brier": "scaled_brier",
+    "mean_calibration_error": "mean_calibration_error",
+    "calibration_intercept": "calibration_intercept",
+    "calibration_slope": "calibration_slope",
+    "oe_ratio": "oe_ratio",
+}
 
 
 @hint_keywords
@@ -177,16 +185,6 @@ class _Plan:
     smooth: bool
 
 
-class _Measure(NamedTuple):
-    """A measure of each segment with its limits, NaN where there are none."""
-
-    name: str
-    value: Array
-    low: Array
-    high: Array
-    threshold: float = np.nan
-
-
 def _measure_parts(
     rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
 ) -> Iterator[SegmentColumns]:
@@ -201,70 +199,49 @@ def _measure_segments(
 ) -> SegmentColumns:
     """Return a row for each measure of each segment, in the order of the table."""
     (model,) = rows.scores
-    calibration = measure_calibration(rows, segments, level)
-    measures = [
-        _without_limits("n", calibration["n"]),
-        _without_limits("events", calibration["n_pos"]),
-        _take_measure("prevalence", "observed_rate", calibration),
-        _take_measure("auc", "auc", _measure_auc(rows, segments, level)),
-        *_measure_losses(rows, segments, plan.precision[model], level),
-        *(_take_measure(name, name, calibration) for name in _CALIBRATION),
+    columns: dict[str, NDArray[Any]] = measure_calibration(rows, segments, level)
+    columns |= _measure_auc(rows, segments, level)
+    columns |= _measure_losses(rows, segments, plan.precision[model], level)
+    unknown = np.full(segments.number, np.nan)
+    names = [*_MEASURES]
+    values = [
+        np.stack([columns.get(name, unknown) for name in name_limits(column)])
+        for column in _MEASURES.values()
     ]
     if plan.smooth:
-        found = limit_smooth_errors(rows, segments, level)
-        measures += [_Measure(name, *found[:, place]) for place, name in enumerate(SMOOTH)]
-    measures += _measure_benefits(rows, segments, level, plan.thresholds)
-    number = segments.number
-    columns = {
-        "measure": np.repeat([each.name for each in measures], number),
-        "threshold": np.repeat([each.threshold for each in measures], number),
-        "value": np.concatenate([each.value for each in measures]),
-        "value_low": np.concatenate([each.low for each in measures]),
-        "value_high": np.concatenate([each.high for each in measures]),
-        "n": np.tile(calibration["n"], len(measures)),
-        "reason": _find_reasons(measures, calibration),
+        names += SMOOTH
+        values += [*np.moveaxis(limit_smooth_errors(rows, segments, level), 1, 0)]
+    thresholds = np.append(np.full(len(names), np.nan), plan.thresholds)
+    names += ["net_benefit"] * len(plan.thresholds)
+    values += [*_measure_benefits(rows, segments, level, plan.thresholds)]
+    value, low, high = np.concatenate(values, axis=-1)
+    measure = np.repeat(names, segments.number)
+    reason = np.full(len(value), UNDEFINED, dtype=object)
+    is_extreme = np.tile(columns["n_extreme"] > 0, len(names))
+    reason[is_extreme & np.isin(measure, _FITTED)] = EXTREME_SCORES
+    reason[~np.isnan(value)] = None
+    table = {
+        "measure": measure,
+        "threshold": np.repeat(thresholds, segments.number),
+        **limit_columns("value", value, Limits(low, high)),
+        "n": np.tile(columns["n"], len(names)),
+        "reason": reason,
     }
-    return SegmentColumns(np.tile(np.arange(number), len(measures)), columns)
-
-
-def _find_reasons(measures: Sequence[_Measure], calibration: Mapping[str, Any]) -> NDArray[Any]:
-    """Return why the slope, or another measure, is unknown; None where it is known."""
-    extreme = np.asarray(calibration["n_extreme"], float) > 0
-    reasons: list[str | None] = []
-    for each in measures:
-        for value, some in zip(each.value, extreme, strict=True):
-            is_fitted = each.name in ("calibration_slope", "calibration_intercept")
-            why = EXTREME_SCORES if is_fitted and some else UNDEFINED
-            reasons.append(why if np.isnan(value) else None)
-    return np.array(reasons, dtype=object)
-
-
-def _without_limits(name: str, value: Array) -> _Measure:
-    none = np.full(value.shape, np.nan)
-    return _Measure(name, value, none, none)
-
-
-def _take_measure(name: str, column: str, columns: Mapping[str, Any]) -> _Measure:
-    return _Measure(name, *(columns[each] for each in name_limits(column)))
-
-
-def _limit(name: str, estimate: Estimate, quantile: Array) -> _Measure:
-    return _Measure(name, estimate.value, *estimate.limits(quantile))
+    return SegmentColumns(np.tile(np.arange(segments.number), len(names)), table)
 
 
 def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str, NDArray[Any]]:
     sums = auc_sums.measure_aucs(segments)
-    if rows.sample is None:
-        auc = auc_sums.estimate_aucs(sums)
-    else:
+    auc = auc_sums.estimate_aucs(sums)
+    if rows.sample is not None:
         sampled = sample_aucs(rows, segments, auc_sums.auc_influences)
-        auc = auc_sums.estimate_aucs(sums, sampled.variance, sampled.df)
+        auc = replace(auc, design_variance=sampled.variance, df=sampled.df)
     return auc_sums.interval_columns(sums, auc, level, "score")
 
 
 def _measure_losses(
     rows: Rows, segments: SegmentRows, precision: float, level: Level
-) -> list[_Measure]:
+) -> dict[str, Array]:
     """Return the mean losses, and 1 minus the Brier score divided by the prevalence's score."""
     is_positive = segments.weight > 0
     label = is_positive.astype(np.float64)
@@ -280,9 +257,10 @@ def _measure_losses(
     means = {name: each.mean(units) for name, each in sums.items()}
     brier = means["brier_score"]
     quantile = np.where(enough, level.quantile(brier.df), np.nan)
-    measures = [
-        _limit(name, mean.estimate(LOSS_SCALES[name]), quantile) for name, mean in means.items()
-    ]
+    columns: dict[str, Array] = {}
+    for name, mean in means.items():
+        limits = mean.estimate(LOSS_SCALES[name]).limits(quantile)
+        columns |= limit_columns(name, mean.value, limits)
     product = segments.total(segments.powers.squares * losses["brier_score"] * label)
     variance = None
     if units is not None:
@@ -291,23 +269,17 @@ def _measure_losses(
         variance = units.variance(influence)
     relative = relative_brier(brier, share, product, variance)
     low, high = relative.limits(quantile)
-    return [*measures, _Measure("scaled_brier", 1 - relative.value, 1 - high, 1 - low)]
+    limits = Limits(1 - high, 1 - low)
+    return columns | limit_columns("scaled_brier", 1 - relative.value, limits)
 
 
-def _measure_benefits(
-    rows: Rows, segments: SegmentRows, level: Level, thresholds: Array
-) -> list[_Measure]:
-    """Return the net benefit at each threshold."""
+def _measure_benefits(rows: Rows, segments: SegmentRows, level: Level, thresholds: Array) -> Array:
+    """Return the net benefits and their limits: threshold, value or limit, segment."""
     parts = [*measure_benefits(rows, segments, thresholds, level)]
     order = np.argsort(np.concatenate([part.segment for part in parts]), kind="stable")
-    values = np.stack(
-        [
-            np.concatenate([part.columns[name] for part in parts])[order]
-            for name in name_limits("net_benefit")
-        ]
-    )
-    by_threshold = np.moveaxis(values.reshape(3, segments.number, len(thresholds)), 2, 0)
-    return [
-        _Measure("net_benefit", value, low, high, threshold)
-        for (value, low, high), threshold in zip(by_threshold, thresholds.tolist(), strict=True)
+    values = [
+        np.concatenate([part.columns[name] for part in parts])[order]
+        for name in name_limits("net_benefit")
     ]
+    by_segment = np.reshape(values, (3, segments.number, len(thresholds)))
+    return np.moveaxis(by_segment, 2, 0)

@@ -1,6 +1,6 @@
 """Write the blocks of a document as text for a terminal, in colours or not.
 
-A colour never stands alone: signs such as ``▼`` say the same.
+A colour never stands alone: signs such as ``●`` say the same.
 """
 
 from __future__ import annotations
@@ -312,8 +312,8 @@ def _leave_out_last(chosen: _Chosen, width: int) -> list[int]:
 def _rank_shown(columns: Sequence[_Written], shown: Sequence[int]) -> list[int]:
     """Count the columns that are shown, those of the highest priority first."""
     priorities = sorted({one.column.priority for one in columns}, reverse=True)
-    of_shown = [columns[place].column.priority for place in shown]
-    return [of_shown.count(priority) for priority in priorities]
+    priorities_shown = [columns[place].column.priority for place in shown]
+    return [priorities_shown.count(priority) for priority in priorities]
 
 
 def _have_limits(

@@ -9,6 +9,8 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 import polars as pl
 
+from polars_wroc.files.csv_dialect import MISSING
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -23,7 +25,7 @@ class Table:
     is_inferred: bool = False
     is_csv: bool = False
     decimal_comma: bool = False
-    # The texts of columns in the first rows, where types are inferred from texts.
+    # The texts of columns in the first rows, if the files are so large that this matters.
     first_texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Says where a text is in a column, for example "line 3 of a.csv".
     find_place: Callable[[str, str], str | None] = lambda _column, _text: None
@@ -41,9 +43,9 @@ class Reading:
 _Kind: TypeAlias = Literal["number", "code", "date"]
 
 _WHOLE = r"^[+-]?\d+$"
-# A number that a column of numbers would show as it is written. Beyond 15 digits floats are not
-# exact.
-_PLAIN_NUMBER = r"^[+-]?(?:0|[1-9]\d{0,14})(?:\.(?:0|\d{0,14}[1-9]))?$"
+# A number that a column of numbers would show as it is written, but for decimals that are all 0.
+# Beyond 15 digits floats are not exact.
+_PLAIN_NUMBER = r"^[+-]?(?:0|[1-9]\d{0,14})(?:\.(?:0*|\d{0,14}[1-9]))?$"
 _COMMA = re.compile(r"[+-]?[\d.]*,\d+")
 # 1,234 or 1.234.
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?")
@@ -58,11 +60,11 @@ def read_columns(
     """
 
     def find_kind(name: str, dtype: pl.DataType) -> _Kind | None:
-        if name in dates:
-            return "date" if dtype == pl.String or dtype.is_integer() else None
         if name in numbers:
             is_open = dtype in (pl.String, pl.Null) or (table.is_inferred and dtype.is_integer())
             return "number" if is_open else None
+        if name in dates:
+            return "date" if dtype == pl.String or dtype.is_integer() else None
         if name in text and table.is_csv and dtype.is_numeric():
             return None if _is_flag(table, name) else "code"
         return None
@@ -112,13 +114,14 @@ def _is_flag(table: Table, name: str) -> bool:
 
     To look through the labels of a large file takes half as long as to read it.
     """
-    return all(len(text) <= 1 for text in table.first_texts.get(name, [name]))
+    texts = table.first_texts.get(name)
+    return texts is not None and all(len(text) <= 1 for text in texts)
 
 
 def _strip(text: pl.Expr) -> pl.Expr:
-    """Return a text without spaces around it; null if nothing is left."""
+    """Return a text without spaces around it; null if it means that a value is missing."""
     stripped = text.str.strip_chars()
-    return pl.when(stripped != "").then(stripped)
+    return pl.when(~stripped.is_in(MISSING)).then(stripped)
 
 
 def _write_number(text: pl.Expr, table: Table) -> pl.Expr:

@@ -38,7 +38,7 @@ class FileFormat:
 
 
 # Nothing is given, everything is recognised.
-RECOGNISED = FileFormat()
+ANY_FORMAT = FileFormat()
 
 # What R, NumPy, spreadsheets and databases write for a missing value. "None" is not among it, since
 # it is an answer in many questionnaires. Each text makes reading slower.
@@ -48,8 +48,9 @@ UTF_8 = "utf-8"
 _WINDOWS = "windows-1252"
 _ENCODING_NAMES = {_WINDOWS: "Windows-1252", "utf-16": "UTF-16"}
 _SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+_SPACE = " "
 # Rows, and bytes at most, from which a dialect is recognised.
-_ROWS, _BYTES = 500, 2**18
+_ROWS, _BYTES = 500, 2**16
 # A number with a decimal comma, perhaps with points between the thousands, and one with a point.
 _COMMA_NUMBER = re.compile(r"[+-]?(?:\d*|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
@@ -70,14 +71,14 @@ class CsvDialect:
     line_end: str = "\n"
     lines_above_header: int = 0
     # Whether a space follows each separator.
-    spaced: bool = False
+    is_spaced: bool = False
     null: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, Any]:
         """The arguments of Polars' reader, which takes UTF-8."""
         missing = [*MISSING, *self.null]
-        if self.spaced:
+        if self.is_spaced:
             missing += [f" {text}" for text in missing]
         return {
             "separator": self.separator,
@@ -97,7 +98,7 @@ class CsvDialect:
             delimiter=self.separator,
             quotechar=self.quote,
             quoting=csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE,
-            skipinitialspace=self.spaced,
+            skipinitialspace=self.is_spaced,
         )
         for fields in rows:
             if fields:
@@ -106,9 +107,10 @@ class CsvDialect:
     def describe(self, expected_separator: str) -> str:
         """Describe what is not plain about a dialect; empty if nothing is."""
         parts = list[str]()
-        if self.separator != expected_separator or self.spaced:
-            name = _SEPARATOR_NAMES.get(self.separator, repr(self.separator))
-            parts.append(f"{name}{'-and-space' if self.spaced else ''}-separated")
+        if self.separator != expected_separator or self.is_spaced:
+            names = {**_SEPARATOR_NAMES, _SPACE: "space"}
+            name = names.get(self.separator, repr(self.separator))
+            parts.append(f"{name}{'-and-space' if self.is_spaced else ''}-separated")
         if self.decimal_comma:
             parts.append("decimal comma")
         if self.quote == "'":
@@ -143,7 +145,7 @@ def recognise_dialect(
     if given.separator is None:
         separator = named[1] if named else _recognise_separator(dialect, text)
         dialect = replace(dialect, separator=separator)
-    if given.quote is None and _has_single_quotes(read_start(dialect, text)[1:]):
+    if given.quote is None and _has_single_quotes(read_start(dialect, text)):
         dialect = replace(dialect, quote="'")
     header, *rows = read_start(dialect, text) or [[]]
     decimal_comma = given.decimal_comma
@@ -154,7 +156,7 @@ def recognise_dialect(
         ]
         # Between commas, "1,3" may as well be two answers to one question.
         decimal_comma = dialect.separator != "," and _has_decimal_comma(texts)
-    return replace(dialect, decimal_comma=decimal_comma, spaced=_is_spaced(rows))
+    return replace(dialect, decimal_comma=decimal_comma, is_spaced=_is_spaced(rows))
 
 
 def recognise_encoding(start: bytes, name: str) -> str:
@@ -162,10 +164,11 @@ def recognise_encoding(start: bytes, name: str) -> str:
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     # ASCII in UTF-16 is every second byte.
-    for encoding, zeros in (("utf-16-le", start[1::2]), ("utf-16-be", start[::2])):
+    first = start[:_BYTES]
+    for encoding, zeros in (("utf-16-le", first[1::2]), ("utf-16-be", first[::2])):
         if zeros and zeros.count(0) > len(zeros) / 2:
             return encoding
-    if 0 in start:
+    if 0 in first:
         msg = f"{name} holds no text; it may have the suffix of another format"
         raise ValueError(msg)
     try:
@@ -230,25 +233,31 @@ def read_start(dialect: CsvDialect, text: str) -> list[list[str]]:
 def _recognise_separator(dialect: CsvDialect, text: str) -> str:
     """Find the separator that gives most rows as many fields as the header, and the most fields.
 
-    One that is not in the header is none.
+    One that is not in the header is none. Spaces are separators only if all rows have as many.
     """
-    best, most = dialect.separator, (0.0, 1)
-    for separator in _SEPARATOR_NAMES:
+
+    def measure(separator: str) -> tuple[float, int]:
         widths = [len(row) for row in read_start(replace(dialect, separator=separator), text)]
-        if widths and widths[0] > 1:
-            fit = sum(width == widths[0] for width in widths) / len(widths), widths[0]
-            if fit > most:
-                best, most = separator, fit
-    return best
+        if not widths or widths[0] == 1:
+            return 0, 0
+        return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+
+    best = max(_SEPARATOR_NAMES, key=measure)
+    if measure(best) > (0, 0):
+        return best
+    return _SPACE if measure(_SPACE)[0] == 1 else dialect.separator
 
 
 def _has_single_quotes(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether all values of a column are in single quotes."""
-    columns = [[text for text in column if text] for column in zip(*rows, strict=False)]
-    return any(
-        column and all(len(text) > 1 and text[0] == text[-1] == "'" for text in column)
-        for column in columns
-    )
+    """Whether all names, or all values of a column, are in single quotes."""
+    header, *others = rows or [[]]
+    columns = zip(*others, strict=False)
+    return any(_are_in_single_quotes(texts) for texts in (header, *columns))
+
+
+def _are_in_single_quotes(texts: Sequence[str]) -> bool:
+    filled = [text for text in texts if text]
+    return bool(filled) and all(len(text) > 1 and text[0] == text[-1] == "'" for text in filled)
 
 
 def _has_decimal_comma(texts: Sequence[str]) -> bool:

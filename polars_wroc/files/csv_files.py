@@ -29,7 +29,9 @@ from polars_wroc.files.csv_dialect import (
     recognise_encoding,
 )
 from polars_wroc.files.sources import (
+    GZIP,
     STANDARD_INPUT,
+    ZSTD,
     as_pattern,
     describe_difference,
     is_address,
@@ -46,14 +48,15 @@ _MOST_BYTES, _LEAST_BYTES = 2**22, 2**16
 # Rows from which the types of columns are inferred, and lines from which Polars tells a dialect.
 _ROWS = 1000
 _INFERRED_FILES = 10
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# The most files that are looked at as a whole.
+_SMALL_FILES = 100
 _NUMBER = re.compile(r"[+-]?\d*[.,]?\d+")
 # The column of what stands behind the last column of the header.
 _BEYOND = "__beyond_the_header"
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _CsvFiles:
     """CSV files of one dialect, but for their encodings."""
 
     files: Sequence[str]
@@ -63,6 +66,20 @@ class _Opened:
     inputs: list[str] | list[bytes]
     # The first rows of the first file, with the header.
     start: Sequence[Sequence[str]]
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all rows can be looked at before they are read."""
+        if STANDARD_INPUT in self.files:
+            return True
+        if len(self.files) > _SMALL_FILES or any(is_address(file) for file in self.files):
+            return False
+        return sum(Path(local_name(file)).stat().st_size for file in self.files) <= _MOST_BYTES
+
+    def list_first_texts(self, columns: Sequence[str]) -> dict[str, Sequence[str]]:
+        """Return the texts of columns in the first rows."""
+        texts = zip_longest(*self.start[1:], fillvalue="")
+        return dict(zip(columns, texts, strict=False))
 
     def scan(self, number: int | None = None, **options: Any) -> pl.LazyFrame:
         """Scan all files, or one of them, with Polars."""
@@ -112,19 +129,24 @@ def open_csv(
 
     ``asked`` are the names of columns that are used, and ``numbers`` those that hold numbers.
     """
-    opened = _open(files, given, numbers, tell)
-    columns = _read_columns(opened)
-    _check_header(opened.start[0] if opened.start else columns, asked, files[0])
-    schema = _infer_schema(opened, columns)
+    csv_files = _open(files, given, numbers, tell)
+    columns = _read_names(csv_files)
+    _check_header(csv_files.start[0] if csv_files.start else columns, asked, files[0])
+    names = [name.strip() for name in columns] if csv_files.dialect.is_spaced else columns
+    schema = dict(zip(names, _infer_types(csv_files), strict=True))
+
+    def scan(types: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+        return _scan_rows(csv_files, dict(zip(columns, {**schema, **types}.values(), strict=True)))
+
     return Table(
         name=name_sources(files),
         schema=schema,
-        scan=lambda types: _scan_rows(opened, {**schema, **types}),
+        scan=scan,
         is_inferred=True,
         is_csv=True,
-        decimal_comma=opened.dialect.decimal_comma,
-        first_texts=dict(zip(columns, zip_longest(*opened.start[1:], fillvalue=""), strict=False)),
-        find_place=opened.find_place,
+        decimal_comma=csv_files.dialect.decimal_comma,
+        first_texts={} if csv_files.is_small else csv_files.list_first_texts(columns),
+        find_place=csv_files.find_place,
     )
 
 
@@ -133,7 +155,7 @@ def _open(
     given: FileFormat,
     numbers: Collection[str],
     tell: Callable[[str], None] | None,
-) -> _Opened:
+) -> _CsvFiles:
     """Recognise the dialect of the first file, and the encoding of each."""
     size = max(_LEAST_BYTES, _MOST_BYTES // len(files))
     start = _read_beginning(files[0], size)
@@ -150,13 +172,16 @@ def _open(
     inputs: list[str] | list[bytes]
     if all(encoding == UTF_8 for encoding in encodings) and STANDARD_INPUT not in files:
         inputs = [as_pattern(file, pl.scan_csv) for file in files]
+    elif unreadable := [file for file in files if not _is_readable(file)]:
+        msg = f"{name_sources(unreadable[:1])} must be in UTF-8: decompress or download it first"
+        raise ValueError(msg)
     else:
         inputs = [
             decode(_read_bytes(file), encoding, name_sources([file])).encode()
             for file, encoding in zip(files, encodings, strict=True)
         ]
     rows = read_start(dialect, decode(start, dialect.encoding, name))
-    return _Opened(files, encodings, dialect, inputs, rows)
+    return _CsvFiles(files, encodings, dialect, inputs, rows)
 
 
 def _recognise_encoding(file: str, size: int) -> str:
@@ -166,25 +191,24 @@ def _recognise_encoding(file: str, size: int) -> str:
 
 
 def _is_readable(file: str) -> bool:
-    """Whether Python can read a file, which is local and not compressed with zstd."""
-    return not is_address(file) and not _start_of(file).startswith(_ZSTD)
-
-
-def _start_of(file: str) -> bytes:
+    """Whether Python can read a file; it can read none that is compressed with zstd."""
     if file == STANDARD_INPUT:
-        return read_standard_input()[:4]
+        return True
+    return not is_address(file) and not _read_mark(file).startswith(ZSTD)
+
+
+def _read_mark(file: str) -> bytes:
+    """Read the bytes by which compressed files are known."""
     with Path(local_name(file)).open("rb") as content:
         return content.read(4)
 
 
 def _read_bytes(file: str, size: int = -1) -> bytes:
     """Read the beginning of a file, or all of it, uncompressed."""
-    is_gzip = _start_of(file).startswith(_GZIP)
     if file == STANDARD_INPUT:
-        content = read_standard_input()
-        return gzip.decompress(content) if is_gzip else content
+        return read_standard_input()
     path = Path(local_name(file))
-    if is_gzip:
+    if _read_mark(file).startswith(GZIP):
         with gzip.open(path) as unzipped:
             return unzipped.read(size)
     with path.open("rb") as raw:
@@ -199,44 +223,46 @@ def _read_beginning(file: str, size: int) -> bytes:
     return "\n".join(lines).encode()
 
 
-def _read_columns(opened: _Opened) -> list[str]:
+def _read_names(csv_files: _CsvFiles) -> list[str]:
     """Return the names of the columns, which all files must have."""
     columns = list[str]()
-    for number, file in enumerate(opened.files):
+    for number, file in enumerate(csv_files.files):
         try:
-            found = opened.scan(number, infer_schema=False).collect_schema().names()
+            found = csv_files.scan(number, infer_schema=False).collect_schema().names()
         except pl.exceptions.NoDataError:
             msg = f"{name_sources([file])} is empty"
             raise ValueError(msg) from None
         if number and (difference := describe_difference(columns, found)):
-            first = name_sources(opened.files[:1])
+            first = name_sources(csv_files.files[:1])
             msg = f"{name_sources([file])} has other columns than {first}: {difference}"
             raise ValueError(msg)
         columns = columns or found
     return columns
 
 
-def _infer_schema(opened: _Opened, columns: Sequence[str]) -> dict[str, pl.DataType]:
+def _infer_types(csv_files: _CsvFiles) -> list[pl.DataType]:
     """Infer the types of columns from the first rows of the first files."""
-    if opened.dialect.spaced:
+    if csv_files.dialect.is_spaced:
         # Polars takes a space before a number for a part of a text.
         content = io.StringIO()
-        csv.writer(content).writerows(opened.start)
+        csv.writer(content).writerows(csv_files.start)
         types = pl.scan_csv(content.getvalue().encode(), null_values=MISSING)
-        return dict(zip(columns, types.collect_schema().dtypes(), strict=True))
-    numbers = range(min(len(opened.files), _INFERRED_FILES))
+        return types.collect_schema().dtypes()
+    most = _SMALL_FILES if csv_files.is_small else _INFERRED_FILES
+    numbers = range(min(len(csv_files.files), most))
     # Without rows all columns are text.
-    filled = [number for number in numbers if opened.has_rows(number)]
-    if not filled and len(numbers) == len(opened.files):
-        verb = "has" if len(opened.files) == 1 else "have"
-        msg = f"{name_sources(opened.files)} {verb} no rows"
+    filled = [number for number in numbers if csv_files.has_rows(number)]
+    if not filled and len(numbers) == len(csv_files.files):
+        verb = "has" if len(csv_files.files) == 1 else "have"
+        msg = f"{name_sources(csv_files.files)} {verb} no rows"
         raise ValueError(msg)
+    length = None if csv_files.is_small else _ROWS
     schemas = [
-        opened.scan(number, infer_schema_length=_ROWS).collect_schema()
+        csv_files.scan(number, infer_schema_length=length).collect_schema()
         for number in filled or numbers
     ]
     empty = [pl.DataFrame(schema=schema) for schema in schemas]
-    return dict(pl.concat(empty, how="diagonal_relaxed").schema)
+    return pl.concat(empty, how="diagonal_relaxed").dtypes
 
 
 def _check_header(header: Sequence[str], asked: Collection[str], file: str) -> None:
@@ -252,31 +278,31 @@ def _check_header(header: Sequence[str], asked: Collection[str], file: str) -> N
         raise ValueError(msg)
 
 
-def _scan_rows(opened: _Opened, types: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+def _scan_rows(csv_files: _CsvFiles, types: Mapping[str, pl.DataType]) -> pl.LazyFrame:
     """Scan rows of these types, and refuse those with more fields than the header."""
-    dialect = opened.dialect
-    if any(is_pattern(file) for file in opened.files):
+    dialect = csv_files.dialect
+    if any(is_pattern(file) for file in csv_files.files):
         # What their headers have in common is checked by Polars only.
-        frame = opened.scan(schema_overrides=types)
+        frame = csv_files.scan(schema_overrides=types)
     else:
         schema = {**types, _BEYOND: pl.String()}
         # Polars ignores fields that no column takes unless all columns are used.
-        frame = opened.scan(schema=schema, missing_columns="insert")
+        frame = csv_files.scan(schema=schema, missing_columns="insert")
         frame = frame.filter(
             pl.col(_BEYOND).map_batches(
-                partial(_refuse_fields, opened), return_dtype=pl.Boolean, is_elementwise=True
+                partial(_refuse_fields, csv_files), return_dtype=pl.Boolean, is_elementwise=True
             )
         ).drop(_BEYOND)
-    if dialect.spaced:
+    if dialect.is_spaced:
         frame = frame.rename(str.strip).with_columns(cs.string().str.strip_chars_start())
     return frame
 
 
-def _refuse_fields(opened: _Opened, beyond: pl.Series) -> pl.Series:
+def _refuse_fields(csv_files: _CsvFiles, beyond: pl.Series) -> pl.Series:
     """Return True for each row; raise for one with more fields than the header."""
     if beyond.null_count() == len(beyond):
         return pl.Series(beyond.name, [True], pl.Boolean).new_from_index(0, len(beyond))
-    raise CheckError(_describe_long_row(opened))
+    raise CheckError(_describe_long_row(csv_files))
 
 
 def describe_long_row(files: Sequence[str], given: FileFormat) -> str:
@@ -284,10 +310,11 @@ def describe_long_row(files: Sequence[str], given: FileFormat) -> str:
     return _describe_long_row(_open(files, given, (), None))
 
 
-def _describe_long_row(opened: _Opened) -> str:
-    place = opened.find_line(lambda header, fields: any(fields[len(header) :]))
-    place = place or f"a line of {name_sources(opened.files)}"
-    return f"{place} has more fields than the header: put texts with a separator into quotes"
+def _describe_long_row(csv_files: _CsvFiles) -> str:
+    place = csv_files.find_line(lambda header, fields: any(fields[len(header) :]))
+    place = place or f"a line of {name_sources(csv_files.files)}"
+    advice = "put texts that hold a separator into quotes, and name all columns"
+    return f"{place} has more fields than the header: {advice}"
 
 
 def find_invalid_line(files: Sequence[str]) -> str | None:

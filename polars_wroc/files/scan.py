@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc.checks import shortened
 from polars_wroc.files.column_types import Table, choose_key_type, read_columns, read_key
-from polars_wroc.files.csv_dialect import RECOGNISED, FileFormat
+from polars_wroc.files.csv_dialect import ANY_FORMAT, FileFormat
 from polars_wroc.files.csv_files import describe_long_row, find_invalid_line, open_csv
 from polars_wroc.files.sources import (
     STANDARD_INPUT,
@@ -44,7 +44,7 @@ _ENGINES: dict[Literal["calamine", "openpyxl"], str] = {
 
 def scan_files(
     files: Sequence[str],
-    file_format: FileFormat = RECOGNISED,
+    file_format: FileFormat = ANY_FORMAT,
     *,
     text: Collection[str] = (),
     numbers: Collection[str] = (),
@@ -76,9 +76,9 @@ def scan_files(
     ValueError
         One sentence that names the file, for everything that is wrong with it.
     """
-    kind = format_of(files)
     each = each_file(files)
-    if kind != "csv" and file_format != RECOGNISED:
+    kind = format_of(files)
+    if kind != "csv" and file_format != ANY_FORMAT:
         options = "--separator, --decimal-comma, --encoding, --quote and --null"
         msg = f"{options} apply to CSV files only; {name_sources(files[:1])} is none"
         raise ValueError(msg)
@@ -145,7 +145,14 @@ def _read_workbooks(files: Sequence[str] | BytesIO) -> pl.LazyFrame:
         msg = "reading .xlsx files needs fastexcel: pip install fastexcel"
         raise ValueError(msg)
     sources = files if isinstance(files, Sequence) else [files]
-    sheets = [pl.read_excel(file, engine=engine, infer_schema_length=None) for file in sources]
+    try:
+        sheets = [pl.read_excel(file, engine=engine, infer_schema_length=None) for file in sources]
+    except (OSError, pl.exceptions.PolarsError):
+        raise
+    except Exception as error:
+        # Each engine has errors of its own.
+        names = ["standard input"] if isinstance(files, BytesIO) else files
+        raise ValueError(unreadable(names, error)) from error
     return pl.concat(sheets, how="vertical_relaxed").lazy()
 
 
@@ -202,7 +209,7 @@ _UNREADABLE_TEXT = re.compile(
 
 
 def describe_reading_error(
-    error: Exception, files: Sequence[str], file_format: FileFormat = RECOGNISED
+    error: Exception, files: Sequence[str], file_format: FileFormat = ANY_FORMAT
 ) -> str:
     """Write one sentence for an error of Polars that a query of scanned files raised.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import stat
@@ -126,8 +127,9 @@ def each_file(sources: Sequence[str]) -> list[str]:
         identity = _identity(file)
         if identity in seen:
             first = seen[identity]
-            same = f"{first} is given twice" if first == source else f"{first} and {source}"
-            msg = same if first == source else f"{same} are, or have, the same file"
+            msg = f"{first} is given twice"
+            if first != source:
+                msg = f"{first} and {source} name the same file"
             raise ValueError(one_line(msg))
         seen[identity] = source
     return [file for file, _ in found]
@@ -148,7 +150,7 @@ def format_of(sources: Sequence[str]) -> Format:
 
 def unreadable(sources: Sequence[str], error: Exception) -> str:
     """Return the message that files cannot be read."""
-    said = without_credentials(first_line(error)).removesuffix(": " + name_sources(sources))
+    said = shortened(without_credentials(first_line(error)), _LONGEST)
     return f"cannot read {name_sources(sources)}: {said}"
 
 
@@ -277,13 +279,17 @@ def _is_data(path: Path) -> bool:
 
 
 def _walk(folder: str) -> Iterator[Path]:
-    """List the files below a folder, following links, without hidden files."""
+    """List the files below a folder, following links, but no hidden files.
+
+    Folders that begin with a point or an underscore hold notes of other programs.
+    """
 
     def refuse(error: OSError) -> None:
         raise ValueError(unreadable([folder], error)) from error
 
     seen = set[object]()
-    for place, _, names in os.walk(folder, onerror=refuse, followlinks=True):
+    for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        folders[:] = [each for each in folders if not each.startswith((".", "_")) or "=" in each]
         identity = _identity(place)
         if identity in seen:
             msg = f"folder {_shown(place)} is there twice, by a link"
@@ -382,14 +388,21 @@ def _format_of_content(content: bytes) -> Format:
     return next((each for mark, each in _BEGINNINGS.items() if start.startswith(mark)), "csv")
 
 
+# The first bytes of compressed files.
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
 def read_standard_input() -> bytes:
-    """Read the standard input, once."""
+    """Read the standard input once, and decompress it."""
     return _read_all(sys.stdin)
 
 
 @lru_cache(maxsize=1)
 def _read_all(stream: TextIO) -> bytes:
-    return stream.buffer.read()
+    content = stream.buffer.read()
+    if content.startswith(ZSTD):
+        return "\n".join(pl.scan_lines(content).collect().to_series()).encode()
+    return gzip.decompress(content) if content.startswith(GZIP) else content
 
 
 def local_name(source: str) -> str:
@@ -436,4 +449,6 @@ def name_sources(sources: Sequence[str]) -> str:
 
 def _shown(source: str) -> str:
     """Write a name for a message."""
+    if source == STANDARD_INPUT:
+        return "standard input"
     return shortened(without_credentials(source), _LONGEST)

@@ -16,7 +16,7 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.metrics.segments import count_classes
+from polars_wroc.metrics.mean_sums import count_classes
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import are_both_classes
 from polars_wroc.ranking.hulls import find_corners

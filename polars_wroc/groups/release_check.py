@@ -474,7 +474,7 @@ class _TestedChange:
         is_untold = np.isnan(gap) | (self.same_decision is not None)
         for holds, _ in self.too_small:
             is_untold |= holds
-        is_sure = ~(self.change.few_events & (self.metric == _UNBOUNDED))
+        is_sure = np.logical_not(self.change.few_events) | (self.metric != _UNBOUNDED)
         is_significant = (p_adjusted <= rules.level.error) & is_sure
         better = COMPARABLE[self.metric].better
         if better is None:

@@ -28,9 +28,10 @@ from polars_wroc.inputs.frames import require_text
 from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_SCORE, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.keywords import hint_keywords
+from polars_wroc.metrics.mean_sums import count_classes
 from polars_wroc.metrics.pairs import pair_with_chance
 from polars_wroc.metrics.score_shifts import measure_shifts
-from polars_wroc.metrics.segments import Needs, Segments, count_classes, measure_segments
+from polars_wroc.metrics.segments import Needs, Segments, measure_segments
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, table_of
 from polars_wroc.stats.families import Adjustment, adjust_p_values, judge

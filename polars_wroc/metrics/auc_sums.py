@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.metrics.mean_sums import sum_in_units
+from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows, Sampling, replicate_rows
 from polars_wroc.stats.aucs import Auc, AucMethod, auc_influence
 from polars_wroc.stats.designs import Influence, replicate_influence
@@ -110,12 +111,8 @@ class AucSums:
 
         The functions combine values along the last axis, that of the segments.
         """
-        combined: dict[str, Any] = {}
-        for each in fields(self):
-            values = getattr(self, each.name)
-            combine = largest if each.name in MAXIMA else add
-            combined[each.name] = None if values is None else combine(values)
-        return AucSums(**combined)
+        sums: AucSums = map_arrays(self, add)
+        return replace(sums, **{name: largest(getattr(self, name)) for name in MAXIMA})
 
     def _share(self, part: Array, whole: Array) -> Array:
         # A sum of weights and the last of the cumulative sums may differ in the last digits.

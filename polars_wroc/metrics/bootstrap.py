@@ -19,13 +19,12 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.config import Progress
-from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency, score_column
+from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
-from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.auc_sums import auc_influences
-from polars_wroc.metrics.mean_sums import require_all_probabilities
+from polars_wroc.metrics.mean_sums import read_precision, require_all_probabilities
 from polars_wroc.metrics.registry import Formula, Metrics, named_metrics, need_scores
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import curve_of_points
@@ -229,11 +228,6 @@ class _Drawing:
         for seed in self.seeds:
             yield resampling.rescale_units(units, order, resampling.hash_evenly(draws, seed))
 
-    @property
-    def number(self) -> int:
-        """The number of replicates that are drawn."""
-        return len(self.seeds)
-
 
 def _order_units(sample: Sampling, identity: pl.Series) -> Ints:
     """Return the units of one stratum after another, whatever order their rows come in.
@@ -260,9 +254,8 @@ class _Plan:
         tp, fp = pl.col("tp"), pl.col("fp")
         curve = curve_of_points(tp, fp, tp.last(), fp.last())
         if need_scores(self.formulas):
-            name = score_column(self.columns.models.index(model))
-            dtype = self.columns.plan.collect_schema()[name]
-            curve = replace(curve, score=pl.col("score"), precision=pl.lit(precision(dtype)))
+            precision = pl.lit(read_precision(self.columns)[model])
+            curve = replace(curve, score=pl.col("score"), precision=precision)
         return [formula(curve).alias(name) for name, formula in self.formulas.items()]
 
 
@@ -324,7 +317,7 @@ def _resample_rows(rows: Rows, plan: _Plan) -> pl.DataFrame:
     if need_scores(plan.formulas):
         require_all_probabilities(rows)
     sample = rows.sample
-    number = plan.drawing.number
+    number = len(plan.drawing.seeds)
     if sample is not None and sample.factors is not None:
         number = len(sample.factors)
     identity = None if sample is None else sample.cluster

@@ -200,11 +200,11 @@ def estimate_rates(rows: SegmentRows, errors: MeanErrors, level: Level) -> Estim
     left = (rows.weight > 0) - sums.rate.value[rows.segment] * relative
     total = sums.errors.whole.weight
     is_exact = ~np.isnan(sums.errors.whole.inverse_size)
-    of_scores, of_squares, residuals = (
+    score_terms, square_terms, residuals = (
         np.where(is_exact, rows.total(squares * each) / total / total, np.nan)
         for each in (relative, relative**2, left**2)
     )
-    return RateOfScores(sums.rate.value, of_scores, of_squares, residuals)
+    return RateOfScores(sums.rate.value, score_terms, square_terms, residuals)
 
 
 def _estimate_rates_by_design(errors: MeanErrors, level: Level) -> Estimate:
@@ -322,12 +322,12 @@ def estimate_fits(rows: SegmentRows, sample: Sampling | None = None) -> tuple[Wa
     if sample is None:
         return slope, intercept
     if sample.replicates is None:
-        of_slope, of_intercept = _find_influences(leave_out_extremes(rows), slopes, sample)
+        influences = _find_influences(leave_out_extremes(rows), slopes, sample)
     else:
-        of_slope, of_intercept = _fit_replicates(rows, slopes, sample)
+        influences = _fit_replicates(rows, slopes, sample)
     return (
-        _add_design(slope, of_slope, sample.units),
-        _add_design(intercept, of_intercept, sample.units),
+        _add_design(slope, influences[0], sample.units),
+        _add_design(intercept, influences[1], sample.units),
     )
 
 
@@ -351,16 +351,16 @@ def _find_influences(
     # m = sum w p q x / sum w p q, I = sum w p q (x - m)^2
     mean = rows.total(information * x) / rows.total(information)
     x -= mean[segment]
-    of_slope = _make_influence(
+    slope_influence = _make_influence(
         sum_in_units(rows, sample, (label - p) * x),
         sum_in_units(rows, sample, p * (1 - p) * x**2),
     )
     x += mean[segment]
     p = special.expit(slopes.intercepts.value[segment] + x)
-    of_intercept = _make_influence(
+    intercept_influence = _make_influence(
         sum_in_units(rows, sample, label - p), sum_in_units(rows, sample, p * (1 - p))
     )
-    return of_slope, of_intercept
+    return slope_influence, intercept_influence
 
 
 def _make_influence(score: Array, information: Array) -> Influence:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.arrays import Array
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
@@ -24,7 +24,7 @@ from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import paired_aucs
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import Rows, check_level, read_columns, table_of
+from polars_wroc.rows import Rows, add_keys, check_level, make_table, read_columns, table_of
 from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE, Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.means import Difference
@@ -196,67 +196,52 @@ def _compare_scores(
     """Return a row for each group and pair of scores."""
     complete = paired_aucs.require_all_scores(rows)
     placed = paired_aucs.place_scores(complete, keys, [*rows.scores])
+    known_level = complete.level(level)
     pairs = [*combinations(rows.scores, 2)]
-    same = [paired_aucs.have_same_scores(complete, *pair) for pair in pairs]
-    table = _compare_pairs(placed, pairs, same, test, complete.level(level))
-    p_adjusted = adjust_p_values(table["p_value"].to_numpy(), adjust)
-    known, has_test = (~pl.col(name).is_nan() for name in ("gap", "p_value"))
-    is_different = pl.lit(pl.Series(p_adjusted <= complete.level(level).error))
-    verdict = pl.when(is_different).then(pl.lit(DIFFERENT)).otherwise(pl.lit(INCONCLUSIVE))
-    reason = pl.when(known).then(pl.lit(NO_VARIANCE)).otherwise(pl.lit(UNDEFINED))
-    table = table.with_columns(
-        pl.when(known).then(verdict).alias("verdict"),
-        pl.when(~has_test).then(reason).alias("reason"),
-        p_adjusted=p_adjusted,
-    )
-    return table.select(*keys, *_SCHEMA)
-
-
-def _compare_pairs(
-    placed: paired_aucs.ScoredRows,
-    pairs: Sequence[tuple[str, str]],
-    same: Sequence[bool],
-    test: _Test,
-    level: Level,
-) -> pl.DataFrame:
-    """Return a row for each segment and pair of scores, in their order.
-
-    Pairs are the ``same`` where both scores of each row are.
-    """
-    aucs = {model: 1 - placed.complement(model) for model in placed.misranked}
-    enough = level.enough(*placed.n)
-    found: dict[str, list[Array]] = {name: [] for name in (*_VALUES, "gap_se", "p_value")}
-    for (one, other), is_same in zip(pairs, same, strict=True):
+    found = []
+    for one, other in pairs:
         difference = test(placed, one, other)
-        if is_same:
+        if paired_aucs.have_same_scores(complete, one, other):
             difference = replace(difference, error=0.0 * difference.value)
-        limits = difference.limits(level.quantile(difference.df))
-        low, high = np.maximum(limits.low, -1.0), np.minimum(limits.high, 1.0)
-        row = {
-            "value": aucs[one],
-            "reference_value": aucs[other],
-            "gap": difference.value,
-            "gap_low": np.where(enough, low, np.nan),
-            "gap_high": np.where(enough, high, np.nan),
-            "gap_se": difference.error,
-            "p_value": np.where(enough, difference.p_value(level), np.nan),
-        }
-        for name, values in row.items():
-            found[name].append(values)
+        values = 1 - placed.complement(one), 1 - placed.complement(other)
+        found.append(_describe(difference, values, known_level.enough(*placed.n), known_level))
     # Segments one after another, each with all pairs.
-    numbers = {name: np.stack(values, axis=1).ravel() for name, values in found.items()}
-    n = placed.n.sum(axis=0)
-    segments = len(n)
+    numbers = {name: np.stack([each[name] for each in found], axis=1).ravel() for name in found[0]}
+    p_adjusted = adjust_p_values(numbers["p_value"], adjust)
+    is_different = p_adjusted <= known_level.error
+    verdict = np.where(is_different, DIFFERENT, INCONCLUSIVE).astype(object)
+    verdict[np.isnan(numbers["gap"])] = None
+    reason = np.where(np.isnan(numbers["gap"]), UNDEFINED, NO_VARIANCE).astype(object)
+    reason[~np.isnan(numbers["p_value"])] = None
+    segments = len(placed.missing)
     segment = np.repeat(np.arange(segments), len(pairs))
-    columns = {
-        MODEL: [one for one, _ in pairs] * segments,
-        "reference": [other for _, other in pairs] * segments,
-        "metric": [ROC_AUC.column] * (segments * len(pairs)),
-        **numbers,
-        "n": n[segment],
-        "n_missing": placed.missing[segment],
-    }
-    return pl.DataFrame(
-        [key.gather(segment) for key in placed.keys]
-        + [pl.Series(name, values, _SCHEMA[name]) for name, values in columns.items()]
+    table = make_table(
+        {
+            MODEL: np.tile([one for one, _ in pairs], segments),
+            "reference": np.tile([other for _, other in pairs], segments),
+            "metric": np.full(len(segment), ROC_AUC.column),
+            **numbers,
+            "verdict": verdict,
+            "reason": reason,
+            "p_adjusted": p_adjusted,
+            "n": placed.n.sum(axis=0)[segment],
+            "n_missing": placed.missing[segment],
+        }
     )
+    return add_keys(table, placed.keys, segment)
+
+
+def _describe(
+    difference: Difference, values: tuple[Array, Array], enough: Mask, level: Level
+) -> dict[str, Array]:
+    """Return the columns of the difference of two AUCs of each segment."""
+    low, high = difference.limits(level.quantile(difference.df))
+    return {
+        "value": values[0],
+        "reference_value": values[1],
+        "gap": difference.value,
+        "gap_low": np.where(enough, np.maximum(low, -1.0), np.nan),
+        "gap_high": np.where(enough, np.minimum(high, 1.0), np.nan),
+        "gap_se": difference.error,
+        "p_value": np.where(enough, difference.p_value(level), np.nan),
+    }

@@ -35,7 +35,7 @@ from polars_wroc.queries import collect
 from polars_wroc.rows import Columns, Rows, join_rows, read_counted, require_exact
 from polars_wroc.steps import FloatType
 
-ResultT = TypeVar("ResultT")
+_ResultT = TypeVar("_ResultT")
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ class CountedParts:
         return ranges
 
     def measure(
-        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
-    ) -> list[ResultT]:
+        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], _ResultT]
+    ) -> list[_ResultT]:
         """Read the rows of each range, pass them to the task, and list its results.
 
         Raises ValueError if a range has other rows than were counted, before its task runs.
@@ -180,11 +180,11 @@ class CountedParts:
 
 
 def _measure(
-    task: Callable[[ScoreRange, Rows], ResultT],
+    task: Callable[[ScoreRange, Rows], _ResultT],
     keys: list[str],
     score_types: Mapping[str, FloatType],
     item: tuple[ScoreRange, Sequence[Part]],
-) -> ResultT:
+) -> _ResultT:
     """Read the rows of a range, check their number, and return the result of the task."""
     each, parts = item
     if each.counts is None:
@@ -215,8 +215,8 @@ def count_parts(parts: Sequence[Part], division: Division) -> CountedParts:
     fineness = find_fineness(groups)
     counts, spans = None, []
     for counted in division.map(partial(Part.count_in_bins, fineness=fineness), parts):
-        of_models = {model: _take_model(counted, model) for model in columns.models}
-        spans.append({model: (n[LOW].min(), n[HIGH].max()) for model, n in of_models.items()})
+        by_model = {model: _take_model(counted, model) for model in columns.models}
+        spans.append({model: (n[LOW].min(), n[HIGH].max()) for model, n in by_model.items()})
         counts = counted if counts is None else _add_counts(counts, counted, planned.keys, fineness)
     assert counts is not None
     # Each group may write its negatives in its own way, unless groups are pooled.

@@ -82,19 +82,19 @@ def sum_pairs(rows: SegmentRows) -> AucSums:
     """
     positives, negatives = _split_classes(rows)
     # The last axis is the group of the negatives.
-    of_positives = np.zeros((3, rows.number, rows.number))
-    of_negatives = np.zeros_like(of_positives)
+    positive_sums = np.zeros((3, rows.number, rows.number))
+    negative_sums = np.zeros_like(positive_sums)
     for group in range(rows.number):
         above = negatives.shares_above(group)[positives.step]
-        of_positives[:, :, group] = positives.sum_placed(above)
+        positive_sums[:, :, group] = positives.sum_placed(above)
         above = positives.shares_above(group)[negatives.step]
-        of_negatives[:, group, :] = negatives.sum_placed(above)
+        negative_sums[:, group, :] = negatives.sum_placed(above)
     powers = _total_powers(rows)
     return _make_sums(
         np.repeat(powers[0], rows.number, axis=1),
         np.tile(powers[1], rows.number),
-        of_positives.reshape(3, -1),
-        of_negatives.reshape(3, -1),
+        positive_sums.reshape(3, -1),
+        negative_sums.reshape(3, -1),
     )
 
 
@@ -123,15 +123,15 @@ def _place_in_groups(rows: _ClassRows, opposed: _ClassRows) -> tuple[Array, Arra
     weight = opposed.group_weight
     number = len(weight)
     above_by_others = np.zeros(len(rows.step))
-    of_others = np.zeros((3, number))
+    other_sums = np.zeros((3, number))
     for group in range(number):
         above = opposed.shares_above(group)[rows.step]
-        of_others[:, group] = np.delete(rows.sum_placed(above), group, axis=1).sum(axis=1)
+        other_sums[:, group] = np.delete(rows.sum_placed(above), group, axis=1).sum(axis=1)
         above *= weight[group]
         above[rows.places(group)] = 0.0
         above_by_others += above
     weight_of_others = np.repeat(Reference("rest").add_others(weight), np.diff(rows.starts))
-    return rows.sum_placed(above_by_others / weight_of_others), of_others
+    return rows.sum_placed(above_by_others / weight_of_others), other_sums
 
 
 def _split_classes(rows: SegmentRows) -> tuple[_ClassRows, _ClassRows]:
@@ -152,20 +152,17 @@ def _split_classes(rows: SegmentRows) -> tuple[_ClassRows, _ClassRows]:
 def _total_powers(rows: SegmentRows) -> Array:
     """Return numbers of rows and sums of powers of weights: of both classes of each group."""
     sides = np.stack([rows.weight > 0, rows.weight < 0]).astype(np.float64)
-    weight = np.abs(rows.weight)
-    powers = np.ones_like(weight), weight**2, weight**3
-    if rows.counts is not None:
-        powers = rows.counts
-    n, squares, cubes = powers
+    n, weight, squares = rows.powers
+    cubes = weight**3 if rows.counts is None else rows.counts.cubes
     totals = [rows.total(sides * values) for values in (n, weight, squares, cubes)]
     return np.stack(totals, axis=1)
 
 
 def _make_sums(
-    positives: Array, negatives: Array, of_positives: Array, of_negatives: Array
+    positives: Array, negatives: Array, positive_sums: Array, negative_sums: Array
 ) -> AucSums:
     n, weight, squares, cubes = np.stack([positives, negatives], axis=1)
-    first, second = np.stack([of_positives, of_negatives], axis=1)[1:]
+    first, second = np.stack([positive_sums, negative_sums], axis=1)[1:]
     unknown = np.full(n.shape[1:], np.nan)
     return AucSums(
         n=n,
@@ -174,8 +171,8 @@ def _make_sums(
         cubes=cubes,
         first=first,
         second=second,
-        misranked=of_positives[0],
-        ranked=of_negatives[0],
+        misranked=positive_sums[0],
+        ranked=negative_sums[0],
         precision=unknown,
         distance=unknown,
     )

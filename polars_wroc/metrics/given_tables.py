@@ -52,16 +52,14 @@ class GivenTables:
 
     def _read(self, table: Any) -> Columns:
         return read_columns(
-            table,
-            self.label,
-            self.score,
-            self.weight,
-            self.by,
-            self.pos_label,
-            self.design,
-            selected=self.selected,
-            argument=self.argument,
+            table, *self._columns, self.design, selected=self.selected, argument=self.argument
         )
+
+    @property
+    def _columns(
+        self,
+    ) -> tuple[IntoColumn | None, IntoColumns, IntoWeight | None, IntoColumns | None, object]:
+        return self.label, self.score, self.weight, self.by, self.pos_label
 
     def read_parts(self) -> list[Part]:
         """Return the columns of each table with a plan of its rows, for more than fit in memory."""
@@ -90,11 +88,7 @@ class GivenTables:
     def _plan(self, table: Any) -> PlannedRows:
         return read_rows(
             table,
-            self.label,
-            self.score,
-            self.weight,
-            self.by,
-            self.pos_label,
+            *self._columns,
             mark_missing=self.mark_missing,
             selected=self.selected,
             called=self.argument,

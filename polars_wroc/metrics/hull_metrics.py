@@ -68,7 +68,7 @@ class HMeasure:
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the H-measure as an expression of the curve."""
-        return _reduce_hull(curve, self._compute_h_measure)
+        return reduce_hull(curve, self._compute_h_measure)
 
     def _compute_h_measure(self, hull: Curve) -> pl.Expr:
         """Return 1 minus the ratio of the average losses with and without the score.
@@ -92,17 +92,7 @@ class HMeasure:
         return hull.if_both_classes((1 - loss / constant).clip(0.0, 1.0))
 
 
-def roc_hull_auc(curve: Curve) -> pl.Expr:
-    """Area under the upper convex hull of the ROC curve."""
-    return _reduce_hull(curve, _compute_area)
-
-
-def _compute_area(hull: Curve) -> pl.Expr:
-    ranked = (hull.dn * hull.tpr_middle).sum()
-    return hull.if_both_classes((ranked / hull.negatives).clip(upper_bound=1.0))
-
-
-def _reduce_hull(curve: Curve, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:
+def reduce_hull(curve: Curve, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:
     """Apply a formula to the convex hull of a curve.
 
     The formula gets the hull as a curve in which the weights of all rows add up to 1.

@@ -73,6 +73,12 @@ def sum_values(rows: SegmentRows, values: Array, sample: Sampling | None = None)
     )
 
 
+def count_classes(rows: SegmentRows) -> Array:
+    """Return the numbers of positives and of negatives in each segment."""
+    n = rows.powers.n
+    return rows.total(np.stack([n * (rows.weight > 0), n * (rows.weight < 0)]))
+
+
 def count_where(rows: SegmentRows, holds: Mask) -> Count:
     """Return the weight and the number of the rows of each segment where something holds."""
     n, weight, squares = (np.where(holds, each, 0.0) for each in rows.powers)

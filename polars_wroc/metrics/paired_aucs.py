@@ -14,7 +14,7 @@ from polars_wroc.metrics.auc_sums import auc_influences
 from polars_wroc.rows import Rows, Sampling
 from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, effective_carriers
-from polars_wroc.stats.paired import PairedAuc, PairedClass, difference_influence
+from polars_wroc.stats.paired import PairedAuc, difference_influence
 from polars_wroc.steps import SegmentRows, add_up, place_rows
 
 # Placement values that differ by less, relatively, are sums of the same weights, rounded otherwise.
@@ -51,13 +51,12 @@ class ScoredRows:
         """Add up values of rows, in a row for positives and a row for negatives."""
         return add_up(values, self.starts).reshape(-1, 2).T
 
-    def total_of_units(self, values: Array) -> tuple[Array, Array]:
+    def total_in_units(self, values: Array) -> tuple[Array, Array]:
         """Add up values of rows over each sampling unit of positives, and of negatives."""
         assert self.sample is not None
         assert self.unit is not None
-        groups = len(self.starts) - 1
+        groups, units = len(self.starts) - 1, len(self.sample.stratum)
         group = np.repeat(np.arange(groups), np.diff(self.starts))
-        units = len(self.sample.stratum)
         sums = np.bincount(self.unit * groups + group, values, units * groups)
         by_class = sums.astype(np.float64, copy=False).reshape(units, groups // 2, 2)
         return by_class[..., 0], by_class[..., 1]
@@ -90,22 +89,15 @@ class ScoredRows:
         d = np.where(np.abs(d) <= _ROUNDING * np.maximum(x_old, x_new), 0.0, d)
         w, w2, _, w4 = self.powers
         weight, squares, cubes, _ = self.sums_of_powers
-        difference = self.total(w * d)[0] / weight[0]
-        first, second = self.total(w2 * d), self.total(w2 * d**2)
-        fourth = self.total(w4 * d**4)
-        pos, neg = (
-            PairedClass.from_sums(
-                weight=weight[side],
-                squares=squares[side],
-                cubes=cubes[side],
-                first=first[side],
-                second=second[side],
-                fourth=fourth[side],
-                difference=difference,
-            )
-            for side in (0, 1)
+        paired = PairedAuc.from_sums(
+            self.total(w * d)[0] / weight[0],
+            weight=weight,
+            squares=squares,
+            cubes=cubes,
+            first=self.total(w2 * d),
+            second=self.total(w2 * d**2),
+            fourth=self.total(w4 * d**4),
         )
-        paired = PairedAuc(difference, pos, neg)
         return paired if self.sample is None else self._add_design(paired, new, old, w * d)
 
     def _add_design(self, paired: PairedAuc, new: str, old: str, changes: Array) -> PairedAuc:
@@ -115,9 +107,9 @@ class ScoredRows:
         if self.influences is not None:
             influence = self.influences[new] + -self.influences[old]
             return paired.by_design(units.variance(influence), units.df(influence))
-        of_units = self.total_of_units(changes)
-        influence = difference_influence(self.total_of_units(self.powers[0]), of_units)
-        carriers = effective_carriers(of_units[0]), effective_carriers(of_units[1])
+        unit_changes = self.total_in_units(changes)
+        influence = difference_influence(self.total_in_units(self.powers[0]), unit_changes)
+        carriers = effective_carriers(unit_changes[0]), effective_carriers(unit_changes[1])
         return paired.by_design(units.variance(influence), units.df(influence), carriers)
 
 
@@ -145,7 +137,7 @@ def place_scores(rows: Rows, keys: Sequence[str], models: Sequence[str]) -> Scor
     order = np.argsort(group, kind="stable")
     starts = np.append(0, np.bincount(group, minlength=2 * first.number).cumsum())
     powers = _raise_weights(first, order)
-    n = np.ones(len(order)) if first.counts is None else first.counts.n[order]
+    n = first.powers.n[order]
     unit, influences = None, None
     if rows.sample is not None and rows.sample.replicates is not None:
         influences = {model: auc_influences(rows, each) for model, each in segments.items()}

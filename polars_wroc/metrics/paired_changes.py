@@ -72,8 +72,8 @@ class Change:
     df: Array | float
     n_old: Array
     n_new: Array
-    few_events: Mask
-    same_order: Mask
+    few_events: Mask | bool = False
+    same_order: Mask | bool = False
     changed: ChangedRows | None = None
     sizes: Mapping[SampleSize, Array] = field(default_factory=dict)
     wald_rows: tuple[Array, ...] = ()
@@ -132,7 +132,6 @@ def change_aucs(segments: PairedSegments) -> Change:
         difference.df,
         n,
         n,
-        few_events=np.zeros(n.shape, bool),
         same_order=paired.same_order,
         sizes=dict(zip(ROC_AUC.sample_sizes, segments.n, strict=True)),
         wald_rows=tuple(segments.n),
@@ -147,7 +146,7 @@ def change_losses(changes: ValueChanges, *, is_bounded: bool) -> Change:
     # Another row may change by twice as much as any of these.
     difference = means.change_of_mean(changes.mean, 2 * changes.largest)
     few = means.has_few_changed_losses(changes.size, changes.mean.second)
-    return _change_means(changes, difference, few)
+    return replace(_change_means(changes, difference), few_events=few)
 
 
 def change_net_benefits(cells: PairedCells, odds: float) -> Change:
@@ -165,7 +164,8 @@ def change_rates(metric: RateMetric, cells: PairedCells) -> Change:
     changes = cells.changes(events)
     if cells.units is not None:
         few = means.has_few_changed_losses(changes.size, changes.mean.second)
-        return _change_means(changes, means.change_of_rate_by_design(changes.mean), few)
+        difference = means.change_of_rate_by_design(changes.mean)
+        return replace(_change_means(changes, difference), few_events=few)
     whole, gained, lost = changes.mean.whole, changes.gained, changes.lost
     return Change(
         changes.old,
@@ -175,7 +175,6 @@ def change_rates(metric: RateMetric, cells: PairedCells) -> Change:
         whole.rows,
         whole.rows,
         few_events=means.has_heavy_changed_rows(gained + lost, whole),
-        same_order=np.zeros(whole.rows.shape, bool),
         changed=ChangedRows(gained, lost, whole),
     )
 
@@ -197,7 +196,6 @@ def change_shares(metric: RateMetric, cells: PairedCells) -> Change:
         covariance, df = cells.units.covariance(*influences), cells.units.df(*influences)
     both, both_part = cells.count(base, base), cells.count(counted, counted)
     gained, lost = cells.count(others, base), cells.count(base, others)
-    none = np.zeros(both.rows.shape, bool)
     return Change(
         old.value,
         new.value,
@@ -205,17 +203,12 @@ def change_shares(metric: RateMetric, cells: PairedCells) -> Change:
         df,
         old.whole.rows,
         new.whole.rows,
-        few_events=none,
-        same_order=none,
         changed=ChangedRows(gained, lost, old.whole + gained),
     )
 
 
-def _change_means(
-    changes: ValueChanges, difference: means.Difference, few_events: Mask | None = None
-) -> Change:
+def _change_means(changes: ValueChanges, difference: means.Difference) -> Change:
     whole = changes.mean.whole
-    none = np.zeros(whole.rows.shape, bool)
     return Change(
         changes.old,
         changes.new,
@@ -223,8 +216,6 @@ def _change_means(
         difference.df,
         whole.rows,
         whole.rows,
-        few_events=none if few_events is None else few_events,
-        same_order=none,
         changed=ChangedRows(changes.gained, changes.lost, whole),
         wald_rows=(whole.rows,),
     )

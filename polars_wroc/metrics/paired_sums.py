@@ -8,11 +8,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
-from polars_wroc.metrics.mean_sums import ROW_LOSSES, count_where, sum_in_units, sum_values
+from polars_wroc.metrics.mean_sums import (
+    ROW_LOSSES,
+    count_classes,
+    count_where,
+    require_probabilities,
+    sum_in_units,
+    sum_values,
+)
 from polars_wroc.metrics.paired_aucs import place_scores
-from polars_wroc.queries import ROUNDING
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows, Sampling
 from polars_wroc.stats.designs import Influence, SamplingUnits
@@ -42,14 +47,14 @@ class PairedRows:
     def losses(self, name: str) -> tuple[Array, Array]:
         """Return the losses of rows by both scores; raise for one that is no probability."""
         complete, positive = ~np.isnan(self.rows.weight), self.rows.weight > 0
-        found = []
-        for model, precision in zip((OLD, NEW), self.precisions, strict=True):
-            score = self.rows.scores[model]
-            invalid = np.flatnonzero(complete & ~((score >= -ROUNDING) & (score <= 1 + ROUNDING)))
-            if len(invalid):
-                checks.reject(model, "be a probability, from 0 to 1", score[invalid[0]])
-            found.append(ROW_LOSSES[name](score, positive, precision))
-        return found[0], found[1]
+        scores = self.rows.scores[OLD], self.rows.scores[NEW]
+        for model, score in zip((OLD, NEW), scores, strict=True):
+            require_probabilities(score[complete], model)
+        old, new = (
+            ROW_LOSSES[name](score, positive, precision)
+            for score, precision in zip(scores, self.precisions, strict=True)
+        )
+        return old, new
 
 
 @dataclass(frozen=True)
@@ -182,10 +187,9 @@ def measure_pairs(
             every = rows.ignore_labels().segments(keys, OLD)
             old, new = (each[every.order] for each in paired.selected)
             all_cells = sum_paired_cells(every, old, new, rows.sample)
-    sides = np.stack([segments.weight > 0, segments.weight < 0]).astype(np.float64)
     return PairedSegments(
         segments.segments,
-        segments.total(sides if segments.counts is None else sides * segments.counts.n),
+        count_classes(segments),
         _measure_auc_change(rows, keys) if aucs else None,
         cells,
         all_cells,

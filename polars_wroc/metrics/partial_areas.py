@@ -57,17 +57,8 @@ def draw_curves(rows: SegmentRows) -> Curves:
     pooled = pool_steps(rows)
     filled = np.flatnonzero(np.diff(pooled.starts) > 0)
     totals = add_up(pooled.w, pooled.starts)[:, filled]
-    steps = Steps(
-        pooled.score,
-        pooled.n,
-        pooled.w,
-        pooled.w2,
-        pooled.w3,
-        pooled.starts[filled],
-        above=np.zeros_like(totals),
-        totals=totals,
-        several=pooled.several,
-    )
+    score, n, w, w2, w3, starts, several = pooled
+    steps = Steps(score, n, w, w2, w3, starts[filled], np.zeros_like(totals), totals, several)
     return Curves(steps, _pieces(steps), filled, rows.number)
 
 

@@ -238,12 +238,13 @@ class CostPartialAUC:
 
     def _bounded(self, curve: Curve) -> dict[str, pl.Expr]:
         """Return the areas of the curve, of a perfect score and of the diagonal."""
-        of_score, of_group = curve.prevalence, curve.positives / (curve.positives + curve.negatives)
+        score_prevalence = curve.prevalence
+        group_prevalence = curve.positives / (curve.positives + curve.negatives)
         if self.prevalence is not None:
-            of_score = of_group = pl.lit(self.prevalence)
-        line = self._line(of_group)
+            score_prevalence = group_prevalence = pl.lit(self.prevalence)
+        line = self._line(group_prevalence)
         return {
-            "area": total(curve, self._line(of_score).areas_above(pieces(curve))),
+            "area": total(curve, self._line(score_prevalence).areas_above(pieces(curve))),
             "max_area": curve.if_both_classes(line.most()),
             "chance_area": curve.if_both_classes(line.by_chance()),
         }

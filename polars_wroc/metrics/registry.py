@@ -10,58 +10,38 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.inputs.metric import Metric, SampleSize, check_metric
-from polars_wroc.metrics.hull_metrics import HMeasure, roc_hull_auc
+from polars_wroc.metrics.hull_metrics import HMeasure, reduce_hull
 from polars_wroc.metrics.partial_auc import CostPartialAUC, PartialAUC
-from polars_wroc.ranking.curve import Curve, if_both_classes, is_divisor, pieces, total
+from polars_wroc.ranking.curve import Curve, is_divisor, pieces, total
 from polars_wroc.structs import Fields, let
 
 Formula: TypeAlias = Callable[[Curve], pl.Expr]
 
 
-def roc_auc(curve: Curve) -> pl.Expr:
+def _roc_auc(curve: Curve) -> pl.Expr:
     """Weighted proportion of positive-negative pairs ranked correctly, ties counting half."""
     ranked = (curve.dn * curve.tpr_middle).sum()
-    return auc_of(ranked, curve.positives, curve.negatives)
-
-
-def auc_of(ranked: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
-    """Compute the AUC from the sum over negatives of the share of positives above them."""
     # The sum of the weights and the last cumulative sum may differ in the last bits.
-    return if_both_classes(positives, negatives, (ranked / negatives).clip(upper_bound=1.0))
+    return curve.if_both_classes((ranked / curve.negatives).clip(upper_bound=1.0))
 
 
-def gini(curve: Curve) -> pl.Expr:
+def _gini(curve: Curve) -> pl.Expr:
     """Twice the AUC minus 1: Somers' D of the score given the label."""
-    return gini_of(roc_auc(curve))
+    return 2 * _roc_auc(curve) - 1
 
 
-def gini_of(auc: pl.Expr) -> pl.Expr:
-    """Turn an AUC into a Gini coefficient."""
-    return 2 * auc - 1
-
-
-def ks(curve: Curve) -> pl.Expr:
+def _ks(curve: Curve) -> pl.Expr:
     """Largest difference between the score distributions of the two classes."""
-    return ks_of((curve.tpr - curve.fpr).abs().max(), curve.positives, curve.negatives)
+    return curve.if_both_classes((curve.tpr - curve.fpr).abs().max())
 
 
-def ks_of(distance: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
-    """Return the largest distance of the rates where there are both classes."""
-    return if_both_classes(positives, negatives, distance)
-
-
-def average_precision(curve: Curve) -> pl.Expr:
+def _average_precision(curve: Curve) -> pl.Expr:
     """Precision averaged over the weight of the positives."""
     precision = pl.when(curve.dp > 0).then(curve.tp / (curve.tp + curve.fp))
-    return average_precision_of((curve.dp * precision).sum(), curve.positives, curve.negatives)
+    return curve.if_both_classes((curve.dp * precision).sum() / curve.positives)
 
 
-def average_precision_of(precision: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
-    """Compute the average precision from the sum over positives of the precision there."""
-    return if_both_classes(positives, negatives, precision / positives)
-
-
-def pr_auc(curve: Curve) -> pl.Expr:
+def _pr_auc(curve: Curve) -> pl.Expr:
     """Area under the precision-recall curve, interpolated within ties."""
     x0, y0, x1, y1 = pieces(curve)
     # False positives in units of the positives, so that precision is rise / (rise + run).
@@ -78,7 +58,7 @@ def pr_auc(curve: Curve) -> pl.Expr:
     return total(curve, let(parts, areas)).clip(0.0, 1.0)
 
 
-def equal_error_rate(curve: Curve) -> pl.Expr:
+def _equal_error_rate(curve: Curve) -> pl.Expr:
     """False positive rate where it equals the false negative rate."""
     x0, y0, x1, y1 = pieces(curve)
     parts = {"x0": x0, "run": x1 - x0, "before": 1 - y0 - x0, "after": 1 - y1 - x1}
@@ -89,6 +69,11 @@ def equal_error_rate(curve: Curve) -> pl.Expr:
         return pl.when(crosses).then(x0 + run * before / (before - after))
 
     return curve.if_both_classes(let(parts, crossing).min())
+
+
+def _roc_hull_auc(curve: Curve) -> pl.Expr:
+    """Area under the upper convex hull of the ROC curve."""
+    return reduce_hull(curve, _roc_auc)
 
 
 def _squared_errors(score: pl.Expr, precision: pl.Expr) -> tuple[pl.Expr, pl.Expr]:  # noqa: ARG001
@@ -107,12 +92,12 @@ LOSSES: dict[str, Callable[[pl.Expr, pl.Expr], tuple[pl.Expr, pl.Expr]]] = {
 }
 
 
-def brier_score(curve: Curve) -> pl.Expr:
+def _brier_score(curve: Curve) -> pl.Expr:
     """Mean squared difference between the score and the outcome."""
     return _mean_loss(curve, "brier_score")
 
 
-def log_loss(curve: Curve) -> pl.Expr:
+def _log_loss(curve: Curve) -> pl.Expr:
     """Mean negative logarithm of the predicted probability of the outcome."""
     return _mean_loss(curve, "log_loss")
 
@@ -149,13 +134,13 @@ class CurveMetric(Metric):
     """A metric that is a formula of a confusion curve.
 
     The ``definition`` is the first docstring line of its public function. A metric
-    ``of_score`` uses the scores themselves, which must be probabilities; it is defined for one
+    ``uses_scores`` uses the scores themselves, which must be probabilities; it is defined for one
     class alone.
     """
 
     formula: Formula
     summary_column: str | None = None
-    of_score: bool = False
+    uses_scores: bool = False
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Compute the metric of a curve."""
@@ -169,7 +154,7 @@ class CurveMetric(Metric):
     @property
     def sample_sizes(self) -> tuple[SampleSize, ...]:
         """Rows of each class; all rows if the metric is defined for one class alone."""
-        return ("rows",) if self.of_score else ("positives", "negatives")
+        return ("rows",) if self.uses_scores else ("positives", "negatives")
 
 
 CURVE_METRICS: dict[str, CurveMetric] = {
@@ -180,7 +165,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             label="AUC",
             definition="Weighted AUC: the share of positive-negative pairs that are ranked "
             "correctly.",
-            formula=roc_auc,
+            formula=_roc_auc,
             summary_column="auc",
             least=0.5,
             has_ratio=False,
@@ -190,40 +175,40 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             name="gini",
             label="Gini",
             definition="Twice the AUC minus one, so that 0 is chance and 1 is perfect.",
-            formula=gini,
+            formula=_gini,
         ),
         CurveMetric(
             name="average_precision",
             label="average precision",
             definition="Area under the precision-recall curve as a step function.",
-            formula=average_precision,
+            formula=_average_precision,
             summary_column="average_precision",
         ),
         CurveMetric(
             name="ks",
             label="KS",
             definition="Largest difference between true and false positive rate at any threshold.",
-            formula=ks,
+            formula=_ks,
             summary_column="ks",
         ),
         CurveMetric(
             name="pr_auc",
             label="area under the precision-recall curve",
             definition="Area under the precision-recall curve, interpolated within ties.",
-            formula=pr_auc,
+            formula=_pr_auc,
         ),
         CurveMetric(
             name="equal_error_rate",
             label="equal error rate",
             definition="False positive rate where it equals the false negative rate.",
             better="low",
-            formula=equal_error_rate,
+            formula=_equal_error_rate,
         ),
         CurveMetric(
             name="roc_hull_auc",
             label="area under the ROC hull",
             definition="Area under the upper convex hull of the ROC curve.",
-            formula=roc_hull_auc,
+            formula=_roc_hull_auc,
         ),
         CurveMetric(
             name="h_measure",
@@ -236,16 +221,16 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             label="Brier score",
             definition="Mean squared difference between a predicted probability and the outcome.",
             better="low",
-            formula=brier_score,
-            of_score=True,
+            formula=_brier_score,
+            uses_scores=True,
         ),
         CurveMetric(
             name="log_loss",
             label="log loss",
             definition="Mean negative logarithm of the predicted probability of the outcome.",
             better="low",
-            formula=log_loss,
-            of_score=True,
+            formula=_log_loss,
+            uses_scores=True,
         ),
     )
 }
@@ -261,7 +246,8 @@ _NAMES_OF_OBJECTS: dict[type[MetricObject], str] = {
 
 def need_scores(metrics: Mapping[str, Formula]) -> bool:
     """Whether any of these metrics uses the scores themselves."""
-    return any(isinstance(metric, CurveMetric) and metric.of_score for metric in metrics.values())
+    curves = [each for each in metrics.values() if isinstance(each, CurveMetric)]
+    return any(metric.uses_scores for metric in curves)
 
 
 def named_metrics(metrics: Metrics) -> dict[str, Formula]:

@@ -26,8 +26,9 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.expressions import from_expressions, one_column
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
-from polars_wroc.metrics import auc_sums, registry
+from polars_wroc.metrics import auc_sums
 from polars_wroc.metrics.curve_metrics import roc_auc
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.queries import of_types, require_at_collect
 from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.ranking.placements import place_lists, read_placements
@@ -121,8 +122,8 @@ def roc_auc_ci(
     └───────┴────────┴─────────┴──────────┴───────────┘
     """
     checks.option("method", method, get_args(AucMethod))
-    of_sums = partial(_limit_aucs, level=Level.of(checks.level(level)), method=method)
-    build = partial(_interval, of_sums=of_sums, frequency=isinstance(weight, Frequency))
+    limit_sums = partial(_limit_aucs, level=Level.of(checks.level(level)), method=method)
+    build = partial(_interval, limit_sums=limit_sums, frequency=isinstance(weight, Frequency))
     return from_expressions(label, score, weight, pos_label, build).alias("roc_auc_ci")
 
 
@@ -130,7 +131,7 @@ _CLASS_SUMS = ("n", "weight", "squares", "cubes", "first", "second")
 
 
 def _interval(
-    rows: pl.Expr, *, of_sums: Callable[[pl.Series], pl.Series], frequency: bool
+    rows: pl.Expr, *, limit_sums: Callable[[pl.Series], pl.Series], frequency: bool
 ) -> pl.Expr:
     placed = read_placements()
     sums: dict[str, pl.Expr] = {}
@@ -143,9 +144,9 @@ def _interval(
             sums[f"{name}_{side}"] = value.sum()
     sums["misranked"] = (placed.pos.weight * placed.pos.placement).sum()
     sums["ranked"] = (placed.neg.weight * placed.positives_above).sum()
-    of_list = place_lists(rows).list.agg(as_struct(sums))
-    return of_list.map_batches(
-        of_sums, return_dtype=pl.Struct(dict(auc_sums.INTERVAL_TYPES)), is_elementwise=True
+    interval_sums = place_lists(rows).list.agg(as_struct(sums))
+    return interval_sums.map_batches(
+        limit_sums, return_dtype=pl.Struct(dict(auc_sums.INTERVAL_TYPES)), is_elementwise=True
     )
 
 
@@ -294,7 +295,7 @@ class _Classes:
 
         def measured(curve: Curve) -> pl.Expr:
             size = curve.positives if rows is None else curve.positives + curve.negatives
-            return as_struct({"auc": registry.roc_auc(curve), "size": size})
+            return as_struct({"auc": ROC_AUC(curve), "size": size})
 
         columns = [self._label(name), self.scores[name]] + (
             [] if self.weight is None else [self.weight]

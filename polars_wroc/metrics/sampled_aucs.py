@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.records import join_records
 from polars_wroc.rows import Rows
 from polars_wroc.stats.designs import Influence
 from polars_wroc.steps import SegmentRows
@@ -30,28 +32,23 @@ class SampledAucs:
     df: Array
     segment_df: Array
     effective: Array
-    reasons: list[str]
+    reasons: NDArray[np.object_]
 
 
 def sample_aucs(
     rows: Rows, segments: SegmentRows, influences: Callable[[Rows, SegmentRows], Influence]
 ) -> SampledAucs:
     """Return variances by the design of the ``rows``, from the influences of their units."""
-    parts = [
-        _sample_part(part_rows, part, influences(part_rows, part))
-        for _, part_rows, part in take_parts(rows, segments)
-    ]
-    arrays = {
-        name: np.concatenate([getattr(part, name) for part in parts], axis=-1)
-        for name in ("variance", "df", "segment_df", "effective")
-    }
-    return SampledAucs(**arrays, reasons=[reason for part in parts for reason in part.reasons])
+    parts = take_parts(rows, segments)
+    return join_records(
+        [_sample_part(some, part, influences(some, part)) for _, some, part in parts]
+    )
 
 
 def _sample_part(rows: Rows, segments: SegmentRows, influence: Influence) -> SampledAucs:
     assert rows.sample is not None
     units = rows.sample.units
-    reasons = units.unknown_reasons(influence)
+    reasons = np.array(units.unknown_reasons(influence), dtype=object)
     variance, df = units.variance(influence), units.df(influence)
     if rows.sample.replicates is not None:
         unknown = np.full(segments.number, np.nan)
@@ -103,6 +100,6 @@ def take_units(rows: Rows, segments: SegmentRows) -> Rows:
     if sample.replicates is not None:
         return rows
     units, unit = np.unique(sample.unit[segments.order], return_inverse=True)
-    of_rows = np.zeros_like(sample.unit)
-    of_rows[segments.order] = unit
-    return replace(rows, sample=replace(sample, unit=of_rows, stratum=sample.stratum[units]))
+    row_units = np.zeros_like(sample.unit)
+    row_units[segments.order] = unit
+    return replace(rows, sample=replace(sample, unit=row_units, stratum=sample.stratum[units]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from polars_wroc.metrics.auc_sums import AucSums, auc_influences, estimate_aucs,
 from polars_wroc.metrics.mean_sums import (
     ROW_LOSSES,
     MeanSums,
+    count_classes,
     require_probabilities,
     sum_scores,
     sum_values,
@@ -25,10 +26,11 @@ from polars_wroc.records import map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, SamplingUnits
+from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.mean_differences import StandardizedSums
 from polars_wroc.steps import OutsideWeights, SegmentRows
 from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
-from polars_wroc.thresholds.registry import ThresholdMetric
+from polars_wroc.thresholds.registry import RateMetric, ThresholdMetric
 
 
 @dataclass(frozen=True)
@@ -82,18 +84,6 @@ class Segments:
     all_rows: Array | None = None
     all_cells: Cells | None = None
 
-    _SUMS: ClassVar = (
-        "rows",
-        "missing",
-        "aucs",
-        "cells",
-        "influence",
-        "losses",
-        "scores",
-        "all_rows",
-        "all_cells",
-    )
-
     @property
     def number(self) -> int:
         """The number of segments."""
@@ -115,11 +105,9 @@ class Segments:
 
     def at(self, places: slice) -> Segments:
         """Return some of the segments."""
-        sums = {
-            name: map_arrays(getattr(self, name), lambda values: values[..., places])
-            for name in self._SUMS
-        }
-        return replace(self, keys=self.keys[places], **sums)
+        sums = replace(self, keys=self.keys[places], units=None)
+        taken: Segments = map_arrays(sums, lambda values: values[..., places])
+        return replace(taken, units=self.units)
 
     def cells_of(self, metric: Metric) -> Cells:
         """Return the cells that a metric of decisions rests on."""
@@ -139,6 +127,13 @@ class Segments:
             return np.asarray(self.rows[0 if kind == "positives" else 1])
         cells = self.cells_of(metric)
         return cells.count(("tp", "fp") if kind == "selected" else ("fn", "tn")).rows
+
+    def estimate(self, metric: Metric) -> Estimate:
+        """Return a rate of decisions or the AUC of the segments, by a design with its variance."""
+        if isinstance(metric, RateMetric):
+            cells = self.cells_of(metric)
+            return cells.rate(metric.counted, metric.others, self.units).estimate()
+        return self.auc.estimate("score")
 
     @property
     def auc(self) -> Auc:
@@ -165,7 +160,12 @@ class Numbering(NamedTuple):
         return cls(*number_groups(finest.select(keys)))
 
     @classmethod
-    def of_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
+    def of_finest(cls, finest: pl.DataFrame) -> Numbering:
+        """Return the finest segments themselves."""
+        return cls(finest, np.arange(finest.height))
+
+    @classmethod
+    def from_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
         """Return the segments that occur in parts of the rows, for example in ranges of scores.
 
         The segments of one part after the other are the finest ones.
@@ -229,24 +229,19 @@ def measure_segments(
         count_classes(segments) if sums is None else sums.n,
         segments.missing.astype(np.float64),
         sums,
-        _sum_cells(rows, segments, needs.decisions),
+        sum_decisions(rows, segments, needs.decisions),
         needs.decisions,
         None if sample is None else sample.units,
         influence,
         _sum_losses(rows, segments, model, needs),
         sum_scores(every, sample, count_weights=needs.count_weights) if needs.scores else None,
         count_classes(every).sum(axis=0) if rows.lack_labels else None,
-        _sum_cells(unlabeled, every, needs.decisions) if rows.lack_labels else None,
+        sum_decisions(unlabeled, every, needs.decisions) if rows.lack_labels else None,
     )
 
 
-def count_classes(segments: SegmentRows) -> Array:
-    """Return the numbers of positives and of negatives in each segment."""
-    sides = np.stack([segments.weight > 0, segments.weight < 0]).astype(np.float64)
-    return segments.total(sides if segments.counts is None else sides * segments.counts.n)
-
-
-def _sum_cells(rows: Rows, segments: SegmentRows, decisions: Decisions | None) -> Cells | None:
+def sum_decisions(rows: Rows, segments: SegmentRows, decisions: Decisions | None) -> Cells | None:
+    """Return the cells of each segment, by a design also those of sampling units."""
     if decisions is None:
         return None
     if decisions.recorded:

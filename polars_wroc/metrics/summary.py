@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, get_args
@@ -16,11 +16,11 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.config import Division
 from polars_wroc.counts.count_table import refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
-from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.looks import ConfidenceLevel, Looks
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import auc_sums, partial_areas
 from polars_wroc.metrics.counted_parts import Part, count_parts
 from polars_wroc.metrics.given_tables import Frames, GivenTables, division_of, one_of
@@ -33,6 +33,7 @@ from polars_wroc.records import join_records
 from polars_wroc.rows import (
     Columns,
     Rows,
+    add_keys,
     alternate_models,
     check_level,
     make_table,
@@ -65,7 +66,7 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
 _CHANCE = 0.5
 
 # Memory of a row, and of a row of a range.
-_BYTES, BYTES_IN_RANGE = 75, 200
+_BYTES, BYTES_IN_SCORE_RANGE = 75, 200
 
 
 @hint_keywords
@@ -276,7 +277,7 @@ def _check_areas(areas: Mapping[str, PartialAUC] | None) -> Mapping[str, Partial
 
 def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     """Return a row for each group, and for each model if there are several."""
-    level = _set_level(plan.level, partial(_count_seen, rows, columns))
+    level = rows.level(plan.level)
     tables = {}
     for model in columns.models:
         segments = rows.segments(columns.keys, model, ranks=True)
@@ -297,12 +298,7 @@ def _summarise_segments(
         curves = partial_areas.draw_curves(segments)
         for name, area in plan.areas.items():
             columns |= _measure_area(name, area, curves, rows, segments, level, plan)
-    return _table(segments.segments, columns)
-
-
-def _table(keys: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
-    table = make_table(columns)
-    return keys.hstack(table) if keys.width else table
+    return add_keys(make_table(columns), segments.segments, np.arange(segments.number))
 
 
 def _summary_columns(
@@ -362,7 +358,7 @@ def _diagnostics(
         columns["k_pos"] = columns["k_neg"] = np.full(high.shape, np.nan)
     if sampled is not None:
         is_unknown = ~np.isnan(auc.value) & np.isnan(auc.variance)
-        notes = np.where(is_unknown, np.array(sampled.reasons, dtype=object), notes)
+        notes = np.where(is_unknown, sampled.reasons, notes)
     columns["ci_note"] = np.array([note or None for note in notes], dtype=object)
     return columns
 
@@ -413,17 +409,18 @@ def _within_memory(
     if not division.exceeded(sum(heights) * len(columns.models), _BYTES):
         return collect(result)
     counted = count_parts(parts, division)
-    ranges = counted.cut(BYTES_IN_RANGE)
+    ranges = counted.cut(BYTES_IN_SCORE_RANGE)
     measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
-    level = _set_level(plan.level, counted.most_complete_rows)
+    level = Level.seeing(plan.level, counted.most_complete_rows)
     tables = {}
     for model in columns.models:
-        of_model = zip(ranges, measured, strict=True)
-        segments = add_segments([sums for each, sums in of_model if each.model == model])
+        measured_ranges = zip(ranges, measured, strict=True)
+        segments = add_segments([sums for each, sums in measured_ranges if each.model == model])
         assert segments.aucs is not None
         with np.errstate(all="ignore"):
             summarised = _summary_columns(segments.aucs, segments.missing, None, level, plan)
-        tables[model] = _table(segments.keys, summarised)
+        table = make_table(summarised)
+        tables[model] = add_keys(table, segments.keys, np.arange(table.height))
     table = alternate_models(tables, several=columns.several)
     return name_columns(table, schema, columns.names)
 
@@ -435,25 +432,9 @@ def measure_range(each: ScoreRange, rows: Rows, keys: Sequence[str]) -> Segments
 
 def add_segments(parts: Sequence[Segments]) -> Segments:
     """Return segments with the AUC sums of several parts, which may each have some segments."""
-    numbering = Numbering.of_parts([part.keys for part in parts])
+    numbering = Numbering.from_parts([part.keys for part in parts])
     aucs = join_records([part.aucs for part in parts])
     assert aucs is not None
     aucs = aucs.combine(numbering.add, numbering.largest)
     missing = numbering.add(np.concatenate([part.missing for part in parts]))
     return Segments(numbering.keys, aucs.n, missing, aucs)
-
-
-def _set_level(level: ConfidenceLevel, count_seen: Callable[[], float]) -> Level:
-    """Return a confidence level, which may hold at repeated looks at the rows that are counted."""
-    if isinstance(level, Looks) and not level.is_known:
-        level = level.at(count_seen())
-    return Level.of(level)
-
-
-def _count_seen(rows: Rows, columns: Columns) -> float:
-    """Return how many complete rows there are; with several scores, for the score with most."""
-    if MODEL not in columns.keys:
-        return rows.seen()
-    used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
-    by_model = rows.keys.select(MODEL, used=used).group_by(MODEL).agg(pl.col("used").sum())
-    return float(max([1.0, *by_model["used"]]))

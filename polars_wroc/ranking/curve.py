@@ -111,24 +111,24 @@ def fold(
     rows: pl.Expr,
     formula: Callable[[Curve], pl.Expr],
     *,
-    of_score: bool = False,
+    uses_scores: bool = False,
     shown: str = "the score",
 ) -> pl.Expr:
     """Reduce each list of rows to ``formula`` of its curve.
 
-    If it is ``of_score``, scores must be probabilities; ``shown`` is what messages call them.
+    If it is ``uses_scores``, scores must be probabilities; ``shown`` is what messages call them.
     """
-    curve = list_curve(of_score=of_score)
-    return curve_list(rows, of_score=of_score, shown=shown).list.agg(formula(curve))
+    curve = list_curve(uses_scores=uses_scores)
+    return curve_list(rows, uses_scores=uses_scores, shown=shown).list.agg(formula(curve))
 
 
-def curve_list(rows: pl.Expr, *, of_score: bool = False, shown: str = "the score") -> pl.Expr:
+def curve_list(rows: pl.Expr, *, uses_scores: bool = False, shown: str = "the score") -> pl.Expr:
     """Compute the curve of each list of rows as a list.
 
     Each step is a list that is evaluated once, so that a formula may repeat a cumulative sum;
     an aggregate would sort and sum again at each repetition.
     """
-    if not of_score:
+    if not uses_scores:
         distinct = pl.struct(element_field(TP, FP)).filter(element_field(ENDS_TIE))
         return cumulated_list(rows).list.eval(distinct)
     # Rows without weight may have any score.
@@ -138,11 +138,11 @@ def curve_list(rows: pl.Expr, *, of_score: bool = False, shown: str = "the score
     return cumulated_list(weighted, [SCORE]).list.eval(point.filter(element_field(ENDS_TIE)))
 
 
-def list_curve(*, of_score: bool = False) -> Curve:
+def list_curve(*, uses_scores: bool = False) -> Curve:
     """Refer to the fields of the lists of `curve_list`."""
     tp, fp = element_field(TP), element_field(FP)
     curve = curve_of_points(tp, fp, tp.last(), fp.last())
-    if not of_score:
+    if not uses_scores:
         return curve
     score = element_field(SCORE)
     return replace(curve, score=score.cast(pl.Float64), precision=precision_of(score))

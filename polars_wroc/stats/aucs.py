@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Mask
+from polars_wroc.records import map_arrays
 from polars_wroc.stats.designs import Influence, design_effect, ratio_influence
 from polars_wroc.stats.estimates import Estimate, Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level
@@ -135,7 +137,7 @@ class Auc:
     def from_sums(cls, value: Array, complement: Array, **sums: Array) -> Auc:
         """Return AUCs, given the ``sums`` of `ClassMoments.from_sums`, each of both classes."""
         both = ClassMoments.from_sums(complement=complement, **sums)
-        pos, neg = (ClassMoments(*(each[side] for each in vars(both).values())) for side in (0, 1))
+        pos, neg = (map_arrays(both, itemgetter(side)) for side in (0, 1))
         return cls(value, complement, pos, neg)
 
     @property

@@ -8,10 +8,12 @@ class, with weights h that add up to 1, is the difference D of both AUCs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
 from polars_wroc.arrays import Array, Mask
+from polars_wroc.records import map_arrays
 from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, ratio_influence
 from polars_wroc.stats.levels import welch_df
@@ -100,6 +102,13 @@ class PairedAuc:
     neg: PairedClass
     design_variance: Array | None = None
     design_df: Array | float | None = None
+
+    @classmethod
+    def from_sums(cls, difference: Array, **sums: Array) -> PairedAuc:
+        """Return differences, given the ``sums`` of `PairedClass.from_sums` of both classes."""
+        both = PairedClass.from_sums(difference=difference, **sums)
+        pos, neg = (map_arrays(both, itemgetter(side)) for side in (0, 1))
+        return cls(difference, pos, neg)
 
     @property
     def same_order(self) -> Mask:

@@ -43,9 +43,15 @@ class Cells:
     units: Array | None = None
 
     def __add__(self, other: Cells) -> Cells:
-        """Add the cells of other rows in the same columns, without a design."""
+        """Add the cells of other rows in the same columns, by the same design if there is one."""
+        units = None
+        if self.units is not None and other.units is not None:
+            units = self.units + other.units
         return Cells(
-            self.weight + other.weight, self.squares + other.squares, self.rows + other.rows
+            self.weight + other.weight,
+            self.squares + other.squares,
+            self.rows + other.rows,
+            units,
         )
 
     def count(self, cells: Sequence[str]) -> Count:

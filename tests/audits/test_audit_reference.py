@@ -167,8 +167,7 @@ def test_a_segment_is_named_by_its_value_or_its_name(
         ({CROSSED: "m, 20"}, "^`reference` must name attributes out of"),
         (
             {"sex": "x"},
-            r"^`reference` must be 'rest', 'overall' or a segment of sex \('f', 'm'\); found no "
-            "segment 'x'$",
+            r"^`reference` must be .* or a segment of sex \('f', 'm'\); found no segment 'x'$",
         ),
         (
             {"age": "20.0"},

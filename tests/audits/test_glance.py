@@ -143,6 +143,24 @@ def test_many_groups_that_do_not_differ_are_one_row() -> None:
     assert table.rows[-1].cells[2].text == f"{low}\N{EN DASH}{high}%"
 
 
+@pytest.mark.parametrize(
+    ("rates", "name"),
+    [
+        ([0.5] * 20, "20 groups, none shown to differ"),
+        ([0.1] * 10 + [0.9] * 10, "5 others, 5 of them different"),
+    ],
+)
+def test_groups_in_one_row_are_said_to_differ_if_they_do(rates: list[float], name: str) -> None:
+    rows = [
+        {"g": f"g{group}", "hired": place < 100 * rate}
+        for group, rate in enumerate(rates)
+        for place in range(100)
+    ]
+    options: dict[str, Any] = {"attributes": "g", "selected": "hired", "favorable": "selected"}
+    audit = wroc.audit(pl.DataFrame(rows), **options)
+    assert glance(audit).rows[-1].name == name
+
+
 def test_ranges_keep_their_order_and_missing_values_come_last() -> None:
     bands = pl.Enum(["young", "middle", "old"])
     frame = pl.DataFrame(
@@ -179,8 +197,23 @@ def test_the_legend_has_the_sign_of_scores_that_are_off() -> None:
     table = glance(wroc.audit(frame, "y", "s", attributes="g"))
     shown = {cell.change for row in table.rows for cell in row.cells if cell.tone == "either"}
     assert shown == {"\N{BLACK DIAMOND}"}
-    (sign,) = [sign for sign in table.legend if sign.meaning.startswith("different")]
-    assert sign.cell == Cell("", "\N{BLACK DIAMOND}", "either")
+    signs = {sign.meaning: sign.cell for sign in table.legend}
+    # It has no size.
+    expected = Cell("", "\N{BLACK DIAMOND}", "either")
+    assert signs["different, neither better nor worse"] == expected
+
+
+def test_the_first_sign_with_a_size_says_what_it_is() -> None:
+    frame = pl.DataFrame({"g": ["a"] * 3_000 + ["b"] * 3_000, "k": [*range(3_000)] * 2})
+    is_hired = pl.col("k") < pl.when(g="a").then(1_200).otherwise(1_800)
+    frame = frame.with_columns(hired=is_hired)
+    options: dict[str, Any] = {"attributes": "g", "selected": "hired"}
+    table = glance(wroc.audit(frame, favorable="selected", **options))
+    meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
+    assert meanings == ["worse than everyone else by n points", "better"]
+    table = glance(wroc.audit(frame, favorable="neither", **options))
+    meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
+    assert meanings == ["different by n points, neither better nor worse"]
 
 
 def answer_of(audit: wroc.Audit) -> Text:

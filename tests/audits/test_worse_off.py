@@ -139,6 +139,14 @@ def test_only_comparisons_of_groups_are_counted() -> None:
     )
 
 
+def test_rows_without_a_value_are_plural() -> None:
+    rows = decisions({"none": (400, 1000), "D": (700, 1000)})
+    rows = rows.with_columns(g=pl.when(pl.col("g") != "none").then("g"))
+    audit = wroc.audit(rows, attributes="g", selected="hired", favorable="selected")
+    start = "Rows with no recorded g are selected less often: 40%, against 70% of everyone else"
+    assert audit.verdict.startswith(start)
+
+
 @pytest.mark.parametrize("value", ["x", None])
 def test_an_attribute_with_one_value_leaves_nothing_to_compare(value: str | None) -> None:
     frame = people({"A": 0}).with_columns(g=pl.lit(value, pl.String))
@@ -285,3 +293,14 @@ def test_a_group_that_is_better_and_worse_is_called_different() -> None:
     assert line.text.startswith("selected +")
     assert "selected among the positives \N{MINUS SIGN}" in line.text
     assert line.tone == "either"
+
+
+def test_gaps_of_crossed_groups_are_not_explained_again() -> None:
+    frame = people({"A": -2, "B": -1}, 6_000)
+    frame = frame.with_columns(h=pl.Series(np.random.default_rng(3).choice(["x", "y"], 12_000)))
+    options: dict[str, Any] = {"threshold": 0.3, "favorable": "selected", "intersections": True}
+    audit = wroc.audit(frame, "y", "p", attributes=["g", "h"], **options)
+    assert "the group A, x (g and h)" in audit.verdict
+    said = section(audit, "Why these gaps?")
+    assert "of the group A (g) are positive" in said
+    assert "g and h" not in said

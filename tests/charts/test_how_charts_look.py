@@ -20,7 +20,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.figures import draw_svg
-from polars_wroc.charts.look import BETTER, DARK, INK, LIGHT, LINE, SOFT, WORSE
+from polars_wroc.charts.look import BETTER, DARK, GREY, INK, LIGHT, LINE, SOFT, WORSE
 
 SHORT = ["white", "black", "hispanic", "asian", "native american", "two or more races", "a", "b"]
 LONG = [f"a department with a long name, section {n}" for n in range(3)]
@@ -212,6 +212,9 @@ def test_texts_can_be_read_on_the_page_and_on_tiles(place: int, background: str)
         assert contrast(shown(INK), strong) >= 4.5
         assert contrast(shown(SOFT), pale) >= 4.5
     assert min(contrast(color, background) for color in (DARK, LIGHT)[place]) >= 4.5
+    # Marks without words.
+    assert min(contrast(shown(mark), background) for mark in (WORSE, BETTER, SOFT)) >= 3
+    assert contrast(GREY, background) >= 3
 
 
 def test_browsers_draw_all_charts_without_a_warning(chromium: Chromium, tmp_path: Path) -> None:

@@ -178,6 +178,24 @@ def test_rare_events_do_not_lie_in_a_corner(rows: pl.DataFrame) -> None:
     assert domain[1] < 0.05
 
 
+def test_smooth_calibration_curves_are_drawn_with_their_limits(rows: pl.DataFrame) -> None:
+    table = wroc.calibration_curve(rows, "y", "s", by="g", bins=5, smooth=True)
+    names = {"panel": "g", "x": "mean_score", "y": "smooth_rate"}
+    names |= {end: f"smooth_rate_{end}" for end in ("low", "high")}
+    curve = drawn(wroc.calibration_chart(table), "curve")
+    assert curve.height == table["smooth_rate"].count() > 0
+    assert_points_of(curve, table, names)
+
+
+def test_curves_have_their_names_where_no_threshold_is_drawn(rows: pl.DataFrame) -> None:
+    table = wroc.threshold_metrics(rows, "y", "s", by="g", threshold=[0.3, 0.5, 0.7])
+    chart = wroc.rates_chart(table, rates="tpr")
+    assert title(chart) == "True positive rate by threshold"
+    labels = drawn(chart, "label")
+    assert sorted(text.strip() for text in labels["text"]) == ["a", "b", "c"]
+    assert labels["text_x"].min() > 320
+
+
 def test_net_benefit_is_that_of_the_table(rows: pl.DataFrame) -> None:
     table = wroc.decision_curve(rows, "y", ["s", "t"])
     chart = wroc.decision_chart(table)

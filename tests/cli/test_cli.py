@@ -299,7 +299,7 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["frob"], "invalid choice: 'frob'"),
         (["auc", "none.parquet", *COLUMNS], "no such file: none.parquet"),
         (["auc", "rows.xls", *COLUMNS], "no such file: rows.xls"),
-        (["auc", str(PATIENTS), "x.csv", *COLUMNS], "files must be of one format"),
+        (["auc", str(PATIENTS), "x.csv", *COLUMNS], "no such file: x.csv"),
         (["auc", str(PATIENTS), "--label", "no", "--score", "score"], "no column 'no'"),
         (["auc", str(PATIENTS), "--label", "sex", "--score", "score"], "come with --pos-label"),
         (["auc", str(PATIENTS), "--label", "age", "--score", "score"], "column 'age' holds "),

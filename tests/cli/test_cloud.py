@@ -17,6 +17,7 @@ from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
+from polars_wroc.files.scan import scan_files
 
 BUCKET = "studies"
 KEYS = {"access_key_id": "tester", "secret_access_key": "secret", "region": "us-east-1"}
@@ -140,7 +141,7 @@ def test_signed_addresses_are_read_and_not_told(
     assert main(["auc", signed[0], signed[1].replace("people/1", "none"), *columns]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 2
-    assert "are, or have, the same file" in err
+    assert "is given twice" in err
     assert "Signature" not in err
     assert KEYS["access_key_id"] not in err
 
@@ -179,3 +180,23 @@ def test_faults_of_a_bucket_are_one_line(endpoint: str) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(f"polars-wroc: cannot read s3://{BUCKET}/no")
     assert done.stderr.count("\n") == 1
+
+
+def test_folders_and_csv_dialects_of_a_bucket_are_read(
+    parts: str, endpoint: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in options.items():
+        monkeypatch.setenv(name.upper(), value)
+    folder = parts.removesuffix("*.parquet")
+    assert scan_files([folder]).select(pl.len()).collect().item() == 600
+    text = "y;s;g\n1;0,5;007\n0;1;010\n"
+    client_of(endpoint).put_object(Bucket=BUCKET, Key="csv/a.csv", Body=text.encode())
+    told: list[str] = []
+    address = f"s3://{BUCKET}/csv/a.csv"
+    found = scan_files([address], text=["y", "g"], numbers=["s"], tell=told.append).collect()
+    assert found.rows() == [(1, 0.5, "007"), (0, 1.0, "010")]
+    assert told == [f"read {address} as semicolon-separated, decimal comma"]
+    long_row = "y,s,g\n1,0.5,a\n0,0.25,b,c\n"
+    client_of(endpoint).put_object(Bucket=BUCKET, Key="csv/b.csv", Body=long_row.encode())
+    with pytest.raises(ValueError, match=r"a line of s3://.*/b\.csv has more fields"):
+        scan_files([f"s3://{BUCKET}/csv/b.csv"]).select("g").collect()

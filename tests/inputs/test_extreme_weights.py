@@ -245,7 +245,7 @@ def test_weights_of_classes_that_overflow_are_null(rows: pl.DataFrame) -> None:
 
 
 METRICS: list[MetricName] = [
-    name for name in get_args(MetricName) if not CURVE_METRICS[name].of_score
+    name for name in get_args(MetricName) if not CURVE_METRICS[name].uses_scores
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from audit_words import cautions
 
 import polars_wroc as wroc
-from polars_wroc.audits.hints import seemingly_unknown
+from polars_wroc.audits.hints import find_apparently_unknown
 from polars_wroc.inputs.decisions import seems_unknown
 
 UNKNOWN = [
@@ -42,7 +42,7 @@ def test_audits_hint_at_them_once_for_each_attribute() -> None:
         }
     )
     audit = wroc.audit(frame, "y", "s", attributes=["g", "h"], intersections=True)
-    assert seemingly_unknown(audit.segments) == [("g", "Unknown"), ("h", "")]
+    assert find_apparently_unknown(audit.segments) == [("g", "Unknown"), ("h", "")]
     (hint,) = [text for text in cautions(audit) if "like any other category" in text]
     assert hint == (
         "'Unknown' of g and '' of h are compared like any other category. If this means that the "

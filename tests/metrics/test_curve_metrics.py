@@ -28,7 +28,7 @@ Point: TypeAlias = tuple[float, float]
 
 # The scores here are no probabilities.
 NAMES: list[MetricName] = [
-    name for name in get_args(MetricName) if not CURVE_METRICS[name].of_score
+    name for name in get_args(MetricName) if not CURVE_METRICS[name].uses_scores
 ]
 NEW = ["pr_auc", "equal_error_rate"]
 AREAS: dict[str, dict[str, Any]] = {

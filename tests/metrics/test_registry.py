@@ -136,7 +136,7 @@ def test_metric_is_the_same_number_everywhere(metric: CurveMetric) -> None:
     assert drawn[name][0] == expected
     assert drawn[name].n_unique() == 3
     if metric.summary_column:
-        assert not metric.of_score
+        assert not metric.uses_scores
         summary = summary_of(frame, "y", "s", weight="w")
         assert summary[metric.summary_column].item() == expected
 
@@ -167,7 +167,7 @@ def test_a_rate_is_the_share_of_its_cells(rate: RateMetric) -> None:
 # Metrics that need the scores.
 
 
-@pytest.mark.parametrize("metric", [each for each in CURVES if each.of_score], ids=named)
+@pytest.mark.parametrize("metric", [each for each in CURVES if each.uses_scores], ids=named)
 def test_scores_must_be_probabilities(metric: CurveMetric) -> None:
     frame = rows().lazy().with_columns(s=pl.when(pl.col("w") > 1).then(1.5).otherwise("s"))
     name: Any = metric.name
@@ -183,7 +183,7 @@ def test_scores_must_be_probabilities(metric: CurveMetric) -> None:
     assert kept["value"].item() == pytest.approx(alone(metric, gone.collect()), abs=1e-12)
 
 
-@pytest.mark.parametrize("metric", [each for each in CURVES if each.of_score], ids=named)
+@pytest.mark.parametrize("metric", [each for each in CURVES if each.uses_scores], ids=named)
 def test_one_class_is_enough_for_a_loss(metric: CurveMetric) -> None:
     frame = rows().with_columns(y=pl.col("y") & (pl.col("g") != "a"))
     name: Any = metric.name

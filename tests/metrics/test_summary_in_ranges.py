@@ -22,7 +22,7 @@ from polars_wroc.config import Division
 from polars_wroc.metrics.counted_parts import CountedParts, count_parts
 from polars_wroc.metrics.given_tables import GivenTables
 from polars_wroc.metrics.score_ranges import ScoreRange
-from polars_wroc.metrics.summary import BYTES_IN_RANGE, add_segments, measure_range
+from polars_wroc.metrics.summary import BYTES_IN_SCORE_RANGE, add_segments, measure_range
 
 SCHEMA = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
 
@@ -36,8 +36,8 @@ def count_rows(
 ) -> tuple[CountedParts, list[ScoreRange]]:
     """Count rows with the label y and the score s, and cut their scores."""
     given = GivenTables(frame, "y", "s", weight, by, None, None)
-    counted = count_parts(given.read_parts(), Division(rows_per_range * BYTES_IN_RANGE))
-    return counted, counted.cut(BYTES_IN_RANGE)
+    counted = count_parts(given.read_parts(), Division(rows_per_range * BYTES_IN_SCORE_RANGE))
+    return counted, counted.cut(BYTES_IN_SCORE_RANGE)
 
 
 def thirds(frame: pl.DataFrame) -> list[pl.DataFrame]:
