@@ -40,7 +40,7 @@ _FOUR_FIFTHS = {
 }
 
 
-class Kind(NamedTuple):
+class ChangeKind(NamedTuple):
     """Metrics whose changes have the same unit, and are counted and listed together."""
 
     singular: str
@@ -54,16 +54,16 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind(
+    ChangeKind(
         "gap in rates",
         "gaps in rates",
         "Gaps in rates, in percentage points",
         tuple(name for name in GAP_CHANGES if name != _GAP_OF_AUC),
     ),
-    Kind("gap in AUC", "gaps in AUC", "Gaps in AUC", (_GAP_OF_AUC,)),
-    Kind("impact ratio", "impact ratios", "Impact ratios", (IMPACT_RATIO,)),
-    Kind("rate", "rates", "Rates, with changes in percentage points", (*GAP_RATES,)),
-    Kind("AUC", "AUCs", "AUCs", (AUC,)),
+    ChangeKind("gap in AUC", "gaps in AUC", "Gaps in AUC", (_GAP_OF_AUC,)),
+    ChangeKind("impact ratio", "impact ratios", "Impact ratios", (IMPACT_RATIO,)),
+    ChangeKind("rate", "rates", "Rates, with changes in percentage points", (*GAP_RATES,)),
+    ChangeKind("AUC", "AUCs", "AUCs", (AUC,)),
 )
 
 

@@ -34,7 +34,7 @@ def write_gates(gates: Sequence[JudgedGate], words: Words) -> list[Line]:
 
 def _write_gate(gate: JudgedGate, words: Words) -> Line:
     """Write what a condition asks, and where it is met or could not be judged."""
-    condition = _write_condition(gate.condition)
+    condition = gate.gate if gate.condition is None else _write_condition(gate.condition)
     unjudged = ""
     if gate.unjudged_rows:
         names = [_name_place(row, words) for row in gate.unjudged_rows]
@@ -45,10 +45,10 @@ def _write_gate(gate: JudgedGate, words: Words) -> Line:
     if not gate.met:
         where = f"in none of {many(gate.n_judged, 'group')}."
         return Line(f"{where} {unjudged}".strip(), "passed", f"Passed: {condition}")
-    places = [
-        f"{_name_place(row, words)} {_write_value(row[gate.condition.column])}"
-        for row in gate.met_rows
-    ]
+    places = list(gate.where)
+    if gate.condition is not None:
+        column = gate.condition.column
+        places = [f"{_name_place(row, words)} {_write_value(row[column])}" for row in gate.met_rows]
     where = first_few(places, "; ", 10)
     return Line(f"in {where}. {unjudged}".strip(), "failed", f"Failed: {condition}")
 

@@ -15,7 +15,6 @@ import polars as pl
 from polars_wroc.arrays import Array
 from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.calibration_tests import (
-    Calibration,
     compare_calibration,
     compare_with_target,
 )
@@ -120,14 +119,6 @@ class DividedScore:
         """The sums over the rows of the segments."""
         return self.measured.segments
 
-    @property
-    def calibration(self) -> Calibration | None:
-        """How the scores are calibrated, if they are probabilities."""
-        measured = self.measured
-        if measured.calibration is None or measured.slopes is None:
-            return None
-        return Calibration(measured.calibration, measured.slopes, self.segments.units)
-
 
 def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measured:
     """Return the tables of an audit of rows in memory."""
@@ -135,7 +126,7 @@ def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measure
     with np.errstate(all="ignore"):
         for place, (model, arrays) in enumerate(rows.arrays.items()):
             measured_score = measure_divisions(arrays, model, plan)
-            divided += name_divided(measured_score, place, model, plan, rules)
+            divided += make_divided_scores(measured_score, place, model, plan, rules)
         if plan.settings.labeled or not plan.settings.score:
             return make_tables(divided, plan, rules, rows.missing)
         differences = compare_scores(rows, plan, rules.level)
@@ -143,7 +134,7 @@ def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measure
         return replace(measured, distributions=distribute_audited_scores(rows, plan))
 
 
-def name_divided(
+def make_divided_scores(
     measured: Sequence[MeasuredSegments], place: int, model: str, plan: AuditPlan, rules: GapRules
 ) -> list[DividedScore]:
     """Return the segments of a score, which has a place among all, with names and references."""
@@ -215,7 +206,7 @@ def make_tables(
 
 def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Comparison]:
     """Return the comparisons of the segments of a division, and those of all rows with a target."""
-    partition, calibration = divided.partition, divided.calibration
+    partition, calibration = divided.partition, divided.measured.calibration
     if not divided.grouping.keys:
         if calibration is None:
             return []

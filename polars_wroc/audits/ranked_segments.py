@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.audits.calibration_tests import Calibration
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.buckets import BucketRows, move_to_buckets, number_groups, sort_groups
 from polars_wroc.groups.categories import Grouping
@@ -346,8 +347,7 @@ class MeasuredSegments:
     segments: Segments
     categories: Segments | None = None
     curves: CurveParts | None = None
-    calibration: CalibrationSums | None = None
-    slopes: CalibrationSlopes | None = None
+    calibration: Calibration | None = None
 
 
 def number_categories(
@@ -479,11 +479,13 @@ def _measure_division(
     numbering = Numbering.of(ranked.finest, grouping.keys)
     rows = ranked.divide(numbering) if plan.settings.labeled or ranked.sums is None else None
     sums = ranked.add_sums(numbering, rows)
-    aucs = curves = influence = slopes = None
+    aucs = curves = influence = calibration = None
     if plan.settings.labeled and rows is not None:
         aucs, curves = sum_ranks(rows)
         influence = None if sample is None else auc_influences(call, rows)
-        slopes = ranked.fit_slopes(numbering, rows) if ranked.calibrated else None
+        if sums.calibration is not None:
+            slopes = ranked.fit_slopes(numbering, rows)
+            calibration = Calibration(sums.calibration, slopes, units)
     others = None if unlabeled is None else unlabeled.add_sums(numbering).cells
     whole = make_segments(
         numbering, sums, ranked.decisions, others, aucs=aucs, units=units, influence=influence
@@ -493,7 +495,7 @@ def _measure_division(
         others = None if unlabeled is None else unlabeled.add_sums(pooled).cells
         added = ranked.add_sums(pooled)
         categories = make_segments(pooled, added, ranked.decisions, others, units=units)
-    return MeasuredSegments(whole, categories, curves, sums.calibration, slopes)
+    return MeasuredSegments(whole, categories, curves, calibration)
 
 
 def _find_decisions(descending: DescendingRows, plan: AuditPlan) -> Decisions | None:

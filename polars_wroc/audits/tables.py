@@ -424,7 +424,8 @@ class JudgedGate:
     where: Sequence[str]
     not_judged: Sequence[str]
     lines: Sequence[str]
-    condition: GateCondition
+    # None for a condition in SQL.
+    condition: GateCondition | None
     met_rows: Sequence[Mapping[str, Any]]
     unjudged_rows: Sequence[Mapping[str, Any]]
 
@@ -477,8 +478,15 @@ class AuditTables:
 
     @cached_property
     def wide_table(self) -> pl.DataFrame:
-        """The segments with each metric and its limits, kept as long as the audit is."""
-        return _widen(self)
+        """The segments, whether they are ``small``, and each metric with its limits."""
+        table = self.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
+        names = {
+            f"{part}_{metric}": f"{metric}{part.removeprefix('value')}"
+            for part in VALUES
+            for metric in table["metric"].unique()
+        }
+        wide = table.pivot("metric", index=list(ALL_KEYS), values=list(VALUES)).rename(names)
+        return with_columns_of(with_small(self.segments, self.settings.min_rows), wide)
 
 
 def with_tables(audit: AuditTables, change: Callable[[pl.DataFrame], pl.DataFrame]) -> AuditTables:
@@ -511,22 +519,6 @@ COMPARED = (
     ),
     *("p_value", "p_adjusted", "detectable", "verdict"),
 )
-
-
-def wide_table(audit: AuditTables) -> pl.DataFrame:
-    """Add to the segments whether they are ``small``, and each metric with its limits."""
-    return audit.wide_table
-
-
-def _widen(audit: AuditTables) -> pl.DataFrame:
-    table = audit.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
-    names = {
-        f"{part}_{metric}": f"{metric}{part.removeprefix('value')}"
-        for part in VALUES
-        for metric in table["metric"].unique()
-    }
-    wide = table.pivot("metric", index=list(ALL_KEYS), values=list(VALUES)).rename(names)
-    return with_columns_of(with_small(audit.segments, audit.settings.min_rows), wide)
 
 
 def with_columns_of(table: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:

@@ -191,11 +191,11 @@ def _draw(plot: Plot, curve: pl.DataFrame) -> None:
 def _write_cheapest() -> pl.Expr:
     """Write the decision with the least cost; null where it is unknown."""
     at_threshold = pl.format("{} or more", write_numbers("threshold", ".3g"))
-    everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("all"))
-    nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("none"))
+    everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("select all"))
+    nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("select none"))
     selected = pl.coalesce(everyone, nobody, at_threshold)
-    label = pl.format("select {}", selected)
-    return pl.when(pl.col("rank").is_not_null()).then(label)
+    is_known = pl.col("rank").is_not_null()
+    return pl.when(is_known).then(pl.format("cheapest: {}", selected))
 
 
 def _write_area() -> pl.Expr:

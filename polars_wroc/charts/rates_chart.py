@@ -110,6 +110,9 @@ def rates_chart(
     keys = [*keys, rate] if len(names) > 1 else keys
     x = Axis("Threshold", span(rows, "x", room=0.02), ",~f")
     y = Axis("↑ Rate" if len(names) > 1 else f"↑ {RATES[names[0]].heading}")
+    if few:
+        # Points have room at the ends of both axes.
+        x, y = x.with_room(), y.with_room()
     plot = Plot(*assign_groups(rows, keys, chosen), chosen, x, y, panel_size=(210, 190))
     # A row of panels for each rate, or one for all.
     plot.columns = n_panels if 1 < n_panels <= _COLUMNS else _COLUMNS

@@ -14,11 +14,11 @@ from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.buckets import number_groups
 from polars_wroc.checks import Limit
-from polars_wroc.config import Progress
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
+from polars_wroc.progress import Progress
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, alternate_models, read_columns, table_of
 from polars_wroc.stats.curve_areas import area_between, trace_roc

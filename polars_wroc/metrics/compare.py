@@ -36,7 +36,7 @@ ComparisonMethod: TypeAlias = Literal["delong"]
 PAIR = (MODEL, "reference")
 _VALUES = ("value", "reference_value", "gap", "gap_low", "gap_high")
 _TESTS_OF_GAPS = ("gap_se", "p_value", "p_adjusted")
-_SCHEMA: dict[str, type[pl.DataType]] = {
+PAIR_SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys((*PAIR, "metric"), pl.String),
     **dict.fromkeys(_VALUES, pl.Float64),
     **dict.fromkeys(("verdict", "reason"), pl.String),
@@ -44,7 +44,6 @@ _SCHEMA: dict[str, type[pl.DataType]] = {
     "n": pl.Int64,
     "n_missing": pl.Int64,
 }
-PAIR_COLUMNS = tuple(_SCHEMA)
 _MOST_PAIRS = 5_000
 
 
@@ -171,7 +170,7 @@ def compare(
         level=level,
         adjust=adjust,
     )
-    return table_of(frame, columns, columns.schema(_SCHEMA), compute)
+    return table_of(frame, columns, columns.schema(PAIR_SCHEMA), compute)
 
 
 def _test_carefully(placed: paired_aucs.ScoredRows, one: str, other: str) -> Difference:
@@ -197,13 +196,14 @@ def _compare_scores(
     complete = paired_aucs.require_all_scores(rows)
     placed = paired_aucs.place_scores(complete, keys, [*rows.scores])
     known_level = complete.level(level)
+    aucs = {model: 1 - placed.complement(model) for model in rows.scores}
     pairs = [*combinations(rows.scores, 2)]
     found = []
     for one, other in pairs:
         difference = test(placed, one, other)
         if paired_aucs.have_same_scores(complete, one, other):
             difference = replace(difference, error=0.0 * difference.value)
-        values = 1 - placed.complement(one), 1 - placed.complement(other)
+        values = aucs[one], aucs[other]
         found.append(_describe(difference, values, known_level.enough(*placed.n), known_level))
     # Segments one after another, each with all pairs.
     numbers = {name: np.stack([each[name] for each in found], axis=1).ravel() for name in found[0]}

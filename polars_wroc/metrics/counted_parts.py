@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from polars_wroc.config import Division, Progress
+from polars_wroc.config import Division
 from polars_wroc.counts.score_sums import (
     HIGH,
     LOW,
@@ -31,6 +31,7 @@ from polars_wroc.counts.score_sums import (
 from polars_wroc.inputs.columns import MODEL, SCORE, score_column
 from polars_wroc.inputs.rows import MISSING_MARKS, PlannedRows
 from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges, find_fineness
+from polars_wroc.progress import Progress
 from polars_wroc.queries import collect
 from polars_wroc.rows import Columns, Rows, join_rows, read_counted, require_exact
 from polars_wroc.steps import FloatType
@@ -131,10 +132,6 @@ class CountedParts:
         """The columns that group the rows."""
         return self.parts[0].columns.keys
 
-    @property
-    def _score_types(self) -> dict[str, FloatType]:
-        return dict(zip(self.models, self.parts[0].columns.score_types, strict=True))
-
     def counts_of(self, model: str) -> pl.DataFrame:
         """Return the counts of one score."""
         return _take_model(self.counts, model)
@@ -165,7 +162,8 @@ class CountedParts:
         results = []
         with Progress(passes, "passes over the rows") as line:
             line.advance()
-            run = partial(_measure, task, self.keys, self._score_types)
+            score_types = dict(zip(self.models, self.parts[0].columns.score_types, strict=True))
+            run = partial(_measure, task, self.keys, score_types)
             for each, result in zip(ranges, self.division.map(run, items), strict=True):
                 line.advance(each.counts is None)
                 results.append(result)

@@ -52,14 +52,11 @@ _AUC_COLUMNS, _CURVE_COLUMNS = ("auc", "auc_low", "auc_high", "auc_se"), ("avera
 _COUNT_TYPES: Mapping[str, Any] = dict.fromkeys(("n", "n_pos", "n_neg", "n_missing"), pl.Int64)
 _DESIGN_TYPES: Mapping[str, Any] = {"deff": pl.Float64, "df": pl.Int64, "df_segment": pl.Int64}
 _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
-    "w_pos": pl.Float64,
-    "w_neg": pl.Float64,
+    **dict.fromkeys(("w_pos", "w_neg"), pl.Float64),
     "ci_method": pl.String,
-    "n_eff_pos": pl.Float64,
-    "n_eff_neg": pl.Float64,
+    **dict.fromkeys(("n_eff_pos", "n_eff_neg"), pl.Float64),
     "inverted": pl.Boolean,
-    "k_pos": pl.Float64,
-    "k_neg": pl.Float64,
+    **dict.fromkeys(("k_pos", "k_neg"), pl.Float64),
     "ci_note": pl.String,
 }
 # The AUC of a random score.

@@ -16,7 +16,7 @@ from sweeps import sweep
 from wide_tables import fairness_of, segments_of
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.thresholds.rules import Rule
 
 RULES: dict[str, dict[str, Any]] = {

@@ -14,7 +14,7 @@ import pytest
 from openpyxl.worksheet.worksheet import Worksheet
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.documents import workbook
 from polars_wroc.documents.workbook import write_workbook
 from polars_wroc.groups.categories import split_crossed

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
 OFF_THE_SCALE = [(25, "nobody is selected"), (-1, "everybody is selected")]
