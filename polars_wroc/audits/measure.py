@@ -45,19 +45,21 @@ from polars_wroc.groups.comparisons import (
     TARGET,
     UNLABELED,
 )
-from polars_wroc.groups.group_gaps import SEGMENT_PLACES, label_segments, make_partition
+from polars_wroc.groups.fairness import has_all_keys, spread_rows
+from polars_wroc.groups.group_columns import SEGMENT_PLACES, label_segments
+from polars_wroc.groups.group_gaps import make_partition
 from polars_wroc.groups.impact_ratios import (
     MIN_SHARE,
     ImpactRules,
     adjust_ratios,
-    compare_categories,
+    pair_categories,
+    tabulate_ratios,
 )
 from polars_wroc.groups.known_categories import (
     are_comparable,
     name_categories,
     share_weight,
 )
-from polars_wroc.groups.segment_spreads import has_all_keys, spread_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, ROC_COLUMNS
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, UNDEFINED
@@ -146,8 +148,11 @@ def make_divided_scores(
         if each.categories is not None:
             categories = name_categories(grouping, each.categories.keys)
             highest, of_impact = CategoryReference("highest", {}), _impact_rules(plan, rules)
-            table = compare_categories(each.categories, categories, grouping, highest, of_impact)
-            ratios = label_segments(grouping, categories, name, at).hstack(table)
+            labels = label_segments(grouping, categories, name, at)
+            pairs = pair_categories(
+                labels, each.categories, categories, grouping, highest, of_impact
+            )
+            ratios = tabulate_ratios(pairs, of_impact)
         divided.append(DividedScore(grouping, partition, each, ratios))
     return divided
 

@@ -20,7 +20,7 @@ from polars_wroc.groups.comparisons import (
     small_share,
 )
 from polars_wroc.groups.divisions import name_segments
-from polars_wroc.groups.group_gaps import SEGMENT_PLACES, label_segments
+from polars_wroc.groups.group_columns import SEGMENT_PLACES, label_segments
 from polars_wroc.groups.impact_ratios import MIN_SHARE
 from polars_wroc.groups.known_categories import (
     are_comparable,
