@@ -306,7 +306,7 @@ class Rows:
 
     def level(self, level: ConfidenceLevel) -> Level:
         """Return a confidence level, which may hold at repeated looks at such rows."""
-        return Level.seeing(level, self.seen)
+        return Level.at_look(level, self.seen)
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:

@@ -408,7 +408,7 @@ def _within_memory(
     counted = count_parts(parts, division)
     ranges = counted.cut(BYTES_IN_SCORE_RANGE)
     measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
-    level = Level.seeing(plan.level, counted.most_complete_rows)
+    level = Level.at_look(plan.level, counted.most_complete_rows)
     tables = {}
     for model in columns.models:
         measured_ranges = zip(ranges, measured, strict=True)

@@ -76,8 +76,8 @@ class Level:
         return cls(1 - level.level, RepeatedLooks(level.planned, level.seen))
 
     @classmethod
-    def seeing(cls, level: ConfidenceLevel, count_rows: Callable[[], float]) -> Level:
-        """Return the level of a number, or of looks, which may still have to count the rows."""
+    def at_look(cls, level: ConfidenceLevel, count_rows: Callable[[], float]) -> Level:
+        """Return the level of a number, or of a look whose rows may still have to be counted."""
         if isinstance(level, Looks) and not level.is_known:
             level = level.at(count_rows())
         return cls.of(level)
