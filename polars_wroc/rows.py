@@ -296,14 +296,17 @@ class Rows:
 
     def seen(self) -> float:
         """Return how many complete rows there are; with several scores, for the score with most."""
-        used = [self.n[self.complete(model)].sum() for model in self.scores]
-        return float(max([1.0, *used]))
+        used = {model: np.where(self.complete(model), self.n, 0.0) for model in self.scores}
+        if MODEL not in self.keys.columns:
+            return float(max([1.0, *(each.sum() for each in used.values())]))
+        # Rows of counts, which belong to one score each
+        (counted,) = used.values()
+        by_model = self.keys.select(MODEL, used=counted).group_by(MODEL).agg(pl.col("used").sum())
+        return float(max([1.0, *by_model["used"]]))
 
     def level(self, level: ConfidenceLevel) -> Level:
         """Return a confidence level, which may hold at repeated looks at such rows."""
-        if isinstance(level, Looks) and not level.is_known:
-            return Level.of(level.at(self.seen()))
-        return Level.of(level)
+        return Level.at_look(level, self.seen)
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:

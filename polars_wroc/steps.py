@@ -128,7 +128,7 @@ class SegmentRows:
         return add_up(values, self.starts)
 
     def move(self, places: Ints | Mask | slice) -> SegmentRows:
-        """Return some rows, or rows in another order, whose segments are to be told anew."""
+        """Return the rows at some places; the caller says which segments they form."""
         return replace(
             self,
             order=self.order[places],

@@ -35,6 +35,7 @@ from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 # Second sentences, of what else differs of the same group.
 _SAME = "the same holds among {kind} ({own} against {other})"
 _RATIO = "the impact ratio, {ratio}{limits}, is {four_fifths}"
+_RATIO_OF_GOOD = "the impact ratio of the shares {good}, {ratio}{limits}, is {four_fifths}"
 _BY_OTHER = "With {model} it is {own} against {other}, {size} {side}{limits}."
 # Other groups that are worse off, in a list.
 _OTHER = "{who}, {size} {side}{limits}"
@@ -163,7 +164,7 @@ def _say_groups(toned: TonedAudit) -> list[str]:
         sentences += _say_second(toned, first)
     is_worse = bool(_list_worse_off(toned))
     if is_worse:
-        sentences.append(_say_others(first, others, words))
+        sentences.append(_say_others(toned, first, others))
     if not is_worse or words.favorable is None:
         sentences.append(_say_nobody_worse(words))
     return [*sentences, *_say_both_ways(toned)]
@@ -185,15 +186,19 @@ def _say_second(toned: TonedAudit, first: ComparedRow) -> list[str]:
         parts += [fill(_SAME, row, toned.words) for row in rates[:1]]
     ratio = by_metric.get(IMPACT_RATIO)
     if ratio is not None and ratio is not first:
-        parts.append(fill(_RATIO, ratio, toned.words))
+        is_same = toned.words.good == toned.words.selected
+        parts.append(fill(_RATIO if is_same else _RATIO_OF_GOOD, ratio, toned.words))
     return [f"{capitalised(', and '.join(parts))}."] if parts else []
 
 
-def _say_others(first: ComparedRow, others: Sequence[ComparedRow], words: Words) -> str:
+def _say_others(toned: TonedAudit, first: ComparedRow, others: Sequence[ComparedRow]) -> str:
     """Say which other groups are worse off."""
-    is_ranked = first["metric"] == AUC
+    words, is_ranked = toned.words, first["metric"] == AUC
     if not others:
-        return f"No other group is shown to be {'ranked worse' if is_ranked else 'worse off'}."
+        no_other = f"No other group is shown to be {'ranked worse' if is_ranked else 'worse off'}"
+        unknown = sum(row["verdict"] == INCONCLUSIVE for row in _list_compared(toned))
+        but = f", but {many(unknown, 'comparison')} {verb(unknown, 'is', 'are')} inconclusive"
+        return f"{no_other}{but if unknown else ''}."
     also, pattern = "Also worse off", _OTHER_BY_METRIC
     if is_ranked:
         also, pattern = "Also ranked worse", _OTHER

@@ -18,7 +18,6 @@ from polars_wroc.audits.tables import (
     AuditTables,
     name_of,
     rows_with,
-    wide_table,
     without_model,
 )
 from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit
@@ -67,7 +66,7 @@ _CHANCE = "Higher curves rank better; the dashed line is chance."
 def segments_chart(audit: AuditTables, attribute: str) -> alt.LayerChart | alt.FacetChart:
     """Draw the ROC curve of each group with its AUC and its interval, group beside group."""
     counts, limits = ("n", "n_pos", "n_neg", "small"), ("auc", "auc_low", "auc_high")
-    aucs = wide_table(audit).select(*ALL_KEYS, *limits, *counts)
+    aucs = audit.wide_table.select(*ALL_KEYS, *limits, *counts)
     tables = [without_model(table, audit.settings) for table in (audit.curves, aucs)]
     name, (curves, summary) = _select_attribute(attribute, *tables)
     return roc_chart(curves, color=None, facet=name, summary=summary)

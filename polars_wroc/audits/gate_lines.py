@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polars_wroc.audits.tables import GateCondition, JudgedGate
-from polars_wroc.audits.words import Words, first_few, listed, many, name_briefly, quote
+from polars_wroc.audits.words import Words, first_few, many, name_briefly, quote
 from polars_wroc.documents.blocks import Line, LineTone
 from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.comparisons import FAIRNESS, METRICS, NAMED_FOR
 from polars_wroc.inputs.columns import MODEL, OVERALL
 
@@ -38,7 +39,7 @@ def _write_gate(gate: JudgedGate, words: Words) -> Line:
     if gate.unjudged_rows:
         names = [_name_place(row, words) for row in gate.unjudged_rows]
         reasons = dict.fromkeys(row["reason"] for row in gate.unjudged_rows)
-        unjudged = f"Not judged ({listed([*reasons])}): {first_few(names, '; ')}."
+        unjudged = f"Not judged ({write_list([*reasons])}): {first_few(names, '; ')}."
     if not gate.n_judged:
         return Line(unjudged, "unjudged", f"Not judged: {condition}.")
     if not gate.met:

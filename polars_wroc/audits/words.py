@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from polars_wroc.audits.tables import AuditSettings, repeats_attribute
 from polars_wroc.documents.numbers import DASH
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
 from polars_wroc.inputs.columns import MISSING, OVERALL
@@ -56,11 +57,6 @@ def first_few(names: Sequence[str], separator: str = ", ", most: int = _NAMES) -
     """Write the first few names and the number of the others."""
     more = len(names) - most
     return f"{separator.join(names[:most])}{f' and {more:,} more' if more > 0 else ''}"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Write parts of a sentence one after the other."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
 def quote(name: str) -> str:
@@ -171,7 +167,7 @@ class Words:
             return self.everyone
         attributes = escape_controls(attribute).split(CROSSED)
         if segment is None:
-            return f"{self.rows} with no recorded {listed(attributes)}"
+            return f"{self.rows} with no recorded {write_list(attributes)}"
         name = escape_controls(segment) if segment.strip() else quote(segment)
         if attribute in self.groups:
             return escape_controls(self.groups[attribute]).replace("{}", name)
@@ -257,12 +253,12 @@ def spell_range(segment: str) -> str:
 
 def _add_attributes(attributes: Sequence[str]) -> str:
     """Write the attributes of a group, which its name does not tell, in brackets."""
-    return f" ({listed(attributes)})"
+    return f" ({write_list(attributes)})"
 
 
 def name_attribute(attribute: str) -> str:
     """Name an attribute in tables: ``race and sex`` for groups of both."""
-    return listed(attribute.split(CROSSED))
+    return write_list(attribute.split(CROSSED))
 
 
 def name_briefly(attribute: str, segment: str | None) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.words import capitalised, first_few, listed
+from polars_wroc.audits.words import capitalised, first_few
 from polars_wroc.documents.numbers import metric_label
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL
 from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.metrics.compare import PAIR
@@ -37,7 +38,7 @@ def list_attributes(table: pl.DataFrame) -> list[str]:
 def name_groups(keys: Sequence[str]) -> str:
     """Name what tells groups apart, but for scores, such as `` by race and sex``."""
     groups = [key for key in keys if key not in (MODEL, *PAIR)]
-    return f" by {listed(groups)}" if groups else ""
+    return f" by {write_list(groups)}" if groups else ""
 
 
 def name_place(row: dict[str, Any], keys: Sequence[str]) -> str:

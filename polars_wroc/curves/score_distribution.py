@@ -21,13 +21,9 @@ from polars_wroc.steps import SegmentRows
 DISTRIBUTION_TYPES: Mapping[str, type[pl.DataType]] = {
     "positive": pl.Boolean,
     "bin": pl.Int64,
-    "bin_low": pl.Float64,
-    "bin_high": pl.Float64,
+    **dict.fromkeys(("bin_low", "bin_high"), pl.Float64),
     "n": pl.Int64,
-    "weight": pl.Float64,
-    "share": pl.Float64,
-    "density": pl.Float64,
-    "cumulative": pl.Float64,
+    **dict.fromkeys(("weight", "share", "density", "cumulative"), pl.Float64),
 }
 _ENDS = 2
 

@@ -23,13 +23,9 @@ from polars_wroc.stats.rates import Count
 from polars_wroc.steps import SegmentRows, Steps, Sums, place_rows, placements, reduce_steps
 
 INTERVAL_TYPES: Mapping[str, Any] = {
-    "auc": pl.Float64,
-    "auc_se": pl.Float64,
-    "auc_low": pl.Float64,
-    "auc_high": pl.Float64,
+    **dict.fromkeys(("auc", "auc_se", "auc_low", "auc_high"), pl.Float64),
     "ci_method": pl.String,
-    "n_eff_pos": pl.Float64,
-    "n_eff_neg": pl.Float64,
+    **dict.fromkeys(("n_eff_pos", "n_eff_neg"), pl.Float64),
 }
 # Combined over blocks and ranges of scores by the maximum instead of the sum.
 MAXIMA = frozenset({"distance"})
@@ -111,8 +107,8 @@ class AucSums:
 
         The functions combine values along the last axis, that of the segments.
         """
-        maxima = {name: largest(getattr(self, name)) for name in MAXIMA}
-        return replace(map_arrays(self, add), **maxima)
+        sums: AucSums = map_arrays(self, add)
+        return replace(sums, **{name: largest(getattr(self, name)) for name in MAXIMA})
 
     def _share(self, part: Array, whole: Array) -> Array:
         # A sum of weights and the last of the cumulative sums may differ in the last digits.
@@ -221,7 +217,10 @@ def auc_influences(rows: Rows, segments: SegmentRows) -> Influence:
     """Return the influences of the sampling units of ``rows`` on the AUC of each segment."""
     assert rows.sample is not None
     if rows.sample.replicates is not None:
-        return replicate_influence(_replicate_aucs(rows.sample, segments))
+        reweighted = replicate_rows(rows.sample, segments)
+        sums = [reduce_steps(each, _sum_misranked) for each in reweighted]
+        aucs = [1 - each["misranked"] / each["weight"] for each in sums]
+        return replicate_influence(np.stack(aucs))
     return placement_influences(rows.sample, segments, place_rows(segments))
 
 
@@ -234,12 +233,6 @@ def placement_influences(sample: Sampling, segments: SegmentRows, placed: Array)
         for values in (1.0, placed)
     )
     return auc_influence((weights[0], weights[1]), (misranked[0], misranked[1]))
-
-
-def _replicate_aucs(sample: Sampling, segments: SegmentRows) -> Array:
-    """Return the AUC of each segment with the full weights, then with each replicate's weights."""
-    sums = [reduce_steps(rows, _sum_misranked) for rows in replicate_rows(sample, segments)]
-    return np.stack([1 - each["misranked"] / each["weight"] for each in sums])
 
 
 @np.errstate(all="ignore")

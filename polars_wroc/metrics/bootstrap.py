@@ -18,13 +18,12 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
-from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency, score_column
+from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
-from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.auc_sums import auc_influences
-from polars_wroc.metrics.mean_sums import require_all_probabilities
+from polars_wroc.metrics.mean_sums import read_precision, require_all_probabilities
 from polars_wroc.metrics.registry import Formula, Metrics, named_metrics, need_scores
 from polars_wroc.progress import Progress
 from polars_wroc.queries import FrameT
@@ -255,9 +254,8 @@ class _Plan:
         tp, fp = pl.col("tp"), pl.col("fp")
         curve = curve_of_points(tp, fp, tp.last(), fp.last())
         if need_scores(self.formulas):
-            name = score_column(self.columns.models.index(model))
-            dtype = self.columns.plan.collect_schema()[name]
-            curve = replace(curve, score=pl.col("score"), precision=pl.lit(precision(dtype)))
+            precision = pl.lit(read_precision(self.columns)[model])
+            curve = replace(curve, score=pl.col("score"), precision=precision)
         return [formula(curve).alias(name) for name, formula in self.formulas.items()]
 
 

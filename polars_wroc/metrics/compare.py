@@ -196,13 +196,14 @@ def _compare_scores(
     complete = paired_aucs.require_all_scores(rows)
     placed = paired_aucs.place_scores(complete, keys, [*rows.scores])
     known_level = complete.level(level)
+    aucs = {model: 1 - placed.complement(model) for model in rows.scores}
     pairs = [*combinations(rows.scores, 2)]
     found = []
     for one, other in pairs:
         difference = test(placed, one, other)
         if paired_aucs.have_same_scores(complete, one, other):
             difference = replace(difference, error=0.0 * difference.value)
-        values = 1 - placed.complement(one), 1 - placed.complement(other)
+        values = aucs[one], aucs[other]
         found.append(_describe(difference, values, known_level.enough(*placed.n), known_level))
     # Segments one after another, each with all pairs.
     numbers = {name: np.stack([each[name] for each in found], axis=1).ravel() for name in found[0]}

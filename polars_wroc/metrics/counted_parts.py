@@ -132,10 +132,6 @@ class CountedParts:
         """The columns that group the rows."""
         return self.parts[0].columns.keys
 
-    @property
-    def _score_types(self) -> dict[str, FloatType]:
-        return dict(zip(self.models, self.parts[0].columns.score_types, strict=True))
-
     def counts_of(self, model: str) -> pl.DataFrame:
         """Return the counts of one score."""
         return _take_model(self.counts, model)
@@ -166,7 +162,8 @@ class CountedParts:
         results = []
         with Progress(passes, "passes over the rows") as line:
             line.advance()
-            run = partial(_measure, task, self.keys, self._score_types)
+            score_types = dict(zip(self.models, self.parts[0].columns.score_types, strict=True))
+            run = partial(_measure, task, self.keys, score_types)
             for each, result in zip(ranges, self.division.map(run, items), strict=True):
                 line.advance(each.counts is None)
                 results.append(result)

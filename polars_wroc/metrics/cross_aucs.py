@@ -40,11 +40,6 @@ class _ClassRows:
     squares: Array
     starts: Ints
 
-    @property
-    def group_weight(self) -> Array:
-        """The weight of each group."""
-        return add_up(self.weight, self.starts)
-
     def places(self, group: int) -> slice:
         """Return the places of the rows of a group."""
         return slice(self.starts[group], self.starts[group + 1])
@@ -120,7 +115,7 @@ def _place_in_groups(rows: _ClassRows, opposed: _ClassRows) -> tuple[Array, Arra
 
     The reverse are sums over the rows of all other groups, placed among its own opposed rows.
     """
-    weight = opposed.group_weight
+    weight = add_up(opposed.weight, opposed.starts)
     number = len(weight)
     above_by_others = np.zeros(len(rows.step))
     other_sums = np.zeros((3, number))

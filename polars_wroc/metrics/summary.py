@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, get_args
@@ -16,11 +16,11 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.config import Division
 from polars_wroc.counts.count_table import refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
-from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.looks import ConfidenceLevel, Looks
+from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import auc_sums, partial_areas
 from polars_wroc.metrics.counted_parts import Part, count_parts
 from polars_wroc.metrics.given_tables import Frames, GivenTables, division_of, one_of
@@ -52,14 +52,11 @@ _AUC_COLUMNS, _CURVE_COLUMNS = ("auc", "auc_low", "auc_high", "auc_se"), ("avera
 _COUNT_TYPES: Mapping[str, Any] = dict.fromkeys(("n", "n_pos", "n_neg", "n_missing"), pl.Int64)
 _DESIGN_TYPES: Mapping[str, Any] = {"deff": pl.Float64, "df": pl.Int64, "df_segment": pl.Int64}
 _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
-    "w_pos": pl.Float64,
-    "w_neg": pl.Float64,
+    **dict.fromkeys(("w_pos", "w_neg"), pl.Float64),
     "ci_method": pl.String,
-    "n_eff_pos": pl.Float64,
-    "n_eff_neg": pl.Float64,
+    **dict.fromkeys(("n_eff_pos", "n_eff_neg"), pl.Float64),
     "inverted": pl.Boolean,
-    "k_pos": pl.Float64,
-    "k_neg": pl.Float64,
+    **dict.fromkeys(("k_pos", "k_neg"), pl.Float64),
     "ci_note": pl.String,
 }
 # The AUC of a random score.
@@ -277,7 +274,7 @@ def _check_areas(areas: Mapping[str, PartialAUC] | None) -> Mapping[str, Partial
 
 def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     """Return a row for each group, and for each model if there are several."""
-    level = _set_level(plan.level, partial(_count_seen, rows, columns))
+    level = rows.level(plan.level)
     tables = {}
     for model in columns.models:
         segments = rows.segments(columns.keys, model, ranks=True)
@@ -411,7 +408,7 @@ def _within_memory(
     counted = count_parts(parts, division)
     ranges = counted.cut(BYTES_IN_SCORE_RANGE)
     measured = counted.measure(ranges, partial(measure_range, keys=columns.keys))
-    level = _set_level(plan.level, counted.most_complete_rows)
+    level = Level.at_look(plan.level, counted.most_complete_rows)
     tables = {}
     for model in columns.models:
         measured_ranges = zip(ranges, measured, strict=True)
@@ -438,19 +435,3 @@ def add_segments(parts: Sequence[Segments]) -> Segments:
     aucs = aucs.combine(numbering.add, numbering.largest)
     missing = numbering.add(np.concatenate([part.missing for part in parts]))
     return Segments(numbering.keys, aucs.n, missing, aucs)
-
-
-def _set_level(level: ConfidenceLevel, count_seen: Callable[[], float]) -> Level:
-    """Return a confidence level, which may hold at repeated looks at the rows that are counted."""
-    if isinstance(level, Looks) and not level.is_known:
-        level = level.at(count_seen())
-    return Level.of(level)
-
-
-def _count_seen(rows: Rows, columns: Columns) -> float:
-    """Return how many complete rows there are; with several scores, for the score with most."""
-    if MODEL not in columns.keys:
-        return rows.seen()
-    used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
-    by_model = rows.keys.select(MODEL, used=used).group_by(MODEL).agg(pl.col("used").sum())
-    return float(max([1.0, *by_model["used"]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -73,6 +74,13 @@ class Level:
             msg = f"the number of rows seen must be known; found {level}"
             raise TypeError(msg)
         return cls(1 - level.level, RepeatedLooks(level.planned, level.seen))
+
+    @classmethod
+    def at_look(cls, level: ConfidenceLevel, count_rows: Callable[[], float]) -> Level:
+        """Return the level of a number, or of a look whose rows may still have to be counted."""
+        if isinstance(level, Looks) and not level.is_known:
+            level = level.at(count_rows())
+        return cls.of(level)
 
     def at_planned_rows(self) -> Level:
         """Return the level of the same looks once the planned rows have been seen."""

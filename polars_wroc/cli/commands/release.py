@@ -13,7 +13,7 @@ from cyclopts import Parameter
 import polars_wroc as wroc
 from polars_wroc.audits.gates import OF_RELEASE, judged
 from polars_wroc.audits.tables import segment_in_words
-from polars_wroc.audits.words import first_few, listed, many
+from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import values
 from polars_wroc.cli.bundles import Dialect
 from polars_wroc.cli.options import (
@@ -35,6 +35,7 @@ from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source, is_first_run
 from polars_wroc.cli.terminal import print_text
 from polars_wroc.documents.numbers import DIFFERENCE
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.files.scan import scan_files
 from polars_wroc.groups.comparisons import COMPARABLE
@@ -342,7 +343,7 @@ def _say_selections(table: pl.DataFrame) -> str:
             ]
             if by:
                 sentences.append(
-                    f"{who} is selected by {listed(by)}: decisions cannot be compared. "
+                    f"{who} is selected by {write_list(by)}: decisions cannot be compared. "
                 )
     return "".join(sentences)
 
