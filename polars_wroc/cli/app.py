@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from importlib.metadata import version
 from inspect import BoundArguments
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +100,10 @@ def _run(arguments: list[str]) -> int:
     """Run a command; every error becomes one sentence."""
     try:
         command, bound, *_ = app.parse_args(arguments)
-        _carry_out(command, bound, arguments)
+        if command.__name__ in ("help_print", "version_print"):
+            _print_help(command, bound)
+        else:
+            _carry_out(command, bound, arguments)
     except BrokenPipeError:
         # The reader of the output closed it, as `head` does.
         return report.DONE
@@ -116,6 +121,18 @@ def _run(arguments: list[str]) -> int:
         terminal.print_error(describe_error(error))
         return report.BAD_INPUT
     return report.DONE
+
+
+def _print_help(command: Callable[..., Any], bound: BoundArguments) -> None:
+    """Print help or the version; an output that is closed or full is an error."""
+    # Only help should cost the import.
+    from rich.console import Console  # noqa: PLC0415
+
+    text = StringIO()
+    colored, width = terminal.is_colored(sys.stdout), shutil.get_terminal_size().columns
+    console = Console(file=text, force_terminal=colored, width=width)
+    command(*bound.args, **bound.kwargs | {"console": console})
+    terminal.print_text(text.getvalue())
 
 
 def _carry_out(command: Callable[..., Any], bound: BoundArguments, arguments: list[str]) -> None:
@@ -202,6 +219,8 @@ def _name_options(message: str) -> str:
         message = message.replace("a column of the frame", f"a column of {files[0]}")
     message = message.replace("a column of the frame", "a column of the files")
     message = re.sub(r"`(--[\w-]+)`", r"\1", message)
+    # What is no argument is a file.
+    message = re.sub(r"^`(\W*\w*\W[^`]*)`", r"\1", message)
     return re.sub(r"`(\w+)`", lambda found: known.get(found[1], found[0]), message)
 
 

@@ -20,7 +20,7 @@ from polars_wroc.cli import values
 from polars_wroc.cli.options import Rows, Scores, Weights
 from polars_wroc.cli.terminal import print_note
 from polars_wroc.config import division
-from polars_wroc.counts.count_table import CountTable, merge, read_count_tables
+from polars_wroc.counts.count_table import CountTable, merge, read_count_table, with_same_keys
 from polars_wroc.counts.score_sums import WEIGHT_SUMS
 from polars_wroc.files import sources
 from polars_wroc.files.csv_dialect import FileFormat
@@ -328,9 +328,14 @@ class Source(Files):
 def merge_files(files: Sequence[str], bins: int | None) -> CountTable:
     """Add up the counts in files."""
     each = sources.each_file(files)
-    frames = [scan_files([file]) for file in each]
-    stacked = [file for file in each if sources.is_address(file)]
-    return merge(read_count_tables("files", frames, each, stacked), bins, each)
+    tables = [
+        # A message begins with the name of the file.
+        read_count_table(
+            sources.name_sources([file]), scan_files([file]), once=not sources.is_address(file)
+        )
+        for file in each
+    ]
+    return merge(with_same_keys("files", tables, each), bins, each)
 
 
 def require_favorable(favorable: str | None, **deciding: object) -> None:

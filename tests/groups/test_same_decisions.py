@@ -130,6 +130,8 @@ def test_no_gate_passes_on_it(
     [
         (["50"], "fpr.verdict=worse", 3),
         (["50"], "fpr.gap_high>0.01", 3),
+        # Inconclusive since all have the same decision, which is no finding.
+        (["50"], "tpr.verdict!=no worse", 3),
         # Only by the new score nobody is selected, of which a condition may be met.
         (["old=0.5", "new=50"], "tpr.verdict=worse", 1),
         (["old=0.5", "new=50"], "fpr.verdict=worse", 3),
