@@ -18,11 +18,6 @@ from __future__ import annotations as _annotations
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from polars_wroc import early_interruption as _early_interruption  # noqa: F401
-
-# isort: split
-# What comes before is in place while Polars is imported.
-
 import lazy_loader as _lazy_loader
 import polars as _pl  # noqa: ICN001  (not a public name)
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 sys.exit(main())

@@ -1,4 +1,4 @@
-"""Where tables are computed: in how much memory, by which cluster; and progress."""
+"""Where tables are computed: in how much memory, and by which cluster."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import contextlib
 import math
 import os
 import re
-import shutil
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 MEMORY, CLUSTER_ADDRESS = "POLARS_WROC_MEMORY", "POLARS_WROC_DASK"
 
@@ -200,68 +197,3 @@ def _limit_of(group: Path) -> float:
         with contextlib.suppress(OSError, ValueError):
             return int((group / name).read_text(encoding="ascii"))
     return math.inf
-
-
-# Seconds before the line appears, and between its updates.
-_PATIENCE, _INTERVAL = 3.0, 0.5
-CLEAR_LINE = "\r\x1b[K"
-
-
-class Progress:
-    """Counts finished tasks, and shows the count if they take long and stderr is a terminal."""
-
-    # The command draws a line of its own, which says what the last of these counts.
-    drawn = True
-    counting: ClassVar[list[Progress]] = []
-
-    def __init__(self, total: int, things: str) -> None:
-        self._total, self._things = total, things
-        self._done = 0.0
-        self._started = time.monotonic()
-        self._next = self._started + _PATIENCE
-        self._shown = False
-
-    def __enter__(self) -> Self:
-        """Start to count."""
-        self.counting.append(self)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Remove the line."""
-        self.counting.remove(self)
-        if self._shown:
-            _write(CLEAR_LINE)
-
-    def __str__(self) -> str:
-        """Say how many are done."""
-        return f"{self._done:,.0f} of {self._total:,} {self._things}"
-
-    def advance(self, done: float = 1) -> None:
-        """Count some more."""
-        self._done += done
-        now = time.monotonic()
-        if now < self._next or not self.drawn or not _on_terminal():
-            return
-        text = f"{self}, {clock(now - self._started)}"
-        _write(CLEAR_LINE + text[: shutil.get_terminal_size().columns - 1])
-        self._shown, self._next = True, now + _INTERVAL
-
-
-def clock(seconds: float) -> str:
-    """Write a time in minutes and seconds."""
-    minutes, left = divmod(int(seconds), 60)
-    return f"{minutes}:{left:02}"
-
-
-def _on_terminal() -> bool:
-    # There may be no stderr, as in a window without a console; or it is closed.
-    try:
-        return sys.stderr.isatty()
-    except (AttributeError, ValueError):
-        return False
-
-
-def _write(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(text)
-        sys.stderr.flush()

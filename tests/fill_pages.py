@@ -20,7 +20,7 @@ from typing import Any
 from site_navigation import ROOT
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ polars-wroc (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)

@@ -18,7 +18,7 @@ from unittest import mock
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 _CHANGES = "changes.parquet"
 FOLDER = Path(__file__).with_name("printed")

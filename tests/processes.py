@@ -6,7 +6,7 @@ import os
 import sys
 
 # Nothing else of the environment: PYTHONUNBUFFERED alone hides what a full disk does to a buffer.
-PLAIN = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+PLAIN = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
 COMMAND = [sys.executable, "-m", "polars_wroc"]
 
 

@@ -6,11 +6,10 @@ change of it is a decision.
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
@@ -18,11 +17,13 @@ from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
 import numpy as np
 import polars as pl
 import queries
+from cyclopts.argument import Argument
 
 import polars_wroc as wroc
 from polars_wroc import typing
 from polars_wroc.audits.formats import SCHEMA, SCHEMA_VERSION
-from polars_wroc.cli.main import build_parser
+from polars_wroc.cli.app import app
+from polars_wroc.cli.commands import COMMANDS
 
 SNAPSHOT = Path(__file__).with_name("public_surface.json")
 # Classes of `polars_wroc.typing` whose methods users call; functions return them.
@@ -114,23 +115,20 @@ def _signature(value: Any) -> str:
 
 
 def _commands() -> dict[str, Any]:
-    parser = build_parser()
-    (commands,) = (
-        action.choices
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
-    before = {"before the command": _options(parser)}
-    return before | {name: _options(command) for name, command in commands.items()}
+    return {name: _options(app[name].assemble_argument_collection()) for name in COMMANDS}
 
 
-def _options(command: argparse.ArgumentParser) -> dict[str, str]:
-    return {
-        " ".join(action.option_strings) or action.dest: repr(action.default)
-        + (f" of {', '.join(action.choices)}" if action.choices else "")
-        for action in command._actions
-        if not isinstance(action, argparse._SubParsersAction)
-    }
+def _options(arguments: Iterable[Argument]) -> dict[str, str]:
+    """Return the default of each option, and what it may be."""
+    described = {}
+    for argument in arguments:
+        if argument.show:
+            default = argument.field_info.default
+            shown = "None" if default is argument.field_info.empty else repr(default)
+            choices = argument.get_choices(force=True)
+            of = f" of {', '.join(choices)}" if choices else ""
+            described[" ".join(argument.names)] = f"{shown}{of}"
+    return described
 
 
 def _schema(table: pl.LazyFrame | pl.DataFrame) -> dict[str, str]:

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import json
 import math
-import textwrap
+import re
 from collections import defaultdict
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +22,8 @@ from site_navigation import DOCS, index_for_models
 
 import polars_wroc as wroc
 from polars_wroc import typing
-from polars_wroc.cli.main import build_parser
+from polars_wroc.cli.app import app
+from polars_wroc.cli.commands import COMMANDS
 
 _PROPERTIES = (property, cached_property)
 FLOORS_PICTURE = DOCS / "maintaining" / "floors.svg"
@@ -226,63 +225,24 @@ know these methods, because they are added when the program runs. If types matte
 
 
 _ABOUT_COMMANDS = """\
-`polars-wroc COMMAND --help` prints the same. The exit code is 0 when all is done, 1 if a gate
-(`--fail-if`) failed, 130 or 143 if the command was stopped, and 2 after any other error.
-[Start](../start.md) shows the first commands, [gates in CI](../guides/gates-in-ci.md) the gates."""
+`polars-wroc COMMAND --help` prints the same. The exit code is 0 when all is done, 1 if a condition
+of `--fail-if` holds, 3 if one could not be judged, 130 if the command was interrupted, and 2 after
+any other error. [On the command line](../guides/command-line.md) shows what it is for, with files
+of options and completion."""
 
 
 def _commands() -> str:
-    parser = build_parser()
-    (commands,) = (
-        action.choices
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
-    listed = "\n".join(f"| [`{n}`](#{n}) | {c.description} |" for n, c in commands.items())
-    return (
-        "\n\n".join(
-            [
-                "# Command line",
-                _ABOUT_COMMANDS,
-                f"| command | what it prints or writes |\n|---|---|\n{listed}",
-                f"Before the command:\n\n{_table(parser, parser._actions)}",
-                *(_command(name, command) for name, command in commands.items()),
-            ]
-        )
-        + "\n"
-    )
+    listed = "\n".join(f"| [`{name}`](#{name}) | {row.text}. |" for name, row in COMMANDS.items())
+    table = f"| command | what it prints or writes |\n|---|---|\n{listed}"
+    _, *described = re.split(r"(?m)^## polars-wroc (?=[a-z])", app.generate_docs())
+    usage = (text.replace("```console", "```text", 1) for text in described)
+    commands = [f"## {re.sub(_CONTINUED, ' ', text).strip()}" for text in usage]
+    last = commands.pop().split("\n## ")[0].strip()
+    return "\n\n".join(["# Command line", _ABOUT_COMMANDS, table, *commands, last]) + "\n"
 
 
-def _command(name: str, command: argparse.ArgumentParser) -> str:
-    does, _, example = (command.epilog or "").removeprefix("example: ").partition("\n")
-    parts = [
-        f"## {name}",
-        command.description or "",
-        f"```text\n{command.usage}\n```",
-        f"To {does}:",
-        f"```sh\n{textwrap.dedent(example)}\n```",
-    ]
-    for group in command._action_groups:
-        if any(action.dest != "help" for action in group._group_actions):
-            parts += [f"{group.title}:", _table(command, group._group_actions)]
-    return "\n\n".join(parts)
-
-
-def _table(parser: argparse.ArgumentParser, actions: Sequence[argparse.Action]) -> str:
-    formatter = parser._get_formatter()
-    rows = (
-        f"| `{formatter._format_action_invocation(action)}` | {_help(formatter, action)} |"
-        for action in actions
-        if action.dest not in ("help", "version", "command")
-    )
-    return "\n".join(["| option | meaning |", "|---|---|", *rows])
-
-
-def _help(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:
-    text = formatter._expand_help(action)
-    for character in "\\|*<>_":
-        text = text.replace(character, f"\\{character}")
-    return text
+# Lines of the description of an option after its first.
+_CONTINUED = re.compile(r"\n {8}")
 
 
 def _between(page: str, mark: str, text: str) -> str:

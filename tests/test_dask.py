@@ -24,7 +24,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.result import Audit
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.config import CLUSTER_ADDRESS, division
 
 
@@ -230,7 +230,7 @@ def test_an_address_names_the_option(
     with pytest.raises(ValueError, match=f"`{CLUSTER_ADDRESS}` {rule}"):
         division()
     call = ["auc", "x.parquet", "--label", "y", "--score", "s"]
-    assert main(["--dask", address, *call]) == 2
+    assert main([*call, "--dask", address]) == 2
     assert re.search(f"--dask {rule}", capsys.readouterr().err)
 
 
@@ -240,9 +240,9 @@ def test_a_cluster_may_be_named_by_its_address(
 ) -> None:
     address, output = client.scheduler_info()["address"], tmp_path / "auc.parquet"
     call = ["auc", str(files), "--label", "y", "--score", "s", "-o", str(output)]
-    assert main(["--memory", memory_of(1000), "--dask", address, *call]) == 0
+    assert main([*call, "--memory", memory_of(1000), "--dask", address]) == 0
     assert_same(pl.read_parquet(output), wroc.summary(whole, "y", "s"))
-    assert main(["--dask", address, "counts", *call[1:]]) == 0
+    assert main(["counts", *call[1:], "--dask", address]) == 0
     assert_same(pl.read_parquet(output), wroc.score_counts(whole, "y", "s"))
     monkeypatch.setenv(CLUSTER_ADDRESS, address)
     divided = division()

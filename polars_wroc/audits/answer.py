@@ -35,6 +35,7 @@ from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 # Second sentences, of what else differs of the same group.
 _SAME = "the same holds among {kind} ({own} against {other})"
 _RATIO = "the impact ratio, {ratio}{limits}, is {four_fifths}"
+_RATIO_OF_GOOD = "the impact ratio of the shares {good}, {ratio}{limits}, is {four_fifths}"
 _BY_OTHER = "With {model} it is {own} against {other}, {size} {side}{limits}."
 # Other groups that are worse off, in a list.
 _OTHER = "{who}, {size} {side}{limits}"
@@ -44,6 +45,7 @@ _OTHER_RATIO = "{who}, impact ratio {ratio}{limits}"
 _LESS = "{who} {be} {good} less often than {others}, but more often among {deserving}"
 _MORE = "{who} {be} {good} more often than {others}, but less often among {deserving}"
 _NOBODY = "No group is shown to be worse off."
+_TOO_FEW = "(too few rows to tell)"
 _NO_DECISIONS = "No decisions were audited, as no threshold was given."
 # Most other groups, scores and groups with gaps in both directions that are named.
 _NAMED, _OTHER_SCORES, _MIXED = 3, 2, 3
@@ -80,7 +82,7 @@ def count_comparisons(toned: TonedAudit) -> str:
     kinds = {
         DIFFERENT: ("differs", "differ"),
         EQUIVALENT: (f"shows {no_difference}", f"show {no_difference}"),
-        INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
+        INCONCLUSIVE: (f"is inconclusive {_TOO_FEW}", f"are inconclusive {_TOO_FEW}"),
     }
     parts = []
     for verdict, (differs, differ) in kinds.items():
@@ -96,7 +98,7 @@ def count_comparisons(toned: TonedAudit) -> str:
     if len(parts) == 1 and len(rows) > 1:
         every = "Both" if len(rows) == 2 else f"All {len(rows):,}"  # noqa: PLR2004
         counted = f"{every} comparisons of groups {parts[0].partition(' ')[2]}"
-    return f"{counted}. Chance findings among so many {are} allowed for."
+    return f"{counted}. Tests {are} adjusted for the number of comparisons."
 
 
 def count_verdicts(findings: pl.DataFrame) -> dict[str, int]:
@@ -162,7 +164,7 @@ def _say_groups(toned: TonedAudit) -> list[str]:
         sentences += _say_second(toned, first)
     is_worse = bool(_list_worse_off(toned))
     if is_worse:
-        sentences.append(_say_others(first, others, words))
+        sentences.append(_say_others(toned, first, others))
     if not is_worse or words.favorable is None:
         sentences.append(_say_nobody_worse(words))
     return [*sentences, *_say_both_ways(toned)]
@@ -184,15 +186,19 @@ def _say_second(toned: TonedAudit, first: ComparedRow) -> list[str]:
         parts += [fill(_SAME, row, toned.words) for row in rates[:1]]
     ratio = by_metric.get(IMPACT_RATIO)
     if ratio is not None and ratio is not first:
-        parts.append(fill(_RATIO, ratio, toned.words))
+        is_same = toned.words.good == toned.words.selected
+        parts.append(fill(_RATIO if is_same else _RATIO_OF_GOOD, ratio, toned.words))
     return [f"{capitalised(', and '.join(parts))}."] if parts else []
 
 
-def _say_others(first: ComparedRow, others: Sequence[ComparedRow], words: Words) -> str:
+def _say_others(toned: TonedAudit, first: ComparedRow, others: Sequence[ComparedRow]) -> str:
     """Say which other groups are worse off."""
-    is_ranked = first["metric"] == AUC
+    words, is_ranked = toned.words, first["metric"] == AUC
     if not others:
-        return f"No other group is shown to be {'ranked worse' if is_ranked else 'worse off'}."
+        no_other = f"No other group is shown to be {'ranked worse' if is_ranked else 'worse off'}"
+        unknown = sum(row["verdict"] == INCONCLUSIVE for row in _list_compared(toned))
+        but = f", but {many(unknown, 'comparison')} {verb(unknown, 'is', 'are')} inconclusive"
+        return f"{no_other}{but if unknown else ''}."
     also, pattern = "Also worse off", _OTHER_BY_METRIC
     if is_ranked:
         also, pattern = "Also ranked worse", _OTHER
@@ -205,7 +211,7 @@ def _say_others(first: ComparedRow, others: Sequence[ComparedRow], words: Words)
     if len(others) > _NAMED:
         gaps = [abs(row["gap"] or 0) for row in others]
         most = sizes[gaps.index(max(gaps))]
-        return f"{also}: {len(others)} other groups, most of all {most}."
+        return f"{also}: {len(others)} other groups; the largest gap is that of {most}."
     return f"{also}: {'; '.join(sizes)}."
 
 

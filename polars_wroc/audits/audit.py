@@ -316,27 +316,6 @@ def audit(
         score_types = _read_score_types(tables, measured_score)
     score_names = _name_scores(score, columns[0])
     names_in_tables: list[str | None] = [*score_names] or [None]
-    plan = AuditPlan(
-        groupings=groupings,
-        references=references,
-        choice=choice,
-        recorded=selected is not None,
-        adjust=adjust,
-        margin=margin,
-        min_rows=min_rows,
-        favorable=favorable,
-        scores=[] if counts else [*named_columns("score", measured_score, table.lazy())],
-        score_names=dict(zip(columns[0].models, names_in_tables, strict=True)),
-        # Values that are listed are null.
-        unknown=read_unknown(unknown if isinstance(unknown, str) else "exclude", columns[0]),
-        keeps_unknown=unknown == "keep",
-        labeled=labeled,
-        count_weights=isinstance(weight, Frequency),
-        score_types=score_types,
-    )
-    is_held = survey.given or selected is not None or not labeled
-    division = None if is_held else division_of(tables, "60%")
-    rows, parts = _read_rows(given, columns, plan, division)
     settings = AuditSettings(
         label=None if counts or label is None else _shown(label),
         pos_label=pos_label,
@@ -360,7 +339,20 @@ def audit(
         unknown=unknown,
         labeled=labeled,
     )
-    auditor = _Auditor(rows, parts, division, plan, settings, counts, known)
+    plan = AuditPlan(
+        settings,
+        groupings,
+        choice,
+        [] if counts else [*named_columns("score", measured_score, table.lazy())],
+        dict(zip(columns[0].models, names_in_tables, strict=True)),
+        # Values that are listed are null.
+        read_unknown(unknown if isinstance(unknown, str) else "exclude", columns[0]),
+        score_types,
+    )
+    is_held = survey.given or selected is not None or not labeled
+    division = None if is_held else division_of(tables, "60%")
+    rows, parts = _read_rows(given, columns, plan, division)
+    auditor = _Auditor(rows, parts, division, plan, counts, known)
     audit = published(auditor, settings.attributes, min_cell)
     audit = replace(audit, table=with_findings(audit.table, audit.segments, audit.settings))
     held = None if rows is None else rows.at(audit.run.left_out_of_totals)
@@ -408,7 +400,6 @@ class _Auditor:
     parts: Sequence[Part]
     division: Division | None
     plan: AuditPlan
-    settings: AuditSettings
     counts: CountTable | None
     known: Sequence[pl.Expr]
 
@@ -416,7 +407,7 @@ class _Auditor:
         self, plan: AuditPlan, complete: Sequence[str]
     ) -> tuple[Measured, ConfidenceLevel]:
         """Return the tables of rows with a value of some groups, and the level at the rows seen."""
-        level = self.settings.level
+        level = plan.settings.level
         if self.rows is None:
             assert self.division is not None
             parts = [part.without_missing(complete) for part in self.parts]
@@ -424,14 +415,14 @@ class _Auditor:
         if isinstance(level, Looks) and not level.is_known:
             level = level.at(self.rows.seen)
         rows = self.rows.at(complete)
-        rows.check_number(labeled=plan.labeled)
+        rows.check_number(labeled=plan.settings.labeled)
         return measure(rows, plan, level), level
 
     def __call__(self, complete: Sequence[str]) -> Audit:
         """Return the audit of the rows with a value of some attributes."""
-        settings, least = self.settings, self.settings.min_cell
+        settings, least = self.plan.settings, self.plan.settings.min_cell
         measured, level = self._measure(self.plan, complete)
-        labeled = self.plan.labeled
+        labeled = settings.labeled
         if least is not None and labeled and have_few_unlabeled(measured.segments, least):
             measured, level = self._measure(replace(self.plan, labeled_only=True), complete)
         settings = replace(settings, level=level)

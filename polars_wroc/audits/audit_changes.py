@@ -20,8 +20,9 @@ from polars_wroc.audits.tables import (
     AuditSettings,
     AuditTables,
 )
-from polars_wroc.audits.words import Words, listed
+from polars_wroc.audits.words import Words
 from polars_wroc.checks import reject_type
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.files.outputs import in_json
 from polars_wroc.groups.comparisons import (
     CHANGED_METRICS,
@@ -139,8 +140,8 @@ def _refuse_other_settings(before: AuditTables, after: AuditTables) -> None:
     ]
     if differ:
         msg = (
-            f"`before` and `after` must have the same settings; found {listed(differ)}: make both "
-            "audits alike, or set `different_settings`"
+            f"`before` and `after` must have the same settings; found {write_list(differ)}: make "
+            "both audits alike, or set `different_settings`"
         )
         raise ValueError(msg)
 

@@ -16,7 +16,6 @@ from polars_wroc.audits.words import (
     Words,
     capitalised,
     first_few,
-    listed,
     many,
     name_briefly,
     quote,
@@ -24,6 +23,7 @@ from polars_wroc.audits.words import (
     verb,
     write_threshold,
 )
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
@@ -189,7 +189,7 @@ def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:
             # Names of crossed groups have commas.
             yield f"{reason}: {first_few([*names], '; ')}."
     if untested := _find_untested_attributes(audit.table):
-        yield f"Nothing could be tested by {listed(untested)}."
+        yield f"Nothing could be tested by {write_list(untested)}."
 
 
 def _find_obstacles(audit: AuditTables) -> Iterator[tuple[str, _Obstacle]]:
@@ -293,7 +293,7 @@ def _say_spellings(segments: pl.DataFrame) -> list[str]:
 
 def _say_taken_as_given(settings: AuditSettings) -> Iterator[str]:
     """Say what an audit of these columns cannot show."""
-    names = listed([escape_controls(name) for name in settings.attributes])
+    names = write_list([escape_controls(name) for name in settings.attributes])
     was = verb(len(settings.attributes), "was", "were")
     yield f"Only {names} {was} compared; other groups may differ."
     if settings.labeled and settings.label is not None:

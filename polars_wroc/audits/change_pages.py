@@ -10,7 +10,7 @@ import polars as pl
 from polars_wroc.audits.audit_changes import Changes
 from polars_wroc.audits.change_sentences import (
     KINDS,
-    Kind,
+    ChangeKind,
     count_others,
     name_metric,
     name_segment,
@@ -129,7 +129,7 @@ def _lay_out_tables(rows: pl.DataFrame, changes: Changes) -> list[Table]:
     return [_lay_out_table(some, kind, changes) for kind, some in of_kinds if some.height]
 
 
-def _lay_out_table(rows: pl.DataFrame, kind: Kind, changes: Changes) -> Table:
+def _lay_out_table(rows: pl.DataFrame, kind: ChangeKind, changes: Changes) -> Table:
     """Lay out the changes of a kind of metric."""
     words = changes.words
     has_findings = rows["finding"].count() > 0

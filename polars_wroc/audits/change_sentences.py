@@ -14,18 +14,10 @@ from polars_wroc.audits.audit_changes import (
     Changes,
 )
 from polars_wroc.audits.say import AUC, ComparedRow, fill, fill_sentence, name_score
-from polars_wroc.audits.words import (
-    Words,
-    capitalised,
-    first_few,
-    listed,
-    many,
-    name_briefly,
-    quote,
-    verb,
-)
+from polars_wroc.audits.words import Words, capitalised, first_few, many, name_briefly, quote, verb
 from polars_wroc.charts.wording import GAP_VERBS, write_gap_change
 from polars_wroc.documents.numbers import value_form
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.comparisons import (
     CLOSED,
     GAP_CHANGES,
@@ -48,7 +40,7 @@ _FOUR_FIFTHS = {
 }
 
 
-class Kind(NamedTuple):
+class ChangeKind(NamedTuple):
     """Metrics whose changes have the same unit, and are counted and listed together."""
 
     singular: str
@@ -62,16 +54,16 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind(
+    ChangeKind(
         "gap in rates",
         "gaps in rates",
         "Gaps in rates, in percentage points",
         tuple(name for name in GAP_CHANGES if name != _GAP_OF_AUC),
     ),
-    Kind("gap in AUC", "gaps in AUC", "Gaps in AUC", (_GAP_OF_AUC,)),
-    Kind("impact ratio", "impact ratios", "Impact ratios", (IMPACT_RATIO,)),
-    Kind("rate", "rates", "Rates, with changes in percentage points", (*GAP_RATES,)),
-    Kind("AUC", "AUCs", "AUCs", (AUC,)),
+    ChangeKind("gap in AUC", "gaps in AUC", "Gaps in AUC", (_GAP_OF_AUC,)),
+    ChangeKind("impact ratio", "impact ratios", "Impact ratios", (IMPACT_RATIO,)),
+    ChangeKind("rate", "rates", "Rates, with changes in percentage points", (*GAP_RATES,)),
+    ChangeKind("AUC", "AUCs", "AUCs", (AUC,)),
 )
 
 
@@ -113,7 +105,7 @@ def _count_changes(changes: Changes) -> str:
     if not parts:
         return f"None of {many(tested.height, 'tested change')} is significant."
     others = "" if len(parts) == sum(number > 0 for number in counts.values()) else ", nothing else"
-    return capitalised(f"{listed(parts)} changed significantly{others}.")
+    return capitalised(f"{write_list(parts)} changed significantly{others}.")
 
 
 def _tell_changes(changes: Changes) -> list[str]:

@@ -24,8 +24,8 @@ from polars_wroc.curves.calibration_curve import BIN_TYPES, BinOptions, measure_
 from polars_wroc.curves.score_distribution import DISTRIBUTION_TYPES, distribute_scores
 from polars_wroc.groups.calibration_test import CalibrationTest, measure_divisions
 from polars_wroc.groups.categories import Grouping
-from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
-from polars_wroc.groups.group_gaps import find_decisions
+from polars_wroc.groups.crossed_cells import sum_crossed_cells
+from polars_wroc.groups.group_columns import find_decisions
 from polars_wroc.groups.segment_search import SearchRules, SegmentSearch, TooManySegmentsError
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
@@ -229,10 +229,10 @@ class CloserLook:
             of_labels = settings.labeled and settings.favorable != "rejected"
             name = "tpr" if of_labels else "selection_rate"
         metric = SEARCHED[name]
-        choice = Decisions(recorded=True) if self.plan.recorded else self.plan.choice
+        choice = Decisions(recorded=True) if self.plan.settings.recorded else self.plan.choice
         decisions = find_decisions(rows, model, choice) if settings.decides else None
-        needs = SearchNeeds(metric, decisions, precision[model])
-        cells = sum_crossed_cells(rows, rows.keys.columns, model, needs)
+        keys = rows.keys.columns
+        cells = sum_crossed_cells(rows, keys, model, metric, decisions, precision[model])
         rules = SearchRules(
             metric,
             metric.worse_if(settings.favorable) if settings.decides else "higher",

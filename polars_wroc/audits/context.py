@@ -12,16 +12,9 @@ from polars_wroc.audits.answer import find_named_rows
 from polars_wroc.audits.say import SELECTION_RATE, ComparedRow
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings
 from polars_wroc.audits.toned_audit import TonedAudit, find_keys
-from polars_wroc.audits.words import (
-    ABOVE,
-    Words,
-    capitalised,
-    listed,
-    many,
-    quote,
-    write_threshold,
-)
+from polars_wroc.audits.words import ABOVE, Words, capitalised, many, quote, write_threshold
 from polars_wroc.documents.numbers import DASH, write_points
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import MODEL, OVERALL
@@ -35,15 +28,15 @@ _NO_PROOF = (
 )
 _DIFFERENT_MEANINGS = "the same score means different things in different groups"
 # Most groups whose gaps are explained, pairs of scores, and subgroups, that are named.
-_EXPLAINED, _PAIRS, _SUBGROUPS = 3, 3, 3
+_EXPLAINED, _PAIRS, _SUBGROUPS = 3, 3, 4
 
 
 def write_title(settings: AuditSettings) -> str:
     """Name the audit."""
     if settings.text.title:
         return settings.text.title
-    names = listed([quote(name) for name in settings.audited])
-    attributes = listed([escape_controls(name) for name in settings.attributes])
+    names = write_list([quote(name) for name in settings.audited])
+    attributes = write_list([escape_controls(name) for name in settings.attributes])
     return (
         f"Fairness audit of {names} by {attributes}" if names else f"Fairness audit by {attributes}"
     )
@@ -55,8 +48,9 @@ def write_deck(toned: TonedAudit) -> str:
     text = f"{overall['n']:,} {toned.words.rows}"
     share = _share_positive(overall)
     if share is not None:
-        weighted = " by weight" if toned.audit.settings.weight is not None else ""
-        text += f", {write_percent(share)} of them {toned.words.positive}{weighted}"
+        weighted = ", by weight" if toned.audit.settings.weight is not None else ""
+        outcome = f"{toned.words.positive} (the outcome{weighted})"
+        text += f", {write_percent(share)} of them {outcome}"
     return f"{text}. {write_decisions(toned)}".strip()
 
 
@@ -77,10 +71,10 @@ def write_decisions(toned: TonedAudit) -> str:
         return f"Nobody is {words.selected}, as the threshold is above every score."
     if texts == [DASH]:
         return f"Nobody is {words.selected}, as all rows are of one class."
-    shares = listed(rates)
+    shares = write_list(rates)
     if words.several:
-        shares += f" by {listed([quote(name) for name in settings.score])}"
-    cut = texts[0] if len(set(texts)) == 1 else listed(texts)
+        shares += f" by {write_list([quote(name) for name in settings.score])}"
+    cut = texts[0] if len(set(texts)) == 1 else write_list(texts)
     return f"A score of {cut} or more means {words.selected} ({shares}), {good}."
 
 
@@ -175,7 +169,7 @@ def _compare_at_equal_scores(toned: TonedAudit, rows: Sequence[ComparedRow]) -> 
         sentences.append(f"At the same score, {'; '.join(different)}: {_DIFFERENT_MEANINGS}.")
         sentences.append(_NO_PROOF)
     if others:
-        compared = f"outcomes of {listed(others)} are not shown to differ from those of others"
+        compared = f"outcomes of {write_list(others)} are not shown to differ from those of others"
         sentences.append(f"At the same score, {compared}.")
     return sentences
 
@@ -232,8 +226,7 @@ def name_subgroups(toned: TonedAudit) -> list[str]:
     sentences = [_say_worst(new[0], examined, toned.words)]
     names = [toned.words.group(row["attribute"], row["segment"]) for row in new[1:]]
     if names:
-        more = [f"{len(names) - _SUBGROUPS} more"] if len(names) > _SUBGROUPS else []
-        sentences.append(f"Also worse off: {listed([*names[:_SUBGROUPS], *more])}.")
+        sentences.append(f"Also worse off: {write_list(names, _SUBGROUPS)}.")
     return sentences
 
 

@@ -18,7 +18,6 @@ from polars_wroc.audits.tables import (
     AuditTables,
     name_of,
     rows_with,
-    wide_table,
     without_model,
 )
 from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit
@@ -67,7 +66,7 @@ _CHANCE = "Higher curves rank better; the dashed line is chance."
 def segments_chart(audit: AuditTables, attribute: str) -> alt.LayerChart | alt.FacetChart:
     """Draw the ROC curve of each group with its AUC and its interval, group beside group."""
     counts, limits = ("n", "n_pos", "n_neg", "small"), ("auc", "auc_low", "auc_high")
-    aucs = wide_table(audit).select(*ALL_KEYS, *limits, *counts)
+    aucs = audit.wide_table.select(*ALL_KEYS, *limits, *counts)
     tables = [without_model(table, audit.settings) for table in (audit.curves, aucs)]
     name, (curves, summary) = _select_attribute(attribute, *tables)
     return roc_chart(curves, color=None, facet=name, summary=summary)
@@ -133,7 +132,7 @@ def draw_ranking(toned: TonedAudit, attribute: str) -> Figure | None:
         options |= {"facet": MODEL, "color": "segment", "columns": 2, "width": 196, "height": 210}
     else:
         summary = aucs.select("segment", auc="value", auc_low="value_low", auc_high="value_high")
-        how = f"{_CHANCE} Brackets: {100 * words.confidence:.4g}% interval of the AUC."
+        how = f"{_CHANCE} Brackets: {100 * words.confidence:.4g}% intervals of AUC."
     axes = {}
     if settings.selected is None and settings.decides:
         axes = {
@@ -186,7 +185,7 @@ def draw_calibration(toned: TonedAudit, attribute: str) -> Figure | None:
     title = _say_calibration(rows, slopes, words)
     part = f" {len(chosen)} of {len(n)} groups." if len(chosen) < len(n) else ""
     how = (
-        f"Share {words.positive}, against the score. Below the dashed line the score is too high; "
+        f"Share {words.positive} by score: too high below the dashed line; "
         f"bigger dots: more {words.rows}.{part}"
     )
     axes = {"↑ Share that is positive": f"↑ {capitalised(words.positive)}"}

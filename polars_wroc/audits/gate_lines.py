@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polars_wroc.audits.tables import GateCondition, JudgedGate
-from polars_wroc.audits.words import Words, first_few, listed, many, name_briefly, quote
+from polars_wroc.audits.words import Words, first_few, many, name_briefly, quote
 from polars_wroc.documents.blocks import Line, LineTone
 from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.comparisons import FAIRNESS, METRICS, NAMED_FOR
 from polars_wroc.inputs.columns import MODEL, OVERALL
 
@@ -33,21 +34,21 @@ def write_gates(gates: Sequence[JudgedGate], words: Words) -> list[Line]:
 
 def _write_gate(gate: JudgedGate, words: Words) -> Line:
     """Write what a condition asks, and where it is met or could not be judged."""
-    condition = _write_condition(gate.condition)
+    condition = gate.gate if gate.condition is None else _write_condition(gate.condition)
     unjudged = ""
     if gate.unjudged_rows:
         names = [_name_place(row, words) for row in gate.unjudged_rows]
         reasons = dict.fromkeys(row["reason"] for row in gate.unjudged_rows)
-        unjudged = f"Not judged ({listed([*reasons])}): {first_few(names, '; ')}."
+        unjudged = f"Not judged ({write_list([*reasons])}): {first_few(names, '; ')}."
     if not gate.n_judged:
         return Line(unjudged, "unjudged", f"Not judged: {condition}.")
     if not gate.met:
         where = f"in none of {many(gate.n_judged, 'group')}."
         return Line(f"{where} {unjudged}".strip(), "passed", f"Passed: {condition}")
-    places = [
-        f"{_name_place(row, words)} {_write_value(row[gate.condition.column])}"
-        for row in gate.met_rows
-    ]
+    places = list(gate.where)
+    if gate.condition is not None:
+        column = gate.condition.column
+        places = [f"{_name_place(row, words)} {_write_value(row[column])}" for row in gate.met_rows]
     where = first_few(places, "; ", 10)
     return Line(f"in {where}. {unjudged}".strip(), "failed", f"Failed: {condition}")
 

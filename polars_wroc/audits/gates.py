@@ -1,12 +1,12 @@
-"""Conditions that fail a command in a pipeline, such as ``tpr.gap>0.05``."""
+"""Conditions that fail a command in a pipeline, such as ``tpr.gap>0.05``, or in SQL."""
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
@@ -16,6 +16,7 @@ from polars_wroc.audits.audit_changes import CHANGES_SCHEMA
 from polars_wroc.audits.tables import GateCondition, JudgedGate, name_of, segment_in_words
 from polars_wroc.audits.words import first_few, many
 from polars_wroc.checks import did_you_mean
+from polars_wroc.files.sources import first_line
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
@@ -37,41 +38,51 @@ from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import metric_hint
 from polars_wroc.inputs.reasons import EVERYBODY, FEW, IN_REFERENCE, NOBODY
-from polars_wroc.metrics.compare import PAIR, PAIR_COLUMNS
+from polars_wroc.metrics.compare import PAIR, PAIR_SCHEMA
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 from polars_wroc.thresholds.registry import GAP_RATES, THRESHOLD_METRICS
 
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-}
 _NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
-_GATE = re.compile(rf"\s*(\w+)\.(\w+){_NUMBER}")
-_VERDICT = re.compile(r"\s*(\w+)\.verdict\s*(!?=)\s*(.*?)\s*")
-_ONE_NAME = re.compile(rf"\s*(\w+){_NUMBER}")
-# Of releases: all metrics; and what is no worse, if it has a side that is worse.
+_PLACE = r"(?:(.*):)?\s*"
+# The short form: a place, a metric, a column, which may be left out, and a limit.
+_SHORT = re.compile(rf"{_PLACE}(\w+)(?:\.(\w+))?{_NUMBER}")
+_VERDICT = re.compile(rf"{_PLACE}(\w+)\.verdict\s*(!?=)\s*(.*?)\s*")
+# All metrics; and what is no worse, where a metric has a side that is worse.
 _ANY = "any"
 _NO_WORSE = (NO_WORSE, BETTER)
 # Compared without its sign, unless it is to be below 0.
 _UNSIGNED = "gap"
+# How much alike a column is to what may be a misspelling of it; auk_gap is not gap.
+_ALIKE = 0.8
 _WITHOUT_SIDE = [name for name, metric in COMPARABLE.items() if metric.better is None]
+# Columns that name a row of comparisons, and the number of all rows.
+_KEYS = ("attribute", "segment", MODEL, "reference", "pair", "metric", "period")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What conditions are about: metrics with numbers; words are those of messages."""
+    """What conditions are about: metrics, and the columns of a table; words are for messages."""
 
     what: str
     example: str
-    metrics: Collection[str]
-    columns: Collection[str]
+    schema: Mapping[str, pl.DataType | type[pl.DataType]]
+    # Columns that name a row.
+    keys: Collection[str] = _KEYS
+    metrics: Collection[str] = ()
     verdicts: Collection[str] = ()
     # Why a metric is not among those that are known.
-    why_not: Mapping[str, str] | None = None
+    why_not: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """The numbers that conditions may be about."""
+        return [
+            name
+            for name, dtype in self.schema.items()
+            if dtype.is_numeric() and name not in (*self.keys, "reference_value")
+        ]
 
     @property
     def verdict_example(self) -> str:
@@ -79,13 +90,6 @@ class Judged:
         metric, _, _ = self.example.partition(".")
         verdict = WORSE if WORSE in self.verdicts else next(iter(self.verdicts))
         return f"{metric}.verdict={verdict}"
-
-
-def _numbers(schema: Mapping[str, type[pl.DataType]]) -> list[str]:
-    """Return the columns that conditions may be about."""
-    return [
-        name for name, dtype in schema.items() if dtype.is_numeric() and name != "reference_value"
-    ]
 
 
 _NO_DECISIONS = " (it needs decisions: those of a threshold, or recorded ones)"
@@ -101,7 +105,7 @@ OF_COMPARISONS = Judged(
     what="the audit",
     example="tpr.gap>0.05",
     metrics=[*METRICS],
-    columns=_numbers(COMPARISON_SCHEMA),
+    schema=COMPARISON_SCHEMA,
     verdicts=(DIFFERENT, EQUIVALENT, INCONCLUSIVE, BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS),
 )
 OF_RELEASE = replace(
@@ -122,14 +126,14 @@ OF_CHANGES = Judged(
     what="the changes",
     example="tpr_gap.growth>0.02",
     metrics=[*CHANGED_METRICS],
-    columns=_numbers(CHANGES_SCHEMA),
+    schema=CHANGES_SCHEMA,
     verdicts=(DIFFERENT, EQUIVALENT, INCONCLUSIVE),
 )
 OF_PAIRS = Judged(
     what="the comparisons",
     example="auc.gap<0",
     metrics=[ROC_AUC.column],
-    columns=[name for name in PAIR_COLUMNS if name not in (*PAIR, "metric")],
+    schema={**dict.fromkeys(("attribute", "segment", "pair"), pl.String), **PAIR_SCHEMA},
 )
 
 
@@ -144,37 +148,23 @@ def of_audit(*, decides: bool, ratios: bool, labeled: bool = True) -> Judged:
     return replace(OF_COMPARISONS, metrics=known, why_not=unknown)
 
 
+def of_table(schema: Mapping[str, pl.DataType], keys: Collection[str]) -> Judged:
+    """Return what conditions may be about in a table with a column for each number."""
+    number = next(name for name in schema if name not in keys and schema[name].is_numeric())
+    return Judged(what="the table", example=f"{number}<0.7", schema=schema, keys=keys)
+
+
 @dataclass(frozen=True)
 class Gate:
-    """A condition on a number, or on the verdict, of each segment of a place."""
+    """A condition on each row of a table; null where the row does not know."""
 
     of: Judged
-    place: str | None
-    metric: str
-    column: str
-    sign: str
-    limit: float | str
-
-    def __str__(self) -> str:
-        return self._written(f".{self.column}{self.sign}")
-
-    @property
-    def asks_below_zero(self) -> bool:
-        """Whether a number must be 0 or below to meet the condition, as no size is below 0."""
-        if isinstance(self.limit, str):
-            return False
-        return self.sign in ("<", "<=") and self.limit <= 0
-
-    @property
-    def text(self) -> str:
-        """The condition for readers, where a metric alone is the number that it is named for."""
-        own = self.column == NAMED_FOR.get(self.metric, "value")
-        return self._written(f"{'' if own else f'.{self.column}'} {self.sign} ")
-
-    def _written(self, column_and_sign: str) -> str:
-        place = "" if self.place is None else f"{self.place}:"
-        limit = self.limit if isinstance(self.limit, str) else f"{self.limit:g}"
-        return f"{place}{self.metric}{column_and_sign}{limit}"
+    # As it was given, and as readers see it.
+    given: str
+    text: str
+    condition: pl.Expr
+    # The parts of the short form.
+    short: GateCondition | None = None
 
     def judge(self, table: pl.DataFrame) -> JudgedGate:
         """Say where a table meets the condition, which makes it fail.
@@ -182,105 +172,131 @@ class Gate:
         A number based on too few rows, or compared with such a one, is not judged. A reference and
         an unknown category have nothing to be judged.
         """
-        rows = self._rows(table)
+        self._check_place(table)
+        rows = self._select_asked(_add_same_decisions(table))
+        holds = self._evaluate(rows)
+        met, judged = rows.filter(holds), rows.filter(holds.is_not_null())
+        unjudged = rows.filter(holds.is_null() & _is_listed(rows)).rows(named=True)
         several = MODEL in table.columns and table[MODEL].n_unique() > 1
-        known = rows.filter(self._is_judged(rows))
-        met = pl.Series([self._is_met(value) for value in known[self.column]], dtype=pl.Boolean)
-        # Where everybody has the same decision, a condition may be met, and cannot be passed.
-        same = pl.Series(_same_decisions(known, table), dtype=pl.String)
-        judged, found = known.filter(met | same.is_null()), known.filter(met)
-        undecided = known.with_columns(reason=same).filter(~met & same.is_not_null())
+        places = partial(_name_place, keys=self.of.keys, several=several)
         where = [
-            f"{_place(row, several=several)} {_shown(row[self.column])}"
-            f"{' in ' + row['metric'] if self.metric == _ANY else ''}"
-            for row in found.iter_rows(named=True)
+            f"{places(row)} {self._write_numbers(row)}{self._name_metric(row, rows)}"
+            for row in met.iter_rows(named=True)
         ]
         lacking = dict[str, list[str]]()
-        others = rows.filter(~self._is_judged(rows), pl.col("attribute") != OVERALL)
-        unjudged = list[dict[str, Any]]()
-        for row in (*others.iter_rows(named=True), *undecided.iter_rows(named=True)):
-            reason = row.get("reason") or "no such number"
-            if reason not in (THE_REFERENCE, UNKNOWN_REASON) and not reason.startswith(REPEATS):
-                lacking.setdefault(reason, []).append(_place(row, several=several))
-                unjudged.append(row | {"reason": reason})
+        for row in unjudged:
+            lacking.setdefault(row[_WHY], []).append(places(row))
+        return JudgedGate(
+            gate=self.given,
+            met=bool(where),
+            n_judged=judged.height,
+            where=where,
+            not_judged=[place for some in lacking.values() for place in some],
+            lines=self._write_lines(judged.height, where, lacking, _name_rows(rows)),
+            condition=self.short,
+            met_rows=met.rows(named=True),
+            unjudged_rows=[row | {"reason": row[_WHY]} for row in unjudged],
+        )
+
+    def _check_place(self, table: pl.DataFrame) -> None:
+        """Check that the place of the short form is one of the table."""
+        if self.short is None or self.short.place is None:
+            return
+        places = table.select("attribute", place=_write_place())
+        known = dict.fromkeys([OVERALL, *places["attribute"], *places["place"]])
+        if self.short.place not in known or not table.filter(_is_at(self.short.place)).height:
+            msg = (
+                "`--fail-if` must name an attribute, or a segment such as sex=f; found "
+                f"{self.short.place!r}{did_you_mean(self.short.place, known)}"
+            )
+            raise ValueError(msg)
+
+    def _select_asked(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Select the rows that the condition is about: which their keys alone do not exclude."""
+        others = [name for name in self.of.schema if name in table and name not in self.of.keys]
+        unknown = table.with_columns(
+            pl.lit(None, table.schema[name]).alias(name) for name in others
+        )
+        return table.filter(unknown.select(self.condition.fill_null(value=True)).to_series())
+
+    def _evaluate(self, rows: pl.DataFrame) -> pl.Series:
+        """Return where the condition holds; null where it is not judged."""
+        reason, same = pl.col("reason").fill_null(""), pl.col(_SAME).is_not_null()
+        few = reason.str.starts_with(FEW) | reason.str.starts_with(SMALL_SHARE)
+        masks: dict[str, pl.Expr] = {}
+        for name in self.of.columns:
+            if name in rows.columns and not name.startswith("n"):
+                # Of impact ratios the reference has the ratio 1.
+                is_reference = (reason == THE_REFERENCE) & (not name.startswith("value"))
+                masks[name] = pl.when(~(few | is_reference)).then(name)
+        if "verdict" in rows.columns:
+            # Where all have the same decision, nothing could be concluded.
+            masks["verdict"] = pl.when(~(same & (pl.col("verdict") == INCONCLUSIVE))).then(
+                "verdict"
+            )
+        holds = rows.with_columns(**masks).select(holds=self.condition, few=few, same=same)
+        # A row with too few rows cannot pass by its verdict, nor one where all have one decision.
+        by_verdict = "verdict" in self.condition.meta.root_names()
+        cannot_pass = pl.col("same") | (pl.col("few") & by_verdict)
+        return holds.select(pl.when(pl.col("holds") | ~cannot_pass).then("holds")).to_series()
+
+    @property
+    def _numbers(self) -> list[str]:
+        """The columns that the condition is on."""
+        names = dict.fromkeys(self.condition.meta.root_names())
+        return [name for name in names if name not in self.of.keys]
+
+    def _write_numbers(self, row: Mapping[str, Any]) -> str:
+        """Write what meets the condition."""
+        if len(self._numbers) == 1:
+            return _shown(row[self._numbers[0]])
+        return f"({', '.join(f'{name} {_shown(row[name])}' for name in self._numbers)})"
+
+    def _name_metric(self, row: Mapping[str, Any], rows: pl.DataFrame) -> str:
+        """Name the metric of a row, if those that are asked for have several."""
+        several = "metric" in rows.columns and rows["metric"].n_unique() > 1
+        return f" in {row['metric']}" if several else ""
+
+    def _write_lines(
+        self, n_judged: int, where: Sequence[str], lacking: Mapping[str, list[str]], noun: str
+    ) -> list[str]:
+        """Say where the condition could not be judged, then whether it holds."""
         lines = [
             f"NOT JUDGED {self.text}: {_reason_in_places(reason, first_few(places, '; '))}"
             for reason, places in lacking.items()
         ]
-        n, metric = judged.height, set(rows["metric"])
-        noun = "attribute" if metric & FAIRNESS.keys() else "pair" if "pair" in rows else "segment"
-        noun = "comparison" if self.metric == _ANY else noun
-        among = f" in {found.height or 'none'} of {many(n, noun)}" if n > 1 else ""
+        among = f" in {len(where) or 'none'} of {many(n_judged, noun)}" if n_judged > 1 else ""
         if where:
             lines.append(f"FAILED {self.text}{among}: {first_few(where, '; ')}")
-        elif n:
+        elif n_judged:
             lines.append(f"PASSED {self.text}{among}")
         elif not lines:
             lines.append(f"NOT JUDGED {self.text}: no such number in any {noun}")
-        not_judged = [place for places in lacking.values() for place in places]
-        return JudgedGate(
-            str(self),
-            bool(where),
-            n,
-            where,
-            not_judged,
-            lines,
-            GateCondition(self.place, self.metric, self.column, self.sign, self.limit),
-            found.to_dicts(),
-            unjudged,
-        )
-
-    def _rows(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Select the rows that the condition is about."""
-        rows = table if self.metric == _ANY else table.filter(metric=self.metric)
-        if self.metric == _ANY and self.limit in (NO_WORSE, BETTER, WORSE):
-            rows = rows.filter(~pl.col("metric").is_in(_WITHOUT_SIDE))
-        if self.place is None:
-            return rows
-        attribute, segment = pl.col("attribute"), pl.col("segment").fill_null(MISSING)
-        named = (attribute == self.place) | (attribute + "=" + segment == self.place)
-        if (found := rows.filter(named)).is_empty():
-            places = rows.select((attribute + "=" + segment).alias("place"))["place"]
-            known = dict.fromkeys([OVERALL, *rows["attribute"], *places])
-            hint = did_you_mean(self.place, known)
-            msg = (
-                "`--fail-if` must name an attribute, or a segment such as sex=f; found "
-                f"{self.place!r}{hint}"
-            )
-            raise ValueError(msg)
-        return found
-
-    def _is_judged(self, rows: pl.DataFrame) -> pl.Expr:
-        known = pl.col(self.column).is_not_null()
-        # Inconclusive is a verdict, and is not shown to be no worse.
-        told = self.column == "verdict" and (self.sign == "!=" or self.limit == INCONCLUSIVE)
-        if "reason" not in rows.columns or told:
-            return known
-        reason = pl.col("reason").fill_null("")
-        left_out = reason.str.starts_with(FEW) | reason.str.starts_with(SMALL_SHARE)
-        left_out |= reason == UNKNOWN_REASON
-        if not self.column.startswith(("value", "verdict", "n")):
-            # Of impact ratios the reference has the ratio 1.
-            left_out |= reason == THE_REFERENCE
-        return known & ~left_out
-
-    def _is_met(self, value: Any) -> bool:
-        if isinstance(self.limit, str):
-            words = _NO_WORSE if self.limit == NO_WORSE else (self.limit,)
-            return value not in words if self.sign == "!=" else bool(value == self.limit)
-        signed = self.column != _UNSIGNED or self.asks_below_zero
-        return _COMPARE[self.sign](value if signed else abs(value), self.limit)
+        return lines
 
 
-def _reason_in_places(reason: str, places: str) -> str:
-    """Say why some places are not judged, where a reason may be about their reference."""
-    return f"{reason} of {places}" if reason.endswith(IN_REFERENCE) else f"{reason} in {places}"
+# Why all rows of a metric have the same decision, and why a row is not judged.
+_SAME, _WHY = "__same", "__why"
 
 
-def _same_decisions(rows: pl.DataFrame, table: pl.DataFrame) -> list[str | None]:
+def _add_same_decisions(table: pl.DataFrame) -> pl.DataFrame:
+    """Add why rows are not judged, without unknown categories.
+
+    A row tells nothing where everybody has the same decision: a condition may be met there, but
+    cannot be passed.
+    """
+    if "reason" not in table.columns:
+        table = table.with_columns(reason=pl.lit(None, pl.String))
+    same = pl.Series(_SAME, _find_same_decisions(table), pl.String)
+    why = pl.coalesce("reason", _SAME, pl.lit("no such number"))
+    known = pl.col("reason").ne_missing(UNKNOWN_REASON)
+    return table.with_columns(same).with_columns(why.alias(_WHY)).filter(known)
+
+
+def _find_same_decisions(table: pl.DataFrame) -> list[str | None]:
     """Return of each row why it tells nothing: of its score everybody has the same decision."""
-    if "metric" not in table.columns or "value" not in table.columns:
-        return [None] * rows.height
+    if not {"metric", "value", "attribute"} <= {*table.columns}:
+        return [None] * table.height
     overall = table.filter(attribute=OVERALL, metric=_SELECTION_RATE)
     sides = [name for name in ("value", "reference_value") if name in table.columns]
     found = dict[str | None, str]()
@@ -289,11 +305,65 @@ def _same_decisions(rows: pl.DataFrame, table: pl.DataFrame) -> list[str | None]
             if any(row[name] is not None and abs(row[name] - share) <= TOLERANCE for name in sides):
                 found[row.get(MODEL)] = why
     whys: list[str | None] = []
-    for row in rows.iter_rows(named=True):
-        reason = row.get("reason")
+    for row in table.iter_rows(named=True):
+        reason = row["reason"]
         known = reason if reason in (NOBODY, EVERYBODY) else found.get(row.get(MODEL))
         whys.append(known if row["metric"] in _ALL_OF_DECISIONS else None)
     return whys
+
+
+def _is_listed(rows: pl.DataFrame) -> pl.Series:
+    """Whether a row that is not judged is worth a word: not a reference, nor a repeated row."""
+    why = rows[_WHY]
+    listed = (why != THE_REFERENCE) & ~why.str.starts_with(REPEATS)
+    if "attribute" in rows.columns:
+        listed &= (rows["attribute"] != OVERALL) | why.is_in([NOBODY, EVERYBODY])
+    return listed
+
+
+def _write_place() -> pl.Expr:
+    return pl.format("{}={}", "attribute", pl.col("segment").fill_null(MISSING))
+
+
+def _is_at(place: str) -> pl.Expr:
+    """Whether a row is of an attribute, or of a segment such as sex=f."""
+    return (pl.col("attribute") == place) | (_write_place() == place)
+
+
+def _reason_in_places(reason: str, places: str) -> str:
+    """Say why some places are not judged, where a reason may be about their reference."""
+    return f"{reason} of {places}" if reason.endswith(IN_REFERENCE) else f"{reason} in {places}"
+
+
+def _name_rows(rows: pl.DataFrame) -> str:
+    """Return what a row is."""
+    metrics = {*rows["metric"]} if "metric" in rows.columns else set[str]()
+    if metrics & FAIRNESS.keys() and not metrics - FAIRNESS.keys():
+        return "attribute"
+    if len(metrics) > 1:
+        return "comparison"
+    if "pair" in rows.columns:
+        return "pair"
+    return "segment" if "attribute" in rows.columns else "row"
+
+
+def _name_place(row: Mapping[str, Any], *, keys: Collection[str], several: bool) -> str:
+    """Name the segment, or the attribute and the two segments compared."""
+    if "attribute" not in row:
+        named = [f"{key} = {name_of(row[key])}" for key in keys if row.get(key, OVERALL) != OVERALL]
+        return ", ".join(named) or "all rows"
+    place = segment_in_words(row["attribute"], row["segment"])
+    if row["metric"] in FAIRNESS:
+        place = row["attribute"]
+        if row["reference"] is not None:
+            place += f" ({name_of(row['segment'])} and {row['reference']})"
+    more = [row[MODEL]] if several else []
+    more += [str(row[key]) for key in ("pair", "period") if key in row]
+    return ", ".join([place, *more])
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"
 
 
 class Judgement(NamedTuple):
@@ -315,47 +385,97 @@ def judged(gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
 
 
 def read_gate(text: str, of: Judged) -> Gate:
-    """Read a condition such as ``race=black:tpr.gap>0.05``."""
-    before, colon, rest = text.rpartition(":")
-    place = before.strip() if colon else None
-    if of.verdicts and (word := _VERDICT.fullmatch(rest)):
-        if word[3] not in of.verdicts:
-            hint = did_you_mean(word[3], of.verdicts)
-            known = ", ".join(of.verdicts)
-            msg = f"`--fail-if` must name a verdict of {of.what}: {known}; found {word[3]!r}{hint}"
+    """Read a condition such as ``race=black:tpr.gap>0.05``, or one in SQL."""
+    if of.verdicts and (word := _VERDICT.fullmatch(text)):
+        place, metric, sign, verdict = word.groups()
+        if verdict not in of.verdicts:
+            known = (
+                f"{', '.join(of.verdicts)}; found {verdict!r}{did_you_mean(verdict, of.verdicts)}"
+            )
+            msg = f"`--fail-if` must name a verdict of {of.what}: {known}"
             raise ValueError(msg)
-        gate = Gate(of, place, word[1], "verdict", word[2], word[3])
-    elif parts := _GATE.fullmatch(rest):
-        gate = Gate(of, place, parts[1], parts[2], parts[3], float(parts[4]))
-    else:
+        return _write_gate(text, of, GateCondition(place, metric, "verdict", sign, verdict))
+    parts = _SHORT.fullmatch(text)
+    if of.metrics and parts and parts[2] not in of.schema:
+        place, metric, column, sign, limit = parts.groups()
+        if column is None and metric not in of.metrics:
+            _refuse(text, of, _guess_meaning(metric, of))
+        column = column or NAMED_FOR.get(metric, "value")
+        return _write_gate(text, of, GateCondition(place, metric, column, sign, float(limit)))
+    return Gate(of, text, text.strip(), _read_sql(text, of))
+
+
+def _read_sql(text: str, of: Judged) -> pl.Expr:
+    """Read a condition in SQL on the columns of a table."""
+    try:
+        condition = pl.sql_expr(text)
+        is_condition = pl.DataFrame(schema=of.schema).select(condition).schema.dtypes() == [
+            pl.Boolean
+        ]
+    except pl.exceptions.ColumnNotFoundError as error:
+        name = (re.findall(r"\"(.*?)\"", first_line(error)) or [""])[0]
+        if of.metrics and re.fullmatch(r"\w+", text.strip()):
+            _refuse(text, of)
+        hint = did_you_mean(name, of.schema) or " (texts are in single quotes)"
+        _refuse(text, of, f": there is no column {name!r}{hint}")
+    except pl.exceptions.PolarsError as error:
+        _refuse(text, of, f": {first_line(error)}")
+    if not is_condition:
         _refuse(text, of)
-    _check(gate)
-    return gate
+    return condition
 
 
-def _refuse(text: str, of: Judged) -> NoReturn:
-    one = _ONE_NAME.fullmatch(text)
-    hint = _meant(one[1], of) if one else ""
+def _write_gate(given: str, of: Judged, short: GateCondition) -> Gate:
+    """Return a condition of the short form, after checking that it can be met."""
+    _check(short, given.strip(), of)
+    number, limit = pl.col(short.column), short.limit
+    if isinstance(limit, str):
+        words = _NO_WORSE if limit == NO_WORSE else (limit,)
+        holds = number.is_in(words) ^ (short.sign == "!=")
+    else:
+        signed = short.column != _UNSIGNED or _asks_below_zero(short)
+        number = number if signed else number.abs()
+        signs = {">": number > limit, ">=": number >= limit, "<": number < limit}
+        holds = signs.get(short.sign, number <= limit)
+    if short.metric != _ANY:
+        holds = (pl.col("metric") == short.metric) & holds
+    elif short.limit in (NO_WORSE, BETTER, WORSE):
+        holds = ~pl.col("metric").is_in(_WITHOUT_SIDE) & holds
+    if short.place is not None:
+        holds = _is_at(short.place) & holds
+    own = short.column == NAMED_FOR.get(short.metric, "value")
+    start = "" if short.place is None else f"{short.place}:"
+    written = limit if isinstance(limit, str) else f"{limit:g}"
+    text = f"{start}{short.metric}{'' if own else f'.{short.column}'} {short.sign} {written}"
+    given = f"{start}{short.metric}.{short.column}{short.sign}{written}"
+    return Gate(of, given, text, holds, short)
+
+
+def _asks_below_zero(short: GateCondition) -> bool:
+    """Whether a number must be 0 or below to meet a condition, as no size is below 0."""
+    return not isinstance(short.limit, str) and short.sign in ("<", "<=") and short.limit <= 0
+
+
+def _refuse(text: str, of: Judged, hint: str = "") -> NoReturn:
     examples = f"{of.example} or {of.verdict_example}" if of.verdicts else of.example
     msg = (
-        "`--fail-if` must be a metric, a column, one of > >= < <= and a number, such as "
-        f"{examples}; found {text!r}{hint}"
+        f"`--fail-if` must be a metric, a column, one of > >= < <= and a number, such as {examples}"
+        f", or a condition in SQL; found {text!r}{hint}"
     )
     raise ValueError(msg)
 
 
-def _meant(name: str, of: Judged) -> str:
+def _guess_meaning(name: str, of: Judged) -> str:
     """End a message about one name, such as ``auc_gap_low``, with what may be meant."""
     begun = [metric for metric in of.metrics if f"{name}_".startswith(f"{metric}_")]
+    if not begun and (close := get_close_matches(name, of.columns, 1, _ALIKE)):
+        return f"; did you mean {close[0]!r}?"
     if not begun and len(of.metrics) > 1:
         return _near(name, of.metrics)
     metric = max(begun or of.metrics, key=len)
-    known = {column: column for column in of.columns}
-    own = NAMED_FOR.get(metric, "value")
-    known |= {"": own} if own in of.columns else {}
-    close = get_close_matches(name.removeprefix(metric).removeprefix("_"), known, 1)
+    close = get_close_matches(name.removeprefix(metric).removeprefix("_"), of.columns, 1)
     if close:
-        return f"; did you mean {f'{metric}.{known[close[0]]}'!r}?"
+        return f"; did you mean {f'{metric}.{close[0]}'!r}?"
     return f"; of {metric} there are {', '.join(of.columns)}"
 
 
@@ -363,58 +483,38 @@ def _near(name: str, known: Collection[str]) -> str:
     return metric_hint(name, known) or f"; there are {first_few([*known])}"
 
 
-def _check(gate: Gate) -> None:
+def _check(short: GateCondition, given: str, of: Judged) -> None:
     """Check the names of a condition, and that it can be met."""
-    of = gate.of
-    if gate.metric not in of.metrics:
-        hint = (of.why_not or {}).get(gate.metric) or _near(gate.metric, of.metrics)
-        if gate.metric == _ANY:
+    if short.metric not in of.metrics:
+        hint = of.why_not.get(short.metric) or _near(short.metric, of.metrics)
+        if short.metric == _ANY:
             example = of.verdict_example if of.verdicts else of.example
             hint = f": write a condition for each metric, such as {example}"
-        msg = f"`--fail-if` must name a metric of {of.what}; found {gate.metric!r}{hint}"
+        msg = f"`--fail-if` must name a metric of {of.what}; found {short.metric!r}{hint}"
         raise ValueError(msg)
-    if gate.column not in of.columns and gate.column != "verdict":
-        hint = did_you_mean(gate.column, of.columns) or f"; there are {', '.join(of.columns)}"
-        msg = f"`--fail-if` must name a column of {of.what}; found {gate.column!r}{hint}"
+    if short.column not in (*of.columns, "verdict"):
+        hint = did_you_mean(short.column, of.columns) or f"; there are {', '.join(of.columns)}"
+        msg = f"`--fail-if` must name a column of {of.what}; found {short.column!r}{hint}"
         raise ValueError(msg)
-    if gate.column.startswith(_UNSIGNED) and isinstance(gate.limit, float):
-        _check_gap(gate, gate.limit)
-
-
-def _check_gap(gate: Gate, limit: float) -> None:
-    if gate.column == _UNSIGNED and limit < 0 and not gate.asks_below_zero:
+    if not short.column.startswith(_UNSIGNED) or isinstance(short.limit, str):
+        return
+    if short.column == _UNSIGNED and short.limit < 0 and not _asks_below_zero(short):
         msg = (
             "`--fail-if` must be a condition that not every gap meets, which is compared without "
-            f"its sign unless it is to be below 0; found {gate}"
+            f"its sign unless it is to be below 0; found {given}"
         )
         raise ValueError(msg)
-    if gate.metric != "calibration_slope" and abs(limit) > 1:
+    if short.metric != "calibration_slope" and abs(short.limit) > 1:
         msg = (
             "`--fail-if` must have a limit between -1 and 1 for a gap, so that 0.05 is 5 points; "
-            f"found {gate}"
+            f"found {given}"
         )
         raise ValueError(msg)
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:.4g}"
-
-
-def _place(row: dict[str, Any], *, several: bool) -> str:
-    """Name the segment, or the attribute and the two segments compared."""
-    if row["metric"] in FAIRNESS:
-        place = row["attribute"]
-        if row["reference"] is not None:
-            place += f" ({name_of(row['segment'])} and {row['reference']})"
-    else:
-        place = segment_in_words(row["attribute"], row["segment"])
-    pair = row.get("pair")
-    return ", ".join([place, *([row[MODEL]] if several else []), *([pair] if pair else [])])
 
 
 def judged_pairs(table: pl.DataFrame) -> pl.DataFrame:
     """Lay out the table of `compare` as rows of a metric."""
-    groups = table.columns[: -len(PAIR_COLUMNS)]
+    groups = table.columns[: -len(PAIR_SCHEMA)]
     texts = [pl.col(name).cast(pl.String).fill_null(MISSING) for name in groups]
     segment = pl.concat_str(texts, separator=", ") if groups else pl.lit(OVERALL)
     return table.select(

@@ -21,6 +21,7 @@ from polars_wroc.documents.numbers import DASH, write_number, write_size
 from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
+from polars_wroc.stats.families import DIFFERENT
 
 # The comparisons of a group by their metrics.
 _Metrics: TypeAlias = Mapping[str, ComparedRow]
@@ -158,7 +159,10 @@ class _Glance:
         if metric == AUC:
             heading = "Ranking"
         elif metric == CALIBRATION_ERROR:
-            note = "score minus outcome"
+            note = "points, score minus outcome"
+        elif metric == SELECTION_RATE and words.good != words.selected:
+            # To be selected sounds good, which it is not here.
+            note = "share of all"
         elif metric in ("tpr", "fpr"):
             heading = words.among("positive" if metric == "tpr" else "negative")
             over = capitalised(f"{words.selected} among")
@@ -180,7 +184,7 @@ class _Glance:
             rows += self._write_rows(name_of(name), counts[name], cells)
         if others := [name for name in groups if name not in shown]:
             different = sum(self._differs(attribute, name) for name in others)
-            found = f"{different:,} of them different" if different else "none shown to differ"
+            found = f"{different:,} of them different" if different else "inconclusive or alike"
             more = f"{len(others):,} {'others' if shown else 'groups'}, {found}"
             n = sum(counts[name] for name in others)
             rows += self._write_rows(more, n, self._sum_up(attribute, others), "more")
@@ -300,10 +304,10 @@ class _Glance:
             Sign(others, part="other"),
         ]
         if any(cell.dots is not None and cell.dots.fifths is not None for cell in cells):
-            signs.append(Sign(f"four fifths of the highest share {words.good}", part="fifths"))
+            signs.append(Sign(self._explain_fifths(), part="fifths"))
         # The first sign with a size says what that is.
         meanings: dict[Tone, tuple[str, str]] = {
-            "worse": (f"worse than {others}", ""),
+            "worse": (f"worse than {others}", self._explain_ratios()),
             "better": ("better", ""),
             "either": ("different", ", neither better nor worse"),
             "alike": (self._explain_alike(), ""),
@@ -317,7 +321,28 @@ class _Glance:
             if "n" in example:
                 size, by_points = by_points, ""
             signs.append(Sign(f"{meaning}{size}{more}", Cell("", example, tone)))
-        return [*signs, Sign("plain: no difference that matters is shown")]
+        return [*signs, Sign(f"plain: {self._explain_plain()}")]
+
+    def _explain_fifths(self) -> str:
+        """Say what the line at four fifths is, which is not on the side of the good decision."""
+        fifths = f"four fifths of the highest share {self.words.good}"
+        is_bad = self.words.good != self.words.selected
+        return f"beyond it, fewer than {fifths}" if is_bad else fifths
+
+    def _explain_plain(self) -> str:
+        """Say what cells without a sign have."""
+        is_small = any(
+            metric in self.metrics and row["verdict"] == DIFFERENT and not row["tone"]
+            for rows in self.numbers.values()
+            for metric, row in rows.items()
+        )
+        return "inconclusive, or a small difference" if is_small else "inconclusive"
+
+    def _explain_ratios(self) -> str:
+        """Say which impact ratios are marked, if some are."""
+        rows = (row.get(IMPACT_RATIO, {}) for row in self.numbers.values())
+        is_marked = any(row.get("tone") == "worse" for row in rows)
+        return ", or below four fifths" if is_marked else ""
 
     def _explain_alike(self) -> str:
         """Say what is shown of comparisons without a difference that matters."""

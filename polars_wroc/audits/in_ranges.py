@@ -12,7 +12,8 @@ import polars as pl
 
 from polars_wroc.arrays import Array
 from polars_wroc.audits.audit_rows import refuse_no_rows
-from polars_wroc.audits.measure import DividedScore, Measured, make_tables, name_divided
+from polars_wroc.audits.calibration_tests import Calibration
+from polars_wroc.audits.measure import DividedScore, Measured, make_divided_scores, make_tables
 from polars_wroc.audits.ranked_segments import (
     CurveParts,
     FinestSums,
@@ -183,9 +184,11 @@ def add_ranges(
         if pooled is not None:
             of_others = None if others is None else others.combine(pooled.add)
             categories = make_segments(pooled, sums.add(pooled), decisions, of_others)
-        slopes = None if ranked.bins is None else fit_bins(ranked.bins, numbering.size)
-        calibration = None if slopes is None else added.calibration
-        measured.append(MeasuredSegments(whole, categories, ranked.curves, calibration, slopes))
+        calibration = None
+        if ranked.bins is not None and added.calibration is not None:
+            slopes = fit_bins(ranked.bins, numbering.size)
+            calibration = Calibration(added.calibration, slopes)
+        measured.append(MeasuredSegments(whole, categories, ranked.curves, calibration))
     return measured
 
 
@@ -226,7 +229,7 @@ def measure_in_ranges(
         level = level.at(counted.most_complete_rows())
     rules, divided = plan.rules(level), list[DividedScore]()
     for place, (model, measured) in enumerate(scores.items()):
-        divided += name_divided(measured, place, model, plan, rules)
+        divided += make_divided_scores(measured, place, model, plan, rules)
     return make_tables(divided, plan, rules, missing), level
 
 

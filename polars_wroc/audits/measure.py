@@ -15,7 +15,6 @@ import polars as pl
 from polars_wroc.arrays import Array
 from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.calibration_tests import (
-    Calibration,
     compare_calibration,
     compare_with_target,
 )
@@ -46,19 +45,21 @@ from polars_wroc.groups.comparisons import (
     TARGET,
     UNLABELED,
 )
-from polars_wroc.groups.group_gaps import SEGMENT_PLACES, label_segments, make_partition
+from polars_wroc.groups.fairness import has_all_keys, spread_rows
+from polars_wroc.groups.group_columns import SEGMENT_PLACES, label_segments
+from polars_wroc.groups.group_gaps import make_partition
 from polars_wroc.groups.impact_ratios import (
     MIN_SHARE,
     ImpactRules,
     adjust_ratios,
-    compare_categories,
+    pair_categories,
+    tabulate_ratios,
 )
 from polars_wroc.groups.known_categories import (
     are_comparable,
     name_categories,
     share_weight,
 )
-from polars_wroc.groups.segment_spreads import has_all_keys, spread_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, ROC_COLUMNS
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, UNDEFINED
@@ -118,14 +119,6 @@ class DividedScore:
         """The sums over the rows of the segments."""
         return self.measured.segments
 
-    @property
-    def calibration(self) -> Calibration | None:
-        """How the scores are calibrated, if they are probabilities."""
-        measured = self.measured
-        if measured.calibration is None or measured.slopes is None:
-            return None
-        return Calibration(measured.calibration, measured.slopes, self.segments.units)
-
 
 def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measured:
     """Return the tables of an audit of rows in memory."""
@@ -133,15 +126,15 @@ def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measure
     with np.errstate(all="ignore"):
         for place, (model, arrays) in enumerate(rows.arrays.items()):
             measured_score = measure_divisions(arrays, model, plan)
-            divided += name_divided(measured_score, place, model, plan, rules)
-        if plan.labeled or not plan.has_scores:
+            divided += make_divided_scores(measured_score, place, model, plan, rules)
+        if plan.settings.labeled or not plan.settings.score:
             return make_tables(divided, plan, rules, rows.missing)
         differences = compare_scores(rows, plan, rules.level)
         measured = make_tables(divided, plan, rules, rows.missing, differences)
         return replace(measured, distributions=distribute_audited_scores(rows, plan))
 
 
-def name_divided(
+def make_divided_scores(
     measured: Sequence[MeasuredSegments], place: int, model: str, plan: AuditPlan, rules: GapRules
 ) -> list[DividedScore]:
     """Return the segments of a score, which has a place among all, with names and references."""
@@ -149,22 +142,29 @@ def name_divided(
     for number, (grouping, each) in enumerate(zip(plan.groupings, measured, strict=True)):
         at = number, place
         partition = make_partition(
-            each.segments, grouping, plan.references, name, at, rules.min_rows
+            each.segments, grouping, plan.settings.reference, name, at, rules.min_rows
         )
         ratios = None
         if each.categories is not None:
             categories = name_categories(grouping, each.categories.keys)
             highest, of_impact = CategoryReference("highest", {}), _impact_rules(plan, rules)
-            table = compare_categories(each.categories, categories, grouping, highest, of_impact)
-            ratios = label_segments(grouping, categories, name, at).hstack(table)
+            labels = label_segments(grouping, categories, name, at)
+            pairs = pair_categories(
+                labels, each.categories, categories, grouping, highest, of_impact
+            )
+            ratios = tabulate_ratios(pairs, of_impact)
         divided.append(DividedScore(grouping, partition, each, ratios))
     return divided
 
 
 def _impact_rules(plan: AuditPlan, rules: GapRules) -> ImpactRules:
-    assert plan.favorable is not None
+    assert plan.settings.favorable is not None
     return ImpactRules(
-        rules.level, plan.favorable, MIN_SHARE, adjust=rules.adjust, min_rows=rules.min_rows
+        rules.level,
+        plan.settings.favorable,
+        MIN_SHARE,
+        adjust=rules.adjust,
+        min_rows=rules.min_rows,
     )
 
 
@@ -206,7 +206,7 @@ def make_tables(
 
 def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Comparison]:
     """Return the comparisons of the segments of a division, and those of all rows with a target."""
-    partition, calibration = divided.partition, divided.calibration
+    partition, calibration = divided.partition, divided.measured.calibration
     if not divided.grouping.keys:
         if calibration is None:
             return []
@@ -214,7 +214,7 @@ def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Co
         return compare_with_target(target, calibration, rules)
     metrics = _choose_metrics(divided.segments, plan)
     compared = [compare_segments(metric, partition, rules) for metric in metrics]
-    if plan.labeled:
+    if plan.settings.labeled:
         compared = [_leave_uncompared(each) for each in compared]
     if calibration is not None:
         compared += compare_calibration(partition, calibration, rules)
@@ -225,7 +225,7 @@ def _choose_metrics(segments: Segments, plan: AuditPlan) -> list[str]:
     """Return the metrics whose gaps are measured."""
     if segments.cells is None:
         return [ROC_AUC.column]
-    return [*GAP_METRICS] if plan.labeled else [_SELECTION_RATE]
+    return [*GAP_METRICS] if plan.settings.labeled else [_SELECTION_RATE]
 
 
 def _leave_uncompared(comparison: Comparison) -> Comparison:
@@ -248,7 +248,7 @@ def _list_values(divided: DividedScore, plan: AuditPlan, level: Level) -> list[p
     """Return rows of values that are not compared: of all rows, and of metrics without a gap."""
     segments = divided.segments
     names = [] if divided.grouping.keys else _choose_metrics(segments, plan)
-    if plan.labeled and segments.cells is not None:
+    if plan.settings.labeled and segments.cells is not None:
         names.append("accuracy")
     rows = []
     for name in names:
@@ -284,9 +284,9 @@ def _find_spreads(
     not with the best segment, which is chosen by its AUC.
     """
     partition, segments = divided.partition, divided.segments
-    compared = has_all_keys(segments) | plan.keeps_unknown
+    compared = has_all_keys(segments) | (plan.settings.unknown == "keep")
     by_decisions = compared
-    if plan.favorable in ("selected", "rejected"):
+    if plan.settings.favorable in ("selected", "rejected"):
         # The groups that impact ratios compare.
         every = segments.cells_of(RATES[_SELECTION_RATE]).count(CELLS)
         named = zip(partition.names, compared, strict=True)
@@ -296,10 +296,10 @@ def _find_spreads(
     table = spread_rows(
         segments,
         partition.labels[AUDIT_KEYS[1]].to_list(),
-        [metric for name, metric in FAIRNESS.items() if plan.labeled or name in UNLABELED],
+        [metric for name, metric in FAIRNESS.items() if plan.settings.labeled or name in UNLABELED],
         rules.level,
         rules.min_rows,
-        favorable=plan.favorable,
+        favorable=plan.settings.favorable,
         compared=compared,
         compared_by_decisions=by_decisions,
     )
@@ -390,7 +390,7 @@ def _tabulate(divided: DividedScore, plan: AuditPlan) -> pl.DataFrame:
             "n_selected": every.count(("tp", "fp")).rows,
             "threshold": np.full(segments.number, threshold),
         }
-    if plan.labeled:
+    if plan.settings.labeled:
         assert segments.aucs is not None
         names, values = ["w_pos", "w_neg"], [*segments.aucs.weight]
         if cells is not None:

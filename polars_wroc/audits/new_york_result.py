@@ -14,10 +14,11 @@ import polars as pl
 from polars_wroc.audits.page import write_document
 from polars_wroc.audits.provenance import list_provenance, write_foot
 from polars_wroc.audits.tables import Run
-from polars_wroc.audits.words import listed, many, verb
+from polars_wroc.audits.words import many, verb
 from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
 from polars_wroc.documents.notebook import write_for_notebook
 from polars_wroc.documents.numbers import DASH, PLAIN, SHARE, NumberForm
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.documents.workbook import write_workbook
@@ -173,7 +174,7 @@ def _list_divisions(summary: NewYorkSummary) -> list[str]:
 
 
 def _name_division(attribute: str) -> str:
-    return listed(attribute.split(CROSSED))
+    return write_list(attribute.split(CROSSED))
 
 
 def _count_unknown(summary: NewYorkSummary, attribute: str) -> int:

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.audits.calibration_tests import Calibration
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.buckets import BucketRows, move_to_buckets, number_groups, sort_groups
 from polars_wroc.groups.categories import Grouping
@@ -40,7 +41,7 @@ from polars_wroc.metrics.mean_sums import count_classes
 from polars_wroc.metrics.segments import Decisions, Numbering, Segments, sum_decisions
 from polars_wroc.queries import ROUNDING
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.records import join_records
+from polars_wroc.records import join_records, map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
@@ -285,12 +286,8 @@ class FinestSums:
 
     def add(self, numbering: Numbering) -> FinestSums:
         """Return the sums of segments of which each has some of the finest."""
-        return FinestSums(
-            numbering.add(self.rows),
-            numbering.add(self.missing),
-            None if self.cells is None else self.cells.combine(numbering.add),
-            None if self.calibration is None else self.calibration.combine(numbering.add),
-        )
+        added: FinestSums = map_arrays(self, numbering.add)
+        return added
 
 
 def sum_finest(
@@ -350,15 +347,14 @@ class MeasuredSegments:
     segments: Segments
     categories: Segments | None = None
     curves: CurveParts | None = None
-    calibration: CalibrationSums | None = None
-    slopes: CalibrationSlopes | None = None
+    calibration: Calibration | None = None
 
 
 def number_categories(
     finest: pl.DataFrame, grouping: Grouping, plan: AuditPlan
 ) -> Numbering | None:
     """Return the categories of a division whose impact ratios are asked for."""
-    if not grouping.keys or plan.favorable in (None, "neither"):
+    if not grouping.keys or plan.settings.favorable in (None, "neither"):
         return None
     return Numbering(*number_groups(pool_unknown(finest, grouping, plan.unknown)))
 
@@ -444,7 +440,7 @@ def _rank_score(rows: Rows, model: str, finest: FinestSegments, plan: AuditPlan)
     """Return the rows of a score, with the sums over their finest segments."""
     descending = rank_rows(rows, model, finest)
     decisions = _find_decisions(descending, plan)
-    calibrated = plan.labeled and rows.bins is None and descending.are_probabilities
+    calibrated = plan.settings.labeled and rows.bins is None and descending.are_probabilities
     # The bins of many small segments would be as many as their rows.
     has_bins = calibrated and len(descending.score) > _BINNED_ROWS * finest.keys.height
     sums = bins = segments = None
@@ -481,13 +477,15 @@ def _measure_division(
     call, sample = ranked.descending.rows, ranked.descending.rows.sample
     units = None if sample is None else sample.units
     numbering = Numbering.of(ranked.finest, grouping.keys)
-    rows = ranked.divide(numbering) if plan.labeled or ranked.sums is None else None
+    rows = ranked.divide(numbering) if plan.settings.labeled or ranked.sums is None else None
     sums = ranked.add_sums(numbering, rows)
-    aucs = curves = influence = slopes = None
-    if plan.labeled and rows is not None:
+    aucs = curves = influence = calibration = None
+    if plan.settings.labeled and rows is not None:
         aucs, curves = sum_ranks(rows)
         influence = None if sample is None else auc_influences(call, rows)
-        slopes = ranked.fit_slopes(numbering, rows) if ranked.calibrated else None
+        if sums.calibration is not None:
+            slopes = ranked.fit_slopes(numbering, rows)
+            calibration = Calibration(sums.calibration, slopes, units)
     others = None if unlabeled is None else unlabeled.add_sums(numbering).cells
     whole = make_segments(
         numbering, sums, ranked.decisions, others, aucs=aucs, units=units, influence=influence
@@ -497,13 +495,13 @@ def _measure_division(
         others = None if unlabeled is None else unlabeled.add_sums(pooled).cells
         added = ranked.add_sums(pooled)
         categories = make_segments(pooled, added, ranked.decisions, others, units=units)
-    return MeasuredSegments(whole, categories, curves, sums.calibration, slopes)
+    return MeasuredSegments(whole, categories, curves, calibration)
 
 
 def _find_decisions(descending: DescendingRows, plan: AuditPlan) -> Decisions | None:
     """Return the decisions by a score; a rule chooses one threshold for all rows."""
     choice = plan.choice
-    if plan.recorded:
+    if plan.settings.recorded:
         return Decisions(recorded=True)
     if choice is None:
         return None

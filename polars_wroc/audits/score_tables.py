@@ -20,7 +20,7 @@ from polars_wroc.groups.comparisons import (
     small_share,
 )
 from polars_wroc.groups.divisions import name_segments
-from polars_wroc.groups.group_gaps import SEGMENT_PLACES, label_segments
+from polars_wroc.groups.group_columns import SEGMENT_PLACES, label_segments
 from polars_wroc.groups.impact_ratios import MIN_SHARE
 from polars_wroc.groups.known_categories import (
     are_comparable,
@@ -43,7 +43,7 @@ _BINS = 20
 def compare_scores(rows: AuditRows, plan: AuditPlan, level: Level) -> pl.DataFrame:
     """Return the standardized mean differences of the scores of categories."""
     tables = []
-    needs = Needs(aucs=False, scores=True, count_weights=plan.count_weights)
+    needs = Needs(aucs=False, scores=True, count_weights=plan.settings.frequency)
     for place, (model, arrays) in enumerate(rows.arrays.items()):
         finest = number_finest(arrays.keys)
         for number, grouping in enumerate(plan.groupings):
@@ -70,7 +70,7 @@ def _compare_categories(
     is_known = names.is_not_null().to_numpy()
     share = share_weight(sums.first[0], names)
     comparable = are_comparable(share, names, MIN_SHARE)
-    named = find_named(plan.references, grouping, names, share, comparable)
+    named = find_named(plan.settings.reference, grouping, names, share, comparable)
     reference = Reference("rest", counts=is_known) if named is None else named
     difference = compare_means(sums, reference, units)
     estimate = difference.estimate()

@@ -16,14 +16,7 @@ from polars_wroc.audits.provenance import write_foot
 from polars_wroc.audits.say import SELECTION_RATE, ComparedRow, write_in_short, write_line
 from polars_wroc.audits.tables import AuditTables, name_of
 from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit, find_keys
-from polars_wroc.audits.words import (
-    Words,
-    capitalised,
-    listed,
-    many,
-    name_attribute,
-    quote,
-)
+from polars_wroc.audits.words import Words, capitalised, many, name_attribute, quote
 from polars_wroc.documents.blocks import (
     Beside,
     Block,
@@ -45,6 +38,7 @@ from polars_wroc.documents.numbers import (
     value_form,
     write_p_value,
 )
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
@@ -69,7 +63,7 @@ def write_report(audit: AuditTables, *, with_charts: bool) -> list[Block]:
     """Turn an audit into a document; charts need vl-convert."""
     toned = TonedAudit.read(audit)
     return [
-        *_begin(toned),
+        *_write_first_screen(toned),
         *_list_differences(toned),
         *(_draw_charts(toned) if with_charts else ()),
         _add_context(toned),
@@ -90,23 +84,23 @@ def write_summary(audit: AuditTables) -> list[Block]:
     remarks += cautions.say_left_out(audit, words)
     remarks += cautions.say_values(audit)
     shown = [Lines([Line(text) for text in remarks])] if remarks else []
-    return [*_begin(toned), *shown]
+    return [*_write_first_screen(toned), *shown]
 
 
-def _begin(toned: TonedAudit) -> Iterator[Block]:
+def _write_first_screen(toned: TonedAudit) -> Iterator[Block]:
     """Say what was audited, what was found, which checks failed, and show all groups."""
     text = toned.audit.settings.text
     yield Text(context.write_title(toned.audit.settings), 1)
     yield Text(context.write_deck(toned), style="deck")
     if text.note:
         yield Text(text.note, style="deck")
-    yield from _answer(toned)
+    yield from _lay_out_answer(toned)
     if toned.audit.gates:
         yield from _list_checks(write_gates(toned.audit.gates, toned.words))
     yield lay_out_groups(toned)
 
 
-def _answer(toned: TonedAudit) -> Iterator[Block]:
+def _lay_out_answer(toned: TonedAudit) -> Iterator[Block]:
     """Say who is worse off, and count what was compared if groups differ."""
     first, *others = write_answer(toned)
     lead, colon, rest = first.partition(": ")
@@ -213,10 +207,10 @@ def _say_rest(toned: TonedAudit) -> str:
     parts = []
     if others:
         names = sorted({f"“{words.heading(metric)}”" for metric in others})
-        parts.append(f"{many(len(others), 'difference')} in {listed(names)}")
+        parts.append(f"{many(len(others), 'difference')} in {write_list(names)}")
     if small:
         parts.append(f"{many(small, 'difference')} too small to matter")
-    return f"Also shown, and listed under {_ALL_NUMBERS}: {listed(parts)}." if parts else ""
+    return f"Also shown, and listed under {_ALL_NUMBERS}: {write_list(parts)}." if parts else ""
 
 
 # Charts, and what surrounds the numbers.
@@ -241,7 +235,7 @@ def _draw_charts(toned: TonedAudit) -> Iterator[Block]:
             yield Text(f"Scores by {attribute}", 2)
             yield Figures(shown)
     if left_out := attributes[_DRAWN:]:
-        names = listed(left_out)
+        names = write_list(left_out, _DRAWN)
         yield Text(
             f"Only the first {_DRAWN} attributes have charts. For charts of {names}, audit fewer "
             f"attributes, or call audit.chart({left_out[0]!r}) in Python.",

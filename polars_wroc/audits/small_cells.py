@@ -105,8 +105,6 @@ def have_few_unlabeled(segments: pl.DataFrame, min_cell: int) -> bool:
 
     Numbers with and without them would tell which decisions these were.
     """
-    if "n_decided" not in segments.columns:
-        return False
     unlabeled = segments["n_decided"] - segments["n"]
     return bool(unlabeled.is_between(1, min_cell - 1).any())
 

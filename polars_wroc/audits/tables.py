@@ -282,6 +282,11 @@ class AuditSettings:
         return self.score if self.labeled or self.selected is None else [self.selected]
 
     @property
+    def recorded(self) -> bool:
+        """Whether decisions were recorded."""
+        return self.selected is not None
+
+    @property
     def decides(self) -> bool:
         """Whether there are decisions, of which must be said for whom they are good."""
         return self.favorable is not None
@@ -321,44 +326,30 @@ class AuditSettings:
         return cls(**used)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class AuditPlan:
-    """What to measure, and how.
+    """What to measure for an audit with some settings.
 
-    Decisions were ``recorded``, or are made by a ``choice``: a threshold or a rule that chooses one
-    for each score on all rows. Missing scores are counted under the names of ``scores``;
-    ``score_names`` are the names that the models have in tables. ``unknown`` says of each key
-    where its value is unknown in impact ratios, which is nowhere if the plan ``keeps_unknown``.
-    Where ``labeled_only``, rows without a label are left out of selection rates too. If
-    ``count_weights``, weights are numbers of rows.
+    Unless decisions were recorded, the ``choice`` is a threshold, or a rule that chooses one for
+    each score on all rows. Missing scores are counted under the names of ``scores``;
+    ``score_names`` are the names that the models have in tables. ``unknown`` says of each key where
+    its value is unknown in impact ratios. ``score_types`` are the types that scores came in, in
+    their order. Where ``labeled_only``, rows without a label are left out of selection rates too.
     """
 
+    settings: AuditSettings
     groupings: Sequence[Grouping]
-    references: CategoryReference
     choice: float | Rule | None
-    recorded: bool
-    adjust: Adjustment
-    margin: float
-    min_rows: int
-    favorable: Favorable | None
     scores: Sequence[str]
     score_names: Mapping[str, str | None]
     unknown: Mapping[str, pl.Expr]
-    keeps_unknown: bool
-    labeled: bool
-    count_weights: bool
-    labeled_only: bool = False
-    # The types that scores came in, in their order.
     score_types: Sequence[FloatType] = ()
-
-    @property
-    def has_scores(self) -> bool:
-        """Whether there are scores, and not recorded decisions alone."""
-        return any(name is not None for name in self.score_names.values())
+    labeled_only: bool = False
 
     def rules(self, level: ConfidenceLevel) -> GapRules:
         """Return how gaps are tested and judged at a level."""
-        return GapRules(Level.of(level), self.adjust, self.margin, self.min_rows)
+        settings = self.settings
+        return GapRules(Level.of(level), settings.adjust, settings.margin, settings.min_rows)
 
 
 # What all rows are called in words.
@@ -433,7 +424,8 @@ class JudgedGate:
     where: Sequence[str]
     not_judged: Sequence[str]
     lines: Sequence[str]
-    condition: GateCondition
+    # None for a condition in SQL.
+    condition: GateCondition | None
     met_rows: Sequence[Mapping[str, Any]]
     unjudged_rows: Sequence[Mapping[str, Any]]
 
@@ -486,8 +478,15 @@ class AuditTables:
 
     @cached_property
     def wide_table(self) -> pl.DataFrame:
-        """The segments with each metric and its limits, kept as long as the audit is."""
-        return _widen(self)
+        """The segments, whether they are ``small``, and each metric with its limits."""
+        table = self.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
+        names = {
+            f"{part}_{metric}": f"{metric}{part.removeprefix('value')}"
+            for part in VALUES
+            for metric in table["metric"].unique()
+        }
+        wide = table.pivot("metric", index=list(ALL_KEYS), values=list(VALUES)).rename(names)
+        return with_columns_of(with_small(self.segments, self.settings.min_rows), wide)
 
 
 def with_tables(audit: AuditTables, change: Callable[[pl.DataFrame], pl.DataFrame]) -> AuditTables:
@@ -520,22 +519,6 @@ COMPARED = (
     ),
     *("p_value", "p_adjusted", "detectable", "verdict"),
 )
-
-
-def wide_table(audit: AuditTables) -> pl.DataFrame:
-    """Add to the segments whether they are ``small``, and each metric with its limits."""
-    return audit.wide_table
-
-
-def _widen(audit: AuditTables) -> pl.DataFrame:
-    table = audit.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
-    names = {
-        f"{part}_{metric}": f"{metric}{part.removeprefix('value')}"
-        for part in VALUES
-        for metric in table["metric"].unique()
-    }
-    wide = table.pivot("metric", index=list(ALL_KEYS), values=list(VALUES)).rename(names)
-    return with_columns_of(with_small(audit.segments, audit.settings.min_rows), wide)
 
 
 def with_columns_of(table: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from polars_wroc.audits.tables import AuditSettings, repeats_attribute
 from polars_wroc.documents.numbers import DASH
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
 from polars_wroc.inputs.columns import MISSING, OVERALL
@@ -56,11 +57,6 @@ def first_few(names: Sequence[str], separator: str = ", ", most: int = _NAMES) -
     """Write the first few names and the number of the others."""
     more = len(names) - most
     return f"{separator.join(names[:most])}{f' and {more:,} more' if more > 0 else ''}"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Write parts of a sentence one after the other."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
 def quote(name: str) -> str:
@@ -171,7 +167,7 @@ class Words:
             return self.everyone
         attributes = escape_controls(attribute).split(CROSSED)
         if segment is None:
-            return f"{self.rows} with no recorded {listed(attributes)}"
+            return f"{self.rows} with no recorded {write_list(attributes)}"
         name = escape_controls(segment) if segment.strip() else quote(segment)
         if attribute in self.groups:
             return escape_controls(self.groups[attribute]).replace("{}", name)
@@ -180,30 +176,26 @@ class Words:
         is_split = len(names) == len(attributes)
         if self.people is not None and is_split:
             return self._name_people(attributes, [spell_range(one) for one in names])
-        unnamed = attributes
-        if is_split:
-            pairs = zip(attributes, names, strict=True)
-            unnamed = [
-                attribute for attribute, one in pairs if not repeats_attribute(attribute, one)
-            ]
         people = f"{self.people} of " if self.people is not None else ""
-        return f"{people}the group {name}{_add_attributes(unnamed)}"
+        is_told = is_split and any(map(repeats_attribute, attributes, names))
+        return f"{people}the group {name}{'' if is_told else _add_attributes(attributes)}"
 
     def _name_people(self, attributes: Sequence[str], names: Sequence[str]) -> str:
         """Name people by values: ``male black applicants``, ``applicants aged 55 or over``."""
-        before, behind, unnamed = list[str](), list[str](), list[str]()
+        before, behind, is_told = list[str](), list[str](), False
         for attribute, name in zip(attributes, names, strict=True):
             if name[:1].isdigit():
                 is_age = attribute.casefold().startswith("age")
                 behind.append(f"{'aged' if is_age else f'with {attribute}'} {name}")
+                is_told = True
                 continue
             if _AFTER_PEOPLE.match(name):
                 behind.append(name)
             else:
                 before.insert(0, name)
-            if not repeats_attribute(attribute, name):
-                unnamed.append(attribute)
-        return f"{' '.join([*before, str(self.people), *behind])}{_add_attributes(unnamed)}"
+            is_told = is_told or repeats_attribute(attribute, name)
+        told = "" if is_told else _add_attributes(attributes)
+        return f"{' '.join([*before, str(self.people), *behind])}{told}"
 
     def name_reference(self, row: Mapping[str, Any]) -> str:
         """Name what the group of a comparison is compared with."""
@@ -260,13 +252,13 @@ def spell_range(segment: str) -> str:
 
 
 def _add_attributes(attributes: Sequence[str]) -> str:
-    """Write the attributes of a group in brackets after its name; nothing if it tells them."""
-    return f" ({listed(attributes)})" if attributes else ""
+    """Write the attributes of a group, which its name does not tell, in brackets."""
+    return f" ({write_list(attributes)})"
 
 
 def name_attribute(attribute: str) -> str:
     """Name an attribute in tables: ``race and sex`` for groups of both."""
-    return listed(attribute.split(CROSSED))
+    return write_list(attribute.split(CROSSED))
 
 
 def name_briefly(attribute: str, segment: str | None) -> str:

@@ -18,7 +18,7 @@ from polars_wroc.charts.wording import join_sentences, write_numbers, write_rang
 from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.inputs.reasons import ONE_CLASS
-from polars_wroc.metrics.partial_auc import Baseline, CostLine, cost_line, shares_of_area
+from polars_wroc.metrics.partial_auc import Baseline, cost_line, shares_of_area
 from polars_wroc.names import unique_name
 from polars_wroc.queries import over
 from polars_wroc.ranking.curve import LinePieces
@@ -147,30 +147,20 @@ def _cost_rows(
         rank=ratio,
         saved=1 - cost / without,
         is_least=over(pl.int_range(pl.len()) == cost.arg_min(), keys).fill_null(is_first),
-        floor=_height(line),
-        x1=_line_end(line, first=True),
-        x2=_line_end(line, first=False),
+        # Above a vertical line there is nothing.
+        slope=pl.when(line.steep).then(1 / line.gradient).otherwise(line.gradient),
+        meets=line.meets,
     )
-    return rows.with_columns(
-        base=pl.when(y > pl.col("floor")).then(pl.max_horizontal("floor", 0.0)),
-        **{f"y{end}": _height(line, pl.col(f"x{end}")) for end in (1, 2)},
+    slope, meets = pl.col("slope"), pl.col("meets")
+    floor = meets + slope * (x - meets)
+    rows = rows.with_columns(
+        base=pl.when(y > floor).then(pl.max_horizontal(floor, 0.0)),
+        # Where the line enters the unit square, and where it leaves it.
+        x1=pl.max_horizontal(meets - meets / slope, 0.0),
+        x2=pl.min_horizontal(meets + (1 - meets) / slope, 1.0),
     )
-
-
-def _height(line: CostLine, x: pl.Expr | None = None) -> pl.Expr:
-    """Return the true positive rate of the line at a false positive rate."""
-    x = pl.col("x") if x is None else x
-    # Above a vertical line there is nothing.
-    slope = pl.when(line.steep).then(1 / line.gradient).otherwise(line.gradient)
-    return line.meets + slope * (x - line.meets)
-
-
-def _line_end(line: CostLine, *, first: bool) -> pl.Expr:
-    """Return where the line enters the unit square, or leaves it."""
-    slope = pl.when(line.steep).then(1 / line.gradient).otherwise(line.gradient)
-    bottom = line.meets - line.meets / slope
-    top = line.meets + (1 - line.meets) / slope
-    return pl.max_horizontal(bottom, 0.0) if first else pl.min_horizontal(top, 1.0)
+    heights = {f"y{end}": meets + slope * (pl.col(f"x{end}") - meets) for end in (1, 2)}
+    return rows.with_columns(**heights)
 
 
 def _draw(plot: Plot, curve: pl.DataFrame) -> None:
@@ -201,11 +191,11 @@ def _draw(plot: Plot, curve: pl.DataFrame) -> None:
 def _write_cheapest() -> pl.Expr:
     """Write the decision with the least cost; null where it is unknown."""
     at_threshold = pl.format("{} or more", write_numbers("threshold", ".3g"))
-    everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("all"))
-    nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("none"))
+    everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("select all"))
+    nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("select none"))
     selected = pl.coalesce(everyone, nobody, at_threshold)
-    label = pl.format("select {}", selected)
-    return pl.when(pl.col("rank").is_not_null()).then(label)
+    is_known = pl.col("rank").is_not_null()
+    return pl.when(is_known).then(pl.format("cheapest: {}", selected))
 
 
 def _write_area() -> pl.Expr:

@@ -17,7 +17,7 @@ from polars_wroc.charts.groups import (
 from polars_wroc.charts.look import GREY, INK, PALETTE, PAPER, SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, number_tips, span
-from polars_wroc.charts.wording import join_sentences, write_numbers
+from polars_wroc.charts.wording import join_sentences, write_ends, write_numbers
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.queries import over
@@ -154,11 +154,12 @@ def _title_means(first: pl.DataFrame) -> str:
     groups = first.drop_nulls("rank").sort("rank", maintain_order=True)
     if groups.is_empty():
         return "No scores"
-    means = [f"about {write_number(mean, '.3g')}" for mean in groups["rank"]]
-    if len(means) == 1:
-        return f"The average score is {means[0]}"
-    low, high = groups["panel"][0], groups["panel"][-1]
-    return f"The average score is {means[0]} ({low}) to {means[-1]} ({high})"
+    named = [
+        (f"about {write_number(mean, '.3g')}", name)
+        for mean, name in groups.select("rank", "panel").rows()
+    ]
+    means = named[0][0] if len(named) == 1 else write_ends(named)
+    return f"The average score is {means}"
 
 
 def _title(first: pl.DataFrame, threshold: float, *, is_models: bool) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.charts.groups import cross_columns, name_column, read_table, require_columns
 from polars_wroc.charts.options import Show, protect_name
-from polars_wroc.charts.wording import write_gap_change
+from polars_wroc.charts.wording import write_ends, write_gap_change
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.numbers import (
     POINTS,
@@ -151,14 +151,15 @@ class Estimates:
         known = self.rows.filter(pl.col("x").is_not_null()).sort("x", maintain_order=True)
         if known.is_empty():
             return f"{what}: no values"
-        ends = []
-        for place in (0, -1):
-            row = known.row(place, named=True)
-            keys = (ROW, *(key for key in self.keys if key == MODEL))
-            name = ", ".join(str(row[key]) for key in keys if row[key])
-            unit = " points" if self.form is POINTS else ""
-            ends.append(f"{self.form.write(row['x'])}{unit} ({name})")
-        return f"{what}: {ends[0]}" if known.height == 1 else f"{what} from {ends[0]} to {ends[1]}"
+        unit = " points" if self.form is POINTS else ""
+        keys = [ROW, MODEL] if MODEL in self.keys else [ROW]
+        named = [
+            (f"{self.form.write(row['x'])}{unit}", ", ".join(str(row[key]) for key in keys))
+            for row in known.iter_rows(named=True)
+        ]
+        if len(named) == 1:
+            return f"{what}: {named[0][0]} ({named[0][1]})"
+        return f"{what} from {write_ends(named)}"
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from polars_wroc.charts.groups import (
 from polars_wroc.charts.look import without_checks
 from polars_wroc.charts.options import ChartOptions, Rate, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, span
-from polars_wroc.charts.wording import write_list, write_numbers
+from polars_wroc.charts.wording import write_numbers
 from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.inputs.metric import check_metric
 from polars_wroc.names import unique_name
@@ -109,6 +110,9 @@ def rates_chart(
     keys = [*keys, rate] if len(names) > 1 else keys
     x = Axis("Threshold", span(rows, "x", room=0.02), ",~f")
     y = Axis("↑ Rate" if len(names) > 1 else f"↑ {RATES[names[0]].heading}")
+    if few:
+        # Points have room at the ends of both axes.
+        x, y = x.with_room(), y.with_room()
     plot = Plot(*assign_groups(rows, keys, chosen), chosen, x, y, panel_size=(210, 190))
     # A row of panels for each rate, or one for all.
     plot.columns = n_panels if 1 < n_panels <= _COLUMNS else _COLUMNS
@@ -182,5 +186,5 @@ def _title(rows: pl.DataFrame, keys: list[str], name: Rate, threshold: float) ->
     if len(said) > _NAMED:
         said = [f"{said[0]} to {said[-1]}"]
     if is_selection:
-        return f"{start}, {write_list(said)}{'' if keys else ' of rows'} are selected"
-    return f"{start}, the {RATES[name].label} is {write_list(said)}"
+        return f"{start}, {write_list(said, 3)}{'' if keys else ' of rows'} are selected"
+    return f"{start}, the {RATES[name].label} is {write_list(said, 3)}"

@@ -14,7 +14,7 @@ from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import INK, without_checks
 from polars_wroc.charts.options import ChartOptions, plain_name, read_options
 from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of
-from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
+from polars_wroc.charts.wording import join_sentences, write_ends, write_numbers, write_range
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.inputs.reasons import ONE_CLASS
@@ -218,11 +218,8 @@ def _title(plot: Plot, what: str) -> str:
         return f"In {100 * known[0]['rank']:.0f} of 100 pairs the positive has the higher score"
     if len(known) == 1:
         return f"Both errors are equally frequent at {write_number(known[0]['rank'], form)}"
-    ends = [
-        f"{write_number(curve['rank'], form)} ({plot.groups.write_name(curve)})"
-        for curve in (known[0], known[-1])
-    ]
-    return f"{what[0].upper()}{what[1:]} from {ends[0]} to {ends[1]}"
+    named = [(write_number(each["rank"], form), plot.groups.write_name(each)) for each in known]
+    return f"{what[0].upper()}{what[1:]} from {write_ends(named)}"
 
 
 _HALF = 0.5

@@ -15,8 +15,9 @@ from polars_wroc.charts.groups import assign_groups, check_size, find_limits, re
 from polars_wroc.charts.look import INK, make_axis, without_checks
 from polars_wroc.charts.options import MOST_COLORS, ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, span, tip_title
-from polars_wroc.charts.wording import join_sentences, write_list, write_numbers
+from polars_wroc.charts.wording import join_sentences, write_numbers
 from polars_wroc.documents.numbers import is_share
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.queries import over
 from polars_wroc.stats.families import DIFFERENT
@@ -169,5 +170,5 @@ def _title(plot: Plot, name: str) -> str:
     ]
     named = differ.select("color", "panel").unique(maintain_order=True).to_dicts()
     names = [plot.groups.write_name(row) for row in named]
-    whose = f" of {write_list(names)}" if any(names) else ""
-    return f"{name}{whose} differs in {write_list(list(dict.fromkeys(periods)))}"
+    whose = f" of {write_list(names, 3)}" if any(names) else ""
+    return f"{name}{whose} differs in {write_list(list(dict.fromkeys(periods)), 3)}"

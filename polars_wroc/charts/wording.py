@@ -43,11 +43,10 @@ def write_range(values: pl.Series, form: str = ".0%") -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def write_list(parts: Sequence[str], most: int = 3) -> str:
-    """Write parts of a sentence: ``a, b and c``; of more than ``most`` say how many there are."""
-    if len(parts) > most:
-        parts = [*parts[: most - 1], f"{len(parts) - most + 1} others"]
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+def write_ends(numbers: Sequence[tuple[str, str]]) -> str:
+    """Write the first and the last of several named numbers: ``0.67 (a) to 0.73 (b)``."""
+    (low, lowest), (high, highest) = numbers[0], numbers[-1]
+    return f"{low} ({lowest}) to {high} ({highest})"
 
 
 def join_sentences(*sentences: str) -> str:

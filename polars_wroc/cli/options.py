@@ -1,432 +1,457 @@
-"""Options of commands: those of the functions that they call, and those of files and outputs."""
+"""Options that commands share, and options that follow from the functions of the library."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_args
+from functools import cache, wraps
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from polars_wroc.audits import new_york, new_york_result
-from polars_wroc.audits.audit import audit
-from polars_wroc.audits.audit_changes import audit_changes
-from polars_wroc.audits.result import SUFFIXES
-from polars_wroc.audits.tables import ReferenceKind
-from polars_wroc.counts.score_counts import merge_counts, score_counts
-from polars_wroc.curves.calibration_curve import calibration_curve
-from polars_wroc.curves.roc_curve import roc_curve
-from polars_wroc.files import outputs
-from polars_wroc.groups.group_gaps import group_gaps
-from polars_wroc.groups.impact_ratios import impact_ratios
-from polars_wroc.groups.release_check import release_check
-from polars_wroc.groups.rows_needed import rows_needed
-from polars_wroc.groups.worst_segments import worst_segments
-from polars_wroc.metrics.compare import compare
-from polars_wroc.metrics.paired_changes import RELEASE_METRICS
-from polars_wroc.metrics.summary import summary
-from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS
-from polars_wroc.thresholds.threshold_metrics import threshold_metrics
+import docstring_parser
+from cyclopts import ArgumentCollection, Group, Parameter, Token
+from cyclopts.exceptions import UnknownOptionError
 
-# Suffixes of files that tables are written to.
-TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, outputs.WORKBOOK, ".md", *outputs.CHART_SUFFIXES)
+import polars_wroc
+from polars_wroc.audits.gates import Gate, Judged, read_gate
+from polars_wroc.audits.tables import Text
+from polars_wroc.cli import values
+from polars_wroc.config import MEMORY, Config, connect
+from polars_wroc.inputs.columns import Frequency, IntoWeight
+from polars_wroc.inputs.designs import Design, Lonely, Survey
+from polars_wroc.looks import ConfidenceLevel, Looks
+
+INPUT, GROUPS, DECISIONS, TESTS, SURVEY, OUTPUT = (
+    Group(name, sort_key=number)
+    for number, name in enumerate(("Input", "Groups", "Decisions", "Tests", "Survey", "Output"))
+)
+
+Value = TypeVar("Value")
 
 
-class CurveKind(NamedTuple):
-    """A function that makes a curve, and the options that not all kinds have."""
+def read_by(read: Callable[[str], Value]) -> Callable[[object, Sequence[Token]], Value]:
+    """Return what reads the one text of an option."""
 
-    function: str
-    options: tuple[str, ...] = ()
-    # Whether its chart is drawn from the ROC curve, and whether there is only a chart.
-    drawn_from_roc: bool = False
-    only_chart: bool = False
+    def convert(_: object, tokens: Sequence[Token]) -> Value:
+        return read(tokens[0].value)
+
+    return convert
 
 
-# What `--kind` names; each has a chart.
-CURVES = {
-    "roc": CurveKind("roc_curve", ("level", "max_points", "band", "bins")),
-    "pr": CurveKind("pr_curve"),
-    "det": CurveKind("roc_curve", only_chart=True),
-    "gain": CurveKind("roc_curve", only_chart=True),
-    "cost": CurveKind("cost_curve", ("cost_fn", "cost_fp", "prevalence"), drawn_from_roc=True),
-    "decision": CurveKind("decision_curve", ("level",)),
+def read_all_by(read: Callable[[list[str]], Value]) -> Callable[[object, Sequence[Token]], Value]:
+    """Return what reads the texts of an option that may be repeated."""
+
+    def convert(_: object, tokens: Sequence[Token]) -> Value:
+        return read([token.value for token in tokens])
+
+    return convert
+
+
+# Arguments that an unknown option may stand for: the command line knows them.
+_NONE: ArgumentCollection = ArgumentCollection()  # type: ignore[no-untyped-call]
+
+
+def _read_files(_: object, tokens: Sequence[Token]) -> list[str]:
+    """Read names of files; what begins with a hyphen is none, but for the standard input."""
+    for token in tokens:
+        if token.value.startswith("-") and token.value != "-":
+            raise UnknownOptionError(token=token, argument_collection=_NONE)
+    return [token.value for token in tokens]
+
+
+Files = Annotated[
+    list[str],
+    Parameter(
+        name="FILE",
+        help="Parquet, Arrow, CSV, NDJSON or XLSX; a glob, a folder or a URL; - for the standard "
+        "input.",
+        converter=_read_files,
+        allow_leading_hyphen=True,
+        group=INPUT,
+    ),
+]
+_CUTS = (
+    "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, 30-49 "
+    "and 50+; dates and texts such as 2026-01-31 into periods by day:1mo. A column of such a name "
+    "is taken as it is"
+)
+By = Annotated[
+    Sequence[str],
+    Parameter(
+        help=f"A group column; with several, each combination of their values is a group; {_CUTS}.",
+        group=GROUPS,
+    ),
+]
+Attributes = Annotated[
+    list[str],
+    Parameter(
+        name="--attribute",
+        help=f"An attribute, such as sex, whose segments are compared; {_CUTS}.",
+        group=GROUPS,
+    ),
+]
+Groups = Annotated[
+    Sequence[str],
+    Parameter(
+        name="--attribute",
+        help=f"An attribute, such as sex, whose segments are compared, besides all rows; {_CUTS}.",
+        group=GROUPS,
+    ),
+]
+THRESHOLD_HELP = (
+    "Scores of at least this are selected; or median, or a rule: youden, closest-topleft, "
+    "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as least-cost:fn=5,fp=1."
+)
+Threshold = Annotated[
+    Any,
+    Parameter(
+        help=THRESHOLD_HELP,
+        converter=read_by(values.read_threshold),
+        n_tokens=1,
+        group=DECISIONS,
+    ),
+]
+Selected = Annotated[
+    str | None,
+    Parameter(
+        help="Column of recorded decisions, true and false or 0 and 1; or such as decision=hired, "
+        "the value of those who are selected.",
+        group=DECISIONS,
+    ),
+]
+Unknown = Annotated[
+    Sequence[str],
+    Parameter(
+        help="Which categories are unknown: exclude, those without a value; a value such as '' or "
+        "'not stated', which is unknown too, repeatable; keep, none; default exclude.",
+        group=GROUPS,
+    ),
+]
+FirstRun = Annotated[
+    bool,
+    Parameter(help="Succeed, and say so, if there is no file to compare with yet.", group=INPUT),
+]
+Approximate = Annotated[
+    int | None,
+    Parameter(
+        help="Use about this many bins of scores: fast, in little memory, with bounds of each AUC.",
+        group=INPUT,
+    ),
+]
+# Arguments of the library whose Python types no text can be, or whose words are others here.
+_ANNOTATIONS: dict[str, Any] = {
+    "by": By,
+    "attributes": Attributes,
+    "threshold": Threshold,
+    "selected": Selected,
+    "reference": Annotated[
+        list[Any],
+        Parameter(
+            help="What segments are compared with: rest, overall; or such as sex=m, the reference "
+            "segment of an attribute, repeatable.",
+            converter=read_all_by(values.read_reference),
+            metavar="STR...",
+            group=GROUPS,
+        ),
+    ],
+    "intersections": Annotated[
+        bool | Literal["only"],
+        Parameter(
+            help="Compare the combinations of all attributes too, or only these.", group=GROUPS
+        ),
+    ],
+    "within": Annotated[
+        list[str] | None,
+        Parameter(
+            help="Column of strata such as jobs, in which groups are compared; repeatable.",
+            group=GROUPS,
+        ),
+    ],
+    "metrics": Annotated[
+        list[str] | None,
+        Parameter(
+            help="Metrics such as tpr,lift, or all.",
+            converter=read_by(values.read_names),
+            n_tokens=1,
+            group=OUTPUT,
+        ),
+    ],
+    "bins": Approximate,
+}
+_GROUPS = {
+    **dict.fromkeys(("favorable", "per_group"), DECISIONS),
+    **dict.fromkeys(("min_rows", "min_share", "min_cell"), GROUPS),
+    **dict.fromkeys(("prevalence", "different_rows", "different_settings"), INPUT),
+    **dict.fromkeys(
+        ("diagnostics", "strategy", "smooth", "clip", "max_points", "band", "cost_fn", "cost_fp"),
+        OUTPUT,
+    ),
 }
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command: the function whose arguments it takes, its options in order, and its help.
+@Parameter(name="*", group=INPUT)
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Labels of rows."""
 
-    ``texts`` are helps that differ from the common ones, ``required`` what must be given.
+    label: str | None = None
+    """Column of the labels."""
+    pos_label: str | None = None
+    """Positive value of other labels than 0 and 1, such as yes."""
+
+
+@Parameter(name="*", group=INPUT)
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Weights of rows."""
+
+    weight: str | None = None
+    """Column of weights: how much of a population a row represents."""
+    frequency: str | None = None
+    """Column of weights that count rows: how many a row is."""
+
+    @property
+    def weights(self) -> IntoWeight | None:
+        """The column of weights, if there is one."""
+        if self.weight is not None and self.frequency is not None:
+            msg = "--weight and --frequency exclude each other"
+            raise ValueError(msg)
+        return self.weight if self.frequency is None else Frequency(self.frequency)
+
+
+@Parameter(name="*", group=INPUT)
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """Scores of rows."""
+
+    score: list[str] = field(default_factory=list)
+    """Column of a score; higher means more positive; repeatable."""
+
+
+# Bases that come last have the first options.
+@Parameter(name="*", group=INPUT)
+@dataclass(frozen=True, kw_only=True)
+class Scores(Weights, Score):
+    """Scores and weights of rows."""
+
+
+@Parameter(name="*", group=INPUT)
+@dataclass(frozen=True, kw_only=True)
+class Rows(Scores, Labels):
+    """Labels, scores and weights of rows."""
+
+
+@Parameter(name="*", group=SURVEY)
+@dataclass(frozen=True, kw_only=True)
+class Uncertainty:
+    """What confidence limits rest on: their level, and how rows were sampled."""
+
+    level: Annotated[float, Parameter(group=TESTS)] = 0.95
+    """Confidence level."""
+    looks: Annotated[float | None, Parameter(group=TESTS)] = None
+    """Limits hold at all looks at growing data, and are tightest when so many rows are seen."""
+    cluster: str | None = None
+    """Column of clusters or sampling units: rows with the same value belong together."""
+    strata: str | None = None
+    """Column of the strata of a survey."""
+    fpc: str | None = None
+    """Column of the finite population correction: the proportion of a stratum's sampling units
+    that was sampled, or their number in the population."""
+    lonely: Lonely | None = None
+    """What the only sampling unit of a stratum adds to a variance: null, the default, makes it
+    unknown; certainty, nothing; adjust, its squared distance from the mean of all units."""
+    replicate_weights: Annotated[
+        Any, Parameter(converter=read_by(values.read_replicate_weights), n_tokens=1)
+    ] = None
+    """Columns of replicate weights and how they were made: such as 'rep_*:kind=jk2', or
+    a,b,c:kind=fay,rho=0.3,df=60; df are the degrees of freedom: sampling units less strata."""
+
+    @property
+    def design(self) -> Design | None:
+        """The design of the survey, if there is one."""
+        names = ("cluster", "strata", "fpc", "lonely")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if self.replicate_weights is not None:
+            if given:
+                msg = f"--replicate-weights excludes --{next(iter(given))}"
+                raise ValueError(msg)
+            return self.replicate_weights  # type: ignore[no-any-return]
+        if [*given] == ["cluster"]:
+            return self.cluster
+        return Survey(**given) if given else None
+
+    @property
+    def confidence(self) -> ConfidenceLevel:
+        """The level, for one look or for all."""
+        return self.level if self.looks is None else Looks(self.looks, self.level, "count")
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the library's functions."""
+        design = self.design
+        return {"level": self.confidence} | ({} if design is None else {"design": design})
+
+
+@Parameter(name="*", group=INPUT)
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """In how much memory and by which cluster a table is computed."""
+
+    memory: str | None = None
+    """Such as 4GB, 60% of what the process may use, or none: rows that would take more are computed
+    in ranges of scores; default 60%."""
+    dask: str | None = None
+    """Address of the scheduler of a Dask cluster, whose workers read the ranges."""
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Compute tables in this memory and by this cluster."""
+        memory = self.memory or (None if os.environ.get(MEMORY) else "60%")
+        client = nullcontext() if self.dask is None else connect("dask", self.dask)
+        with client as workers, Config(memory=memory, client=workers):
+            yield
+
+
+@Parameter(name="*", group=TESTS)
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """Conditions that fail a command in a pipeline."""
+
+    fail_if: list[str] = field(default_factory=list)
+    """Exit with 1 if this holds in any segment: a metric, a column of the table and a limit, such
+    as 'tpr.gap_high<-0.05' or 'race=black:tpr.verdict=different'; or a condition in SQL on the
+    columns of the table, such as 'abs(gap) > 0.05 AND n > 500'; repeatable."""
+    fail_unjudged: bool = False
+    """Exit with 3 if a condition of --fail-if cannot be judged in some segment."""
+
+    def read(self, of: Judged) -> list[Gate]:
+        """Read the conditions on a table."""
+        return [read_gate(text, of) for text in self.fail_if]
+
+
+@Parameter(name="*", group=OUTPUT)
+@dataclass(frozen=True, kw_only=True)
+class Wording:
+    """Title and note of a report, and the words of its sentences."""
+
+    title: str | None = None
+    """Title of the report."""
+    note: str | None = None
+    """What readers of the report should know about its rows."""
+    positive: str | None = None
+    """What people of the positive class are, such as repaid."""
+    negative: str | None = None
+    """What people of the negative class are, such as 'in default'."""
+    selected_word: str | None = None
+    """What people are who are selected, such as hired."""
+    rejected_word: str | None = None
+    """What people are who are not selected, such as turned down."""
+    people: str | None = None
+    """What the rows are, in the plural, such as applicants."""
+    group_words: Annotated[
+        list[Any] | None,
+        Parameter(converter=read_all_by(values.read_group_words), metavar="STR..."),
+    ] = None
+    """What the groups of an attribute are called, with {} for the value, such as
+    'region=applicants in {}'; repeatable."""
+
+    @property
+    def text(self) -> Text:
+        """The words as the library takes them."""
+        return Text(
+            title=self.title,
+            note=self.note,
+            positive=self.positive,
+            negative=self.negative,
+            selected=self.selected_word,
+            rejected=self.rejected_word,
+            people=self.people,
+            groups=cast("dict[str, str] | None", self.group_words),
+        )
+
+
+def with_arguments_of(
+    function: Callable[..., Any], names: str, **helps: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add arguments of a function of the library as options of a command.
+
+    Their types, defaults and descriptions are those of the function, unless there is a help.
     """
+    signature, hints = inspect.signature(function), get_type_hints(inspect.unwrap(function))
 
-    function: Callable[..., Any]
-    options: str
-    description: str
-    usage: str
-    does: str
-    example: str
-    texts: Mapping[str, str] = field(default_factory=dict)
-    required: Sequence[str] = ("label", "score")
-    suffixes: Sequence[str] = TABLE_OR_CHART
+    def describe(name: str) -> inspect.Parameter:
+        default = signature.parameters[name].default
+        annotation = _ANNOTATIONS.get(name)
+        if annotation is None:
+            said = helps.get(name) or _describe(function, name)
+            about = Parameter(help=said, group=_GROUPS.get(name, TESTS))
+            annotation = Annotated[_readable(hints[name]), about]
+        return inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
 
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        parameters = [
+            each
+            for each in inspect.signature(command, eval_str=True).parameters.values()
+            if each.kind is not each.VAR_KEYWORD
+        ]
+        parameters += [describe(name) for name in names.split()]
 
-_COLUMNS = "--label L --score S"
-_ROWS = "files progress label score pos_label frequency weight"
-_DESIGN = "looks cluster strata fpc lonely replicate_weights"
-_OUTPUT = "output format columns rows"
-COMMANDS = {
-    "audit": Command(
-        audit,
-        f"{_ROWS} counts attribute selected threshold intersections reference unknown"
-        " min_rows margin favorable title note positive negative selected_word"
-        f" rejected_word people group_words min_cell adjust fail_if level {_DESIGN} output format",
-        "AUCs, decisions and gaps of segments, or decisions without a label, as a report",
-        f"FILE... ({_COLUMNS} | --selected D) --attribute A",
-        "write a report on sex and on ranges of age",
-        "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 \\\n"
-        "    --favorable selected --attribute sex --attribute 'age:18,30,50' -o report.html",
-        {
-            "label": "L: column of the labels; without it decisions alone are audited",
-            "fail_if": "LIMIT: in any segment with enough rows: a metric and a column of the "
-            "table, such as auc.gap>0.05 (in either direction), auc.gap<-0.05 (below the "
-            "reference), auc.gap_high<-0.05 (significantly below it) or auc.value<0.7; of "
-            "decisions also tpr.gap>0.1, impact_ratio.ratio_high<0.8 (the whole interval is) or "
-            "demographic_parity_ratio.ratio<0.8. Begin with race: or race=black: for a place, and "
-            "write tpr.verdict=different for a verdict",
-        },
-        required=("groups",),
-        suffixes=SUFFIXES,
-    ),
-    "diff": Command(
-        audit_changes,
-        "before_after metric show adjust different_rows different_settings first_run_ok fail_if "
-        f"{_OUTPUT}",
-        "what changed between two audits of different rows",
-        "BEFORE AFTER",
-        "fail if a gap in AUC has grown by more than two points",
-        "polars-wroc diff march.json april.json --fail-if 'auc_gap.growth>0.02'",
-        {
-            "metric": ": metric in the chart; default the one that changed most significantly",
-            "fail_if": "LIMIT: in any segment with enough rows: auc_gap.growth>0.02 (by how much "
-            "the size of the gap has grown), auc.gap<-0.02 (by how much the value has changed, "
-            "after less before), or their limits, auc.gap_high<0 or auc_gap.gap_high<0 (with their "
-            "sign), impact_ratio.gap<-0.1; write tpr.verdict=different for a verdict",
-        },
-        required=(),
-    ),
-    "impact": Command(
-        impact_ratios,
-        "files progress selected score frequency weight counts threshold attribute favorable"
-        " reference unknown min_share intersections exact adjust fail_if"
-        f" level {_DESIGN} {_OUTPUT}",
-        "selection rates of categories divided by the highest, without a label",
-        "FILE... --attribute A (--selected D | --score S --threshold T) --favorable F",
-        "fail if the whole interval of an impact ratio is below four fifths",
-        "polars-wroc impact hires.csv --selected hired --favorable selected \\\n"
-        "    --attribute sex --attribute race --fail-if 'impact_ratio.ratio_high<0.8'",
-        {
-            "counts": ": the files are counts, not rows: they are added up and need no --score",
-            "threshold": "T: scores of at least T are selected; with median, scores above the "
-            "median",
-            "reference": "R: what categories are compared with: highest, the one with the highest "
-            "rate; or such as sex=m, the reference category of an attribute, repeatable; default "
-            "highest",
-            "fail_if": "LIMIT: in any category that is not left out: impact_ratio.ratio<0.8, "
-            "impact_ratio.ratio_high<0.8 (the whole interval is), or another number of the table",
-        },
-        required=("groups",),
-    ),
-    "new-york": Command(
-        new_york.new_york_summary,
-        "files progress selected score frequency attribute source distribution_date audit_date"
-        " unknown min_share justification title output format",
-        "the summary of a bias audit that New York City asks employers to publish",
-        "FILE... --attribute A (--selected D | --score S) --source TEXT --distribution-date DAY",
-        "write the summary of decisions by sex, race and both",
-        "polars-wroc new-york hires.csv --selected decision=hired \\\n"
-        "    --attribute sex --attribute race --source 'All applications of 2025' \\\n"
-        "    --distribution-date 2026-01-15 -o summary.html",
-        {
-            "score": "S: column of the tool's score: selected are those above the median",
-            "min_share": "P: categories with smaller shares are left out of the ratios; 0: none",
-        },
-        required=("groups", "source", "distribution_date"),
-        suffixes=new_york_result.SUFFIXES,
-    ),
-    "auc": Command(
-        summary,
-        f"{_ROWS} counts bins by diagnostics level {_DESIGN} {_OUTPUT}",
-        "the AUC and other metrics of each group",
-        f"FILE... {_COLUMNS}",
-        "draw the AUC of each site with its interval",
-        "polars-wroc auc loans.parquet --label repaid --score s --by site -o auc.svg",
-    ),
-    "compare": Command(
-        compare,
-        f"{_ROWS} by method adjust fail_if level {_DESIGN} {_OUTPUT}",
-        "tests whether two or more scores have different AUCs on the same rows",
-        f"FILE... {_COLUMNS} --score S",
-        "compare a new score with the old one",
-        "polars-wroc compare loans.parquet --label repaid --score old --score new",
-        {
-            "fail_if": "LIMIT: for any pair of scores: auc.gap_high<0 (the first is significantly "
-            "worse), auc.gap<-0.02, or another number of the table",
-        },
-    ),
-    "release": Command(
-        release_check,
-        "files progress key label old new pos_label frequency weight attribute intersections"
-        " thresholds_of_both selected_of_both metrics_of_release margins net_benefit_at min_rows"
-        f" adjust first_run_ok fail_if level {_DESIGN} {_OUTPUT}",
-        "whether a new score is no worse than the old one on the same rows, in every segment",
-        "FILE... --label L --old S --new S",
-        "fail if the new score is significantly worse, in all rows or for a sex",
-        "polars-wroc release validation.parquet --label repaid --old s1 --new s2 \\\n"
-        "    --threshold 0.5 --attribute sex --fail-if 'any.verdict=worse' -o release.html",
-        {
-            "min_rows": "N: rows that a metric rests on, to be tested",
-            "fail_if": "LIMIT: in all rows or any segment: auc.gap_high<0 (significantly lower), "
-            "auc.gap_low<-0.02, tpr.verdict=worse, any.verdict=worse (of any metric), or "
-            "'any.verdict!=no worse' (unless each metric that has a good side is shown to be no "
-            "worse)",
-        },
-        required=("label", "old", "new"),
-    ),
-    "gaps": Command(
-        group_gaps,
-        f"{_ROWS} counts attribute threshold selected reference within intersections margin"
-        f" min_rows metric adjust level {_DESIGN} {_OUTPUT}",
-        "tests whether groups differ from a reference in AUC or in rates",
-        f"FILE... {_COLUMNS} --attribute A",
-        "compare the true positive rate of each site with that of the others",
-        "polars-wroc gaps loans.parquet --label repaid --score s --attribute site \\\n"
-        "    --threshold 0.5 --metric tpr",
-        {"metric": ": metric that is printed and drawn, rates with decisions only; default auc"},
-        required=("label", "score", "groups"),
-    ),
-    "size": Command(
-        rows_needed,
-        "table metric_of_size value prevalence share ratio half_width gap equivalent_within"
-        f" no_worse_by changed power level tests deff {_OUTPUT}",
-        "how many rows a width, a gap, an equivalence or a margin needs",
-        "[FILE] TARGET",
-        "ask how many positives show that tpr is equivalent within 5 points",
-        "polars-wroc size audit.json --metric tpr --equivalent-within 0.05",
-        {"level": "P: confidence level; an audit has its own", "prevalence": "P: of positives"},
-        required=(),
-        suffixes=TABLE_OR_CHART[: -len(outputs.CHART_SUFFIXES)],
-    ),
-    "search": Command(
-        worst_segments,
-        f"{_ROWS} counts attribute searched threshold selected favorable depth min_rows top"
-        " redundant level cluster strata fpc lonely output format columns rows",
-        "searches all combinations of attributes for segments that are significantly worse",
-        f"FILE... {_COLUMNS} --attribute A --attribute B...",
-        "find the combinations in which fewest of those who repaid are selected",
-        "polars-wroc search loans.parquet --label repaid --score s --attribute site \\\n"
-        "    --attribute sex --attribute age:30,50 --threshold 0.5 --favorable selected",
-        {"min_rows": "N: rows that a segment needs, and those outside it, to be examined"},
-        required=("groups",),
-    ),
-    "thresholds": Command(
-        threshold_metrics,
-        f"{_ROWS} counts by thresholds prevalence per_group min_rows metrics"
-        f" level {_DESIGN} {_OUTPUT}",
-        "rates at thresholds, or at one that a rule chooses",
-        f"FILE... {_COLUMNS} --threshold T...",
-        "find the lowest threshold that at most a tenth of the negatives reach",
-        "polars-wroc thresholds loans.parquet --label repaid --score s --threshold max-fpr=0.1",
-        {
-            "prevalence": "P: prevalence in the population that the rates are for",
-            "min_rows": "N: rows of each class without which the rates of a group are marked",
-        },
-    ),
-    "calibrate": Command(
-        calibration_curve,
-        f"{_ROWS} counts by curve_bins strategy smooth clip level {_DESIGN} {_OUTPUT}",
-        "whether scores are probabilities: observed rates in bins, and the calibration slope",
-        f"FILE... {_COLUMNS}",
-        "show the calibration of each sex in bins of equal weight",
-        "polars-wroc calibrate loans.parquet --label repaid --score s --by sex --strategy quantile",
-    ),
-    "curve": Command(
-        roc_curve,
-        f"{_ROWS} counts bins by kind max_points band cost_fn cost_fp prevalence"
-        f" level {_DESIGN} {_OUTPUT}",
-        "ROC and other curves, as a drawing of characters, a table or a chart",
-        f"FILE... {_COLUMNS}",
-        "draw the precision-recall curve of each site",
-        "polars-wroc curve loans.parquet --label repaid --score s --by site --kind pr -o pr.png",
-    ),
-    "counts": Command(
-        score_counts,
-        f"{_ROWS} by bins output",
-        "counts of rows by score, which add up and can replace the rows",
-        "FILE... --score S -o FILE",
-        "count the rows of a day by sex",
-        "polars-wroc counts monday.csv --label repaid --score s --by sex -o monday.parquet",
-        {
-            "label": "L: column of the labels; without it the counts have impact ratios only",
-            "bins": "N: count in about N bins of scores instead of by score",
-        },
-        required=("score", "output"),
-        suffixes=outputs.TABLE_SUFFIXES,
-    ),
-    "merge": Command(
-        merge_counts,
-        "files progress bins output",
-        "the sum of the counts in several files",
-        "FILE... -o FILE",
-        "add up the counts of a week",
-        "polars-wroc merge monday.parquet tuesday.parquet -o week.parquet",
-        {"bins": "N: use about N bins of scores, unless the counts have wider ones"},
-        required=("output",),
-        suffixes=outputs.TABLE_SUFFIXES,
-    ),
-}
+        @wraps(command)
+        def run(*args: Any, **kwargs: Any) -> None:
+            bound = inspect.Signature(parameters).bind(*args, **kwargs)
+            bound.apply_defaults()
+            command(*bound.args, **bound.kwargs)
+
+        del vars(run)["__wrapped__"]
+        vars(run)["__signature__"] = inspect.Signature(parameters)
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorate
 
 
-# Why a command does not have an option that others have.
-_NO_LABEL = "{} is about how often people are selected, and needs no label"
-_TWO_SCORES = "the scores of compare are --score, given once for each"
-REMARKS: dict[tuple[str, str], str] = {
-    ("impact", "label"): _NO_LABEL.format("impact"),
-    ("new-york", "label"): _NO_LABEL.format("new-york"),
-    ("release", "score"): "the scores of release are --old and --new, since their order matters",
-    ("compare", "old"): _TWO_SCORES,
-    ("compare", "new"): _TWO_SCORES,
-}
-_GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
-_GROUP += "30-49 and 50+; dates and texts such as 2026-01-31 into periods by day:1mo. A column of "
-_GROUP += "such a name is taken as it is"
-_THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
-_THRESHOLD += "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as "
-_THRESHOLD += "least-cost:fn=5,fp=1"
-# What help groups options by; those of tests are all others.
-TESTS = "Tests"
-GROUPS = {
-    "Input": "files before_after table key label old new score pos_label frequency weight counts"
-    " bins prevalence first_run_ok different_rows different_settings",
-    "Groups": "attribute by intersections within reference unknown min_share min_rows min_cell",
-    "Decisions": "selected selected_of_both threshold thresholds thresholds_of_both favorable"
-    " per_group",
-    TESTS: "",
-    "Survey": "cluster strata fpc lonely replicate_weights",
-    "Output": "kind curve_bins strategy smooth clip max_points band cost_fn cost_fp diagnostics"
-    " metrics title note positive negative selected_word rejected_word people group_words source"
-    " distribution_date audit_date justification show columns rows output format progress",
-}
-# The name of the value, and what is said of an option.
-TEXTS = {
-    "files": "FILE: Parquet, Arrow, CSV or NDJSON; glob, folder, URL",
-    "progress": ": do not show time and rows on the terminal during long work",
-    "label": "L: column of the labels",
-    "score": "S: column of a score; higher means more positive; repeatable",
-    "pos_label": "X: positive value of other labels than 0 and 1, such as yes",
-    "frequency": "N: column of weights that count rows: how many a row is",
-    "weight": "W: column of weights: how much of a population a row represents",
-    "counts": ": the files are counts, not rows: they are added up and need no --label and --score",
-    "bins": "N: use about N bins of scores: fast, in little memory, with bounds of each AUC",
-    "attribute": f"A: an attribute, such as sex, whose segments are compared; {_GROUP}",
-    "by": f"A: a group column; with several, each combination of their values is a group; {_GROUP}",
-    "selected": "D: column of recorded decisions, true and false or 0 and 1; or such as "
-    "decision=hired, the value of those who are selected",
-    "threshold": _THRESHOLD,
-    "thresholds": f"{_THRESHOLD}; numbers may be repeated",
-    "intersections": "only: compare the combinations of all attributes too, or only these",
-    "reference": "R: what segments are compared with: one of "
-    f"{', '.join(get_args(ReferenceKind))}; or such as sex=m, the reference segment of an "
-    "attribute, repeatable; default rest",
-    "old": "S: column of the old score; higher means more positive",
-    "new": "S: column of the new score, with --key in the second file",
-    "key": "K: there are two files: that of the old score and of all else, and that of the new "
-    "score; rows are matched by this column, in which each has a value of its own",
-    "thresholds_of_both": "T: scores of at least T are selected; or old=T and new=T",
-    "selected_of_both": "D: column of recorded decisions, as old=D and new=D: true and false or "
-    "0 and 1; or such as old=decision=hired, the value of those who are selected",
-    "metrics_of_release": f"LIST: metrics, out of {', '.join(RELEASE_METRICS)}; a chart that is no "
-    "page is of the first",
-    "margins": "M: how much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "
-    "for the AUC and rates",
-    "net_benefit_at": "P: threshold probability of the net benefit",
-    "table": "FILE: the JSON of an audit, or a table of gaps or of a release; without it there is "
-    "one row from assumptions",
-    "metric_of_size": "M: auc, a rate such as tpr, or oe_ratio; of a table all by default",
-    "value": "V: the expected value, of two that are compared that of the reference",
-    "share": "S: the segment's share of all rows",
-    "ratio": "R: rows of the reference for each of the segment",
-    "half_width": "W: target: half the width of the interval of a value",
-    "gap": "G: target: a gap below the reference that is found",
-    "equivalent_within": "M: target: equal values are shown to be equivalent within this margin",
-    "no_worse_by": "M: target: an equally good new score is shown to be no worse by this margin",
-    "changed": "S: share of rows whose decision changes, with --no-worse-by",
-    "power": "P: probability of what the target shows",
-    "tests": "N: number of tests that share the error; default that of the table",
-    "deff": "D: how many times more rows a design needs",
-    "min_rows": "N: rows of each class that a segment needs to be tested",
-    "margin": "M: gaps within this do not matter to the verdicts",
-    "favorable": ": which decision is good for a person, if any; needed where there are decisions",
-    "source": "TEXT: where the data come from, and what they are; it is published",
-    "distribution_date": "DAY: when use of the tool began, such as 2026-01-15",
-    "audit_date": "DAY: when the audit was made; default today",
-    "justification": "TEXT: why the auditor leaves out small categories",
-    "title": "TEXT: title of the report or summary",
-    "note": "TEXT: what readers of the report should know about its rows",
-    "positive": "TEXT: what people of the positive class are, such as repaid",
-    "negative": "TEXT: what people of the negative class are, such as 'in default'",
-    "selected_word": "TEXT: what people are who are selected, such as hired",
-    "rejected_word": "TEXT: what people are who are not selected, such as turned down",
-    "people": "TEXT: what the rows are, in the plural, such as applicants",
-    "group_words": "A=TEXT: what the groups of an attribute are called, with {} for the value, "
-    "such as 'region=applicants in {}'; repeatable",
-    "min_cell": "N: leave out numbers of fewer rows, and what would give them away",
-    "adjust": ": how p-values are adjusted for the number of tests",
-    "level": "P: confidence level",
-    "looks": "N: limits hold at all looks at growing data, and are tightest when N rows are seen",
-    "cluster": "C: column of clusters or sampling units: rows with the same value belong together",
-    "strata": "H: column of the strata of a survey",
-    "fpc": "F: column of the finite population correction: the proportion of a stratum's sampling "
-    "units that was sampled, or their number in the population",
-    "lonely": ": what the only sampling unit of a stratum adds to a variance: null, the default, "
-    "makes it unknown; certainty, nothing; adjust, its squared distance from the mean of all units",
-    "replicate_weights": "R: columns of replicate weights and how they were made: such as "
-    "'rep_*:kind=jk2', or a,b,c:kind=fay,rho=0.3,df=60; df are the degrees of freedom: sampling "
-    "units less strata",
-    "format": ": format of a file whose name does not end in one, and of what -o - prints",
-    "columns": "LIST: columns that are printed, such as n,auc,auc_low, or all; default the first "
-    "that fit",
-    "rows": "N: most rows that are printed, or all; default what a terminal shows, elsewhere all",
-    "searched": ": metric that is compared; rates need decisions, the others probabilities",
-    "depth": "N: most attributes that are combined",
-    "top": "N: most segments that are shown",
-    "redundant": ": also show segments that one above them explains",
-    "show": ": the changes (gap), or the values after, in the chart; default gap for metrics such "
-    "as tpr_gap, value for the others",
-    "different_rows": ": the audits are of different rows, although all segments have the same "
-    "numbers of rows and positives and the same weights",
-    "different_settings": ": compare audits with another label, threshold, favorable decision, "
-    "reference and the like all the same",
-    "first_run_ok": ": succeed, and say so, if there is no file to compare with yet",
-    "fail_unjudged": ": exit with 3 if a condition of --fail-if cannot be judged in some segment",
-    "unknown": "V: which categories are unknown: exclude, those without a value; a value such as "
-    "'' or 'not stated', which is unknown too, repeatable; keep, none; default exclude",
-    "min_share": "P: categories with a smaller share of the weight are shown, not judged",
-    "exact": ": the test of small categories",
-    "diagnostics": ": add columns that say what each interval rests on",
-    "method": ": delong for DeLong's test as other software has it, which errs where few rows "
-    "are ranked differently; default a test that holds there too",
-    "within": "A: column of strata such as jobs or sites, in which groups are compared; repeatable",
-    "prevalence": "P: prevalence in the population that the cost is for",
-    "per_group": ": let the rule choose a threshold in each group",
-    "metrics": f"LIST: metrics such as tpr,lift, or all; default {','.join(DEFAULT_METRICS)}",
-    "curve_bins": "N: bins of the curve, which are printed then; default 10",
-    "clip": "C: for the slope, take scores of 0 and 1, or closer to them than C, as C and 1 - C; "
-    "default they are left out",
-    "smooth": ": add a smooth curve with its limits; not of counts",
-    "strategy": ": bins of equal width, or of equal weight; default quantile, with a design or "
-    "--looks uniform",
-    "kind": ": which curve; default roc",
-    "max_points": "N: at most N points per curve",
-    "band": ": confidence band around the curve",
-    "cost_fn": "C: cost of a false negative, for --kind cost",
-    "cost_fp": "C: cost of a false positive, for --kind cost",
-}
+def _readable(hint: Any) -> Any:
+    """Leave out of a union the types that no text can be."""
+    kept = [each for each in get_args(hint) if each in (bool, int, float, str, NoneType)]
+    literals = [each for each in get_args(hint) if get_origin(each) is Literal]
+    if get_origin(hint) not in (Union, UnionType) or not (kept or literals):
+        return hint
+    return Union[tuple(kept + literals)]  # noqa: UP007  (of a list)
+
+
+_ELSEWHERE = re.compile(r"As for `(\w+)`|.* see `(\w+)`\.$")
+
+
+@cache
+def _describe(function: Callable[..., Any], name: str) -> str:
+    """Return the first sentence that the docstring says of an argument, here or where it refers."""
+    parsed = docstring_parser.parse(
+        function.__doc__ or "", docstring_parser.DocstringStyle.NUMPYDOC
+    )
+    about = {
+        each: " ".join((parameter.description or "").split())
+        for parameter in parsed.params
+        for each in parameter.arg_name.split(", ")
+    }
+    said = re.split(r"(?<=[.]) ", about[name])[0].replace("``", "").replace('"', "")
+    elsewhere = _ELSEWHERE.match(said)
+    if elsewhere is None:
+        return said
+    other = getattr(polars_wroc, elsewhere[1] or elsewhere[2])
+    return _describe(other, name)

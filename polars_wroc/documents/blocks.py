@@ -30,8 +30,8 @@ TONE_MEANINGS: dict[LineTone, str] = {
 }
 # Signs of tones, so that a colour is never alone.
 TONE_SIGNS: dict[LineTone, str] = {
-    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
-    "better": "\N{WHITE UP-POINTING TRIANGLE}",
+    "worse": "\N{BLACK CIRCLE}",
+    "better": "\N{WHITE CIRCLE}",
     "either": "\N{BLACK DIAMOND}",
     "failed": "\N{BALLOT X}",
     "passed": "\N{CHECK MARK}",

@@ -1,6 +1,6 @@
 """Write the blocks of a document as text for a terminal, in colours or not.
 
-A colour never stands alone: signs such as ``▼`` say the same.
+A colour never stands alone: signs such as ``●`` say the same.
 """
 
 from __future__ import annotations

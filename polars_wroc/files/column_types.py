@@ -9,6 +9,8 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 import polars as pl
 
+from polars_wroc.files.csv_dialect import MISSING
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -117,9 +119,9 @@ def _is_flag(table: Table, name: str) -> bool:
 
 
 def _strip(text: pl.Expr) -> pl.Expr:
-    """Return a text without spaces around it; null if nothing is left."""
+    """Return a text without spaces around it; null if it means that a value is missing."""
     stripped = text.str.strip_chars()
-    return pl.when(stripped != "").then(stripped)
+    return pl.when(~stripped.is_in(MISSING)).then(stripped)
 
 
 def _write_number(text: pl.Expr, table: Table) -> pl.Expr:

@@ -145,7 +145,14 @@ def _read_workbooks(files: Sequence[str] | BytesIO) -> pl.LazyFrame:
         msg = "reading .xlsx files needs fastexcel: pip install fastexcel"
         raise ValueError(msg)
     sources = files if isinstance(files, Sequence) else [files]
-    sheets = [pl.read_excel(file, engine=engine, infer_schema_length=None) for file in sources]
+    try:
+        sheets = [pl.read_excel(file, engine=engine, infer_schema_length=None) for file in sources]
+    except (OSError, pl.exceptions.PolarsError):
+        raise
+    except Exception as error:
+        # Each engine has errors of its own.
+        names = ["standard input"] if isinstance(files, BytesIO) else files
+        raise ValueError(unreadable(names, error)) from error
     return pl.concat(sheets, how="vertical_relaxed").lazy()
 
 

@@ -279,13 +279,17 @@ def _is_data(path: Path) -> bool:
 
 
 def _walk(folder: str) -> Iterator[Path]:
-    """List the files below a folder, following links, without hidden files."""
+    """List the files below a folder, following links, but no hidden files.
+
+    Folders that begin with a point or an underscore hold notes of other programs.
+    """
 
     def refuse(error: OSError) -> None:
         raise ValueError(unreadable([folder], error)) from error
 
     seen = set[object]()
-    for place, _, names in os.walk(folder, onerror=refuse, followlinks=True):
+    for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        folders[:] = [each for each in folders if not each.startswith((".", "_")) or "=" in each]
         identity = _identity(place)
         if identity in seen:
             msg = f"folder {_shown(place)} is there twice, by a link"

@@ -14,11 +14,11 @@ from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.buckets import number_groups
 from polars_wroc.checks import Limit
-from polars_wroc.config import Progress
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
+from polars_wroc.progress import Progress
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, alternate_models, read_columns, table_of
 from polars_wroc.stats.curve_areas import area_between, trace_roc
@@ -135,61 +135,46 @@ def abroca_test(
     refuse_frequency(weight, "where groups of rows are exchanged")
     source = polars_frame(frame)
     columns = read_columns(source, label, score, weight=weight, by=by, pos_label=pos_label)
-    test = _Test(
-        columns.keys,
-        columns.several,
-        [*islice(seeds(seed), permutations)],
-        Limit("max_groups", max_groups, "groups"),
+    limit = Limit("max_groups", max_groups, "groups")
+    drawn = [*islice(seeds(seed), permutations)]
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        groups, group = number_groups(rows.keys.select(columns.keys))
+        limit.check(groups.height)
+        tables = {}
+        with Progress(len(rows.scores) * (1 + permutations), "permutations") as progress:
+            for model in rows.scores:
+                ranked = _rank_rows(rows, model, group)
+                tables[model] = groups.hstack(_test_groups(ranked, groups.height, drawn, progress))
+        return alternate_models(tables, several=columns.several)
+
+    return table_of(frame, columns, columns.schema(_SCHEMA), compute)
+
+
+def _test_groups(
+    ranked: _RankedRows, number: int, drawn: Sequence[int], progress: Progress
+) -> pl.DataFrame:
+    """Return the area of each group, and how it compares with areas permuted by seeds."""
+
+    def measure(seed: int | None) -> Array:
+        dealt = ranked.group if seed is None else ranked.permute_groups(seed)
+        # Threads do not inherit how NumPy treats infinite and undefined numbers.
+        with np.errstate(all="ignore"):
+            areas = _measure_areas(ranked, dealt, number)
+        progress.advance()
+        return areas
+
+    observed = measure(None)
+    permuted = np.stack(map_in_threads(measure, drawn))
+    as_large = (permuted >= observed - _ROUNDING).sum(axis=0)
+    p_value = (as_large + 1) / (len(drawn) + 1)
+    return pl.DataFrame(
+        {
+            "abroca": observed,
+            "abroca_null": permuted.mean(axis=0),
+            "p_value": np.where(np.isnan(observed), np.nan, p_value),
+        }
     )
-    return table_of(frame, columns, columns.schema(_SCHEMA), test.table)
-
-
-@dataclass(frozen=True)
-class _Test:
-    """The columns of the groups that are compared, and the seed of each permutation."""
-
-    keys: Sequence[str]
-    several: bool
-    seeds: Sequence[int]
-    limit: Limit
-
-    def table(self, rows: Rows) -> pl.DataFrame:
-        """Return the rows of all models."""
-        groups, group = number_groups(rows.keys.select(self.keys))
-        self.limit.check(groups.height)
-        total = len(rows.scores) * (1 + len(self.seeds))
-        with Progress(total, "permutations") as progress:
-            tables = {
-                model: groups.hstack(self._test_groups(rows, model, group, groups.height, progress))
-                for model in rows.scores
-            }
-        return alternate_models(tables, several=self.several)
-
-    def _test_groups(
-        self, rows: Rows, model: str, group: Ints, number: int, progress: Progress
-    ) -> pl.DataFrame:
-        """Return the area of each group, and how it compares with the permuted areas."""
-        ranked = _rank_rows(rows, model, group)
-
-        def measure(seed: int | None) -> Array:
-            dealt = ranked.group if seed is None else ranked.permute_groups(seed)
-            # Threads do not inherit how NumPy treats infinite and undefined numbers.
-            with np.errstate(all="ignore"):
-                areas = _measure_areas(ranked, dealt, number)
-            progress.advance()
-            return areas
-
-        observed = measure(None)
-        permuted = np.stack(map_in_threads(measure, self.seeds))
-        as_large = (permuted >= observed - _ROUNDING).sum(axis=0)
-        p_value = (as_large + 1) / (len(self.seeds) + 1)
-        return pl.DataFrame(
-            {
-                "abroca": observed,
-                "abroca_null": permuted.mean(axis=0),
-                "p_value": np.where(np.isnan(observed), np.nan, p_value),
-            }
-        )
 
 
 @dataclass(frozen=True)

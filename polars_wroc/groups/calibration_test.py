@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from polars_wroc import checks
-from polars_wroc.arrays import Array, Mask
+from polars_wroc.arrays import Array
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.groups.score_blocks import find_blocks, sum_blocks_in_units, walk_blocks
@@ -21,19 +21,11 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_SCORE, UNDEFINED, few_expected
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.metrics.calibration import CalibrationSums, count_rows, sum_calibration
+from polars_wroc.metrics.calibration import count_rows, sum_calibration
 from polars_wroc.metrics.mean_sums import require_all_probabilities, sum_in_units
 from polars_wroc.metrics.sampled_aucs import take_parts
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import (
-    Columns,
-    Rows,
-    Sampling,
-    SegmentColumns,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Columns, Rows, SegmentColumns, read_columns, table_of, tabulate_models
 from polars_wroc.stats.designs import SamplingUnits, design_effect
 from polars_wroc.stats.families import Adjustment, adjust_p_values, count_tests
 from polars_wroc.stats.levels import Level
@@ -47,42 +39,26 @@ from polars_wroc.stats.walks import (
 )
 from polars_wroc.steps import SegmentRows, Steps, join_values, map_segments
 
+_ERROR = "mean_calibration_error"
 RANGE_TYPES: Mapping[str, Any] = {
-    "from_score": pl.Float64,
-    "to_score": pl.Float64,
+    **dict.fromkeys(("from_score", "to_score"), pl.Float64),
     "direction": pl.String,
-    "mean_calibration_error": pl.Float64,
-    "mean_calibration_error_low": pl.Float64,
-    "mean_calibration_error_high": pl.Float64,
-    "p_value": pl.Float64,
-    "p_adjusted": pl.Float64,
-    "mean_score": pl.Float64,
-    "observed_rate": pl.Float64,
-    "weight_share": pl.Float64,
-    "largest_miscalibration": pl.Float64,
-    "effective_steps": pl.Float64,
-    "n": pl.Int64,
-    "n_pos": pl.Int64,
-    "n_missing": pl.Int64,
-    "n_scores": pl.Int64,
-    "n_impossible": pl.Int64,
+    **dict.fromkeys(
+        ("mean_calibration_error", "mean_calibration_error_low", "mean_calibration_error_high"),
+        pl.Float64,
+    ),
+    **dict.fromkeys(("p_value", "p_adjusted", "mean_score", "observed_rate"), pl.Float64),
+    **dict.fromkeys(("weight_share", "largest_miscalibration", "effective_steps"), pl.Float64),
+    **dict.fromkeys(("n", "n_pos", "n_missing", "n_scores", "n_impossible"), pl.Int64),
     "reason": pl.String,
 }
 EQUAL_SCORE_TYPES: Mapping[str, Any] = {
-    "mean_gap": pl.Float64,
-    "mean_gap_low": pl.Float64,
-    "mean_gap_high": pl.Float64,
-    "p_value": pl.Float64,
-    "p_adjusted": pl.Float64,
-    "from_score": pl.Float64,
-    "to_score": pl.Float64,
-    "gap": pl.Float64,
-    "gap_low": pl.Float64,
-    "gap_high": pl.Float64,
+    **dict.fromkeys(
+        ("mean_gap", "mean_gap_low", "mean_gap_high", "p_value", "p_adjusted"), pl.Float64
+    ),
+    **dict.fromkeys(("from_score", "to_score", "gap", "gap_low", "gap_high"), pl.Float64),
     "share_compared": pl.Float64,
-    "n_blocks": pl.Int64,
-    "n": pl.Int64,
-    "n_reference": pl.Int64,
+    **dict.fromkeys(("n_blocks", "n", "n_reference"), pl.Int64),
     "reason": pl.String,
 }
 NO_EQUAL_SCORES, ONE_BLOCK = "no equal scores", "one block of scores"
@@ -234,13 +210,17 @@ def calibration_test(
     )
     columns.require_scores("a calibration" if reference is None else "equal scores")
     if attributes is None:
-        compute = partial(_test_groups, columns=columns, test=test)
-        return table_of(frame, columns, columns.schema(test.types), compute)
+        return table_of(
+            frame, columns, columns.schema(test.types), partial(test.tabulate, columns=columns)
+        )
     divisions = read_divisions(columns, intersections=False)
-    names = dict.fromkeys(AUDIT_KEYS, pl.String)
-    models = {MODEL: pl.String} if columns.several else {}
-    compute = partial(_test_divisions, divisions=divisions, test=test)
-    return table_of(frame, columns, names | models | dict(test.types), compute)
+    keys = [*AUDIT_KEYS, MODEL] if columns.several else AUDIT_KEYS
+    return table_of(
+        frame,
+        columns,
+        dict.fromkeys(keys, pl.String) | dict(test.types),
+        partial(test.tabulate_divisions, divisions=divisions),
+    )
 
 
 @dataclass(frozen=True)
@@ -256,24 +236,47 @@ class CalibrationTest:
         """The types of the columns after the segment."""
         return EQUAL_SCORE_TYPES if self.equal_scores else RANGE_TYPES
 
-    def measure(self, rows: Rows, segments: SegmentRows) -> SegmentColumns:
+    def tabulate(self, rows: Rows, columns: Columns) -> pl.DataFrame:
+        """Return the rows of the groups."""
+        self._require_scores(rows)
+
+        def measure(own: Rows, segments: SegmentRows) -> list[SegmentColumns]:
+            return [SegmentColumns(np.arange(segments.number), self.measure(own, segments))]
+
+        return self.finish(tabulate_models(rows, columns, measure))
+
+    def tabulate_divisions(self, rows: Rows, divisions: Sequence[Grouping]) -> pl.DataFrame:
+        """Return the rows of the segments of all divisions; models of a segment are neighbours."""
+        self._require_scores(rows)
+        tables = []
+        for model in rows.scores:
+            own = rows if rows.model is None else rows.at(rows.model == model)
+            table = measure_divisions(own, model, divisions, self)
+            tables.append(table.with_columns(pl.lit(model).alias(MODEL)))
+        table = pl.concat(tables)
+        first = pl.col(_PLACE).min().over(AUDIT_KEYS)
+        return self.finish(table.with_row_index(_PLACE).sort(first, maintain_order=True))
+
+    def _require_scores(self, rows: Rows) -> None:
+        if not self.equal_scores:
+            require_all_probabilities(rows)
+
+    def measure(self, rows: Rows, segments: SegmentRows) -> dict[str, NDArray[Any]]:
         """Return the columns of segments, but for what depends on the number of tests."""
         if self.equal_scores:
-            found = _compare_segments(rows, segments, Level.of(self.level))
+            return _compare_segments(rows, segments, Level.of(self.level))
+        if rows.sample is None:
+            parts = map_segments(segments, partial(_measure_segments, rows))
         else:
-            if rows.sample is None:
-                parts = map_segments(segments, partial(_measure_segments, rows))
-            else:
-                sampled = take_parts(rows, segments)
-                parts = [_measure_segments(own, part) for _, own, part in sampled]
-            found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return SegmentColumns(np.arange(segments.number), found)
+            sampled = take_parts(rows, segments)
+            parts = [_measure_segments(own, part) for _, own, part in sampled]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def finish(self, table: pl.DataFrame) -> pl.DataFrame:
         """Add adjusted p-values and the limits of the intervals, for all tests of a table."""
         p_value, unit = table["p_value"].to_numpy(), table[_UNIT].to_numpy()
         repeats = table[_REPEATS].to_numpy()
-        name = "gap" if self.equal_scores else "mean_calibration_error"
+        name = "gap" if self.equal_scores else _ERROR
         number = count_tests(p_value, self.adjust, repeats)
         margin = range_quantile((1 - self.level) / number) * unit
         value = table[name].to_numpy()
@@ -292,35 +295,6 @@ class CalibrationTest:
         )
 
 
-def _require_scores(rows: Rows, test: CalibrationTest) -> None:
-    if not test.equal_scores:
-        require_all_probabilities(rows)
-
-
-def _test_groups(rows: Rows, columns: Columns, test: CalibrationTest) -> pl.DataFrame:
-    _require_scores(rows, test)
-
-    measured = tabulate_models(rows, columns, lambda own, segments: [test.measure(own, segments)])
-    return test.finish(measured)
-
-
-def _test_divisions(
-    rows: Rows, divisions: Sequence[Grouping], test: CalibrationTest
-) -> pl.DataFrame:
-    _require_scores(rows, test)
-    tables = []
-    for model in rows.scores:
-        own = rows if rows.model is None else rows.at(rows.model == model)
-        tables.append(
-            measure_divisions(own, model, divisions, test).with_columns(pl.lit(model).alias(MODEL))
-        )
-    table = pl.concat(tables)
-    # The models of each segment follow one another.
-    first = pl.col(_PLACE).min().over(AUDIT_KEYS)
-    in_order = table.with_row_index(_PLACE).sort(first, maintain_order=True)
-    return test.finish(in_order)
-
-
 def measure_divisions(
     rows: Rows, model: str, divisions: Sequence[Grouping], test: CalibrationTest
 ) -> pl.DataFrame:
@@ -329,10 +303,8 @@ def measure_divisions(
     attribute, segment = AUDIT_KEYS
     for division in divisions:
         segments = rows.segments(division.keys, model)
-        names = pl.Series([division.attribute])
-        if division.keys:
-            names = name_segments(division, segments.segments)
-        measured = pl.DataFrame(dict(test.measure(rows, segments).columns))
+        names = name_segments(division, segments.segments)
+        measured = pl.DataFrame(test.measure(rows, segments))
         tables.append(
             measured.with_columns(pl.lit(division.attribute).alias(attribute), names.alias(segment))
         )
@@ -349,7 +321,12 @@ def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, NDArray[An
     is_inside &= segments.score <= segments.spread(ranges.to_score)
     effect = np.ones(segments.number)
     if rows.sample is not None:
-        effect = _find_effect_of_errors(segments, sums, ranges, is_inside, rows.sample)
+        unit_first, unit_whole = sums.errors.unit_first, sums.errors.unit_whole
+        assert unit_first is not None
+        assert unit_whole is not None
+        error = (segments.score - (segments.weight > 0)) * is_inside
+        inside = sum_in_units(segments, rows.sample, error)
+        _, effect = _find_effects(ranges, rows.sample.units, unit_first, inside, unit_whole)
     mean = sums.mean_score
     expected = np.minimum(mean, 1 - mean) / whole.inverse_size
     residuals = sums.errors.second / whole.weight / whole.weight
@@ -357,11 +334,8 @@ def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, NDArray[An
     positives = segments.total(np.maximum(segments.weight, 0.0) * is_inside)
     rate = positives / whole.weight / ranges.weight_inside
     return {
-        "n": counts["n"],
-        "n_pos": counts["n_pos"],
-        "n_missing": counts["n_missing"],
+        **counts,
         "n_scores": ranges.steps,
-        "n_impossible": counts["n_impossible"],
         "effective_steps": np.where(tests.is_known, ranges.effective, np.nan),
         "largest_miscalibration": ranges.size,
         "direction": np.sign(tests.value),
@@ -370,7 +344,7 @@ def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, NDArray[An
         "weight_share": ranges.weight_inside,
         "mean_score": rate + tests.value,
         "observed_rate": rate,
-        "mean_calibration_error": tests.value,
+        _ERROR: tests.value,
         "p_value": tests.p_value,
         "reason": _find_reasons(tests, counts["n"], ONE_SCORE),
         _UNIT: tests.unit,
@@ -388,23 +362,6 @@ def _find_reasons(tests: RangeTests, rows: Array, one_step: str) -> NDArray[np.s
         (tests.has_few_steps & (tests.ranges.variance > 0), "few scores"),
     ]
     return np.select([holds for holds, _ in cases], [why for _, why in cases], NO_VARIANCE)
-
-
-def _find_effect_of_errors(
-    segments: SegmentRows,
-    sums: CalibrationSums,
-    ranges: WalkRanges,
-    is_inside: Mask,
-    sample: Sampling,
-) -> Array:
-    """Return the effect of a design on mean errors, of all rows or in the interval."""
-    assert sums.errors.unit_first is not None
-    assert sums.errors.unit_whole is not None
-    error = segments.score - (segments.weight > 0)
-    inside = sum_in_units(segments, sample, error * is_inside)
-    units = sample.units
-    _, effect = _find_effects(ranges, units, sums.errors.unit_first, inside, sums.errors.unit_whole)
-    return effect
 
 
 def _walk_scores(segments: SegmentRows) -> WalkSteps:

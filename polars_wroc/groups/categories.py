@@ -11,8 +11,6 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.checks import did_you_mean, shown
-from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import (
     AUDIT_KEYS,
     MISSING,
@@ -31,8 +29,6 @@ ATTRIBUTE, SEGMENT = AUDIT_KEYS
 CROSSED = " \N{MULTIPLICATION SIGN} "
 # Between the categories of a crossed segment.
 _BETWEEN = ", "
-# The rule of two segments of one attribute that would have the same name.
-NAMED_ONCE = "`attributes` must have values that name each segment differently"
 # Whether attributes are crossed too, or alone.
 Intersections: TypeAlias = bool | Literal["only"]
 
@@ -68,14 +64,6 @@ class Grouping:
             pl.exclude(self.keys),
         )
 
-    def check_names(self, segments: pl.DataFrame, models: Sequence[str]) -> None:
-        """Check that segments, one row per segment and model, have different names."""
-        named = segments.with_columns(pl.col("segment").fill_null(MISSING))
-        repeated = named.filter(pl.struct("segment", *models).is_duplicated())["segment"]
-        if not repeated.is_empty():
-            msg = f"{NAMED_ONCE}; found {repeated[0]!r} twice in {self.attribute!r}"
-            raise ValueError(msg)
-
 
 def split_crossed(segment: str, categories: Sequence[Collection[str]]) -> tuple[str, ...]:
     """Return the category of each attribute that a crossed segment combines.
@@ -105,38 +93,6 @@ def _find_parts(segment: str, categories: Sequence[Collection[str]]) -> list[tup
     ]
 
 
-def divide(attributes: Mapping[str, str], intersections: Intersections) -> list[Grouping]:
-    """Return the divisions by attributes, which map their columns to the caller's names."""
-    if intersections != "only":
-        checks.flag("intersections", intersections)
-    keys, names = [*attributes], [*attributes.values()]
-    if intersections and len(names) == 1:
-        msg = f"`intersections` needs two or more `attributes`; found {names}"
-        raise ValueError(msg)
-    crossed = [Grouping(tuple(keys), tuple(names))] if intersections else []
-    for reserved in (OVERALL, *(division.attribute for division in crossed)):
-        if reserved in names:
-            msg = f"`attributes` must not have a column of the name {reserved!r}, which is taken"
-            raise ValueError(msg)
-    each = [Grouping((key,), (name,)) for key, name in attributes.items()]
-    return crossed if intersections == "only" else [*each, *crossed]
-
-
-def _segment_name(attribute: str, value: object, types: Sequence[pl.DataType]) -> str:
-    """Name the segment of a value; a text is taken as the name."""
-    if isinstance(value, str):
-        return value
-    held = columns.exact(value, types[0]) if len(types) == 1 else None
-    if held is not None:
-        return str(held.cast(pl.String)[0])
-    named = ", ".join(str(dtype) for dtype in types)
-    msg = (
-        f"`reference` must give {attribute!r} ({named}) one of its values or the name of a "
-        f"segment; found {shown(value)}"
-    )
-    raise ValueError(msg)
-
-
 @dataclass(frozen=True)
 class CategoryReference:
     """The segments that are named as references of attributes; others have the ``kind``."""
@@ -154,37 +110,6 @@ class CategoryReference:
     def is_mutual(self) -> bool:
         """Whether each of two segments is the reference of the other, unless one is named."""
         return self.kind in ("rest", "overall")
-
-
-def read_category_reference(
-    reference: object, kinds: Sequence[str], divisions: Sequence[Grouping], schema: pl.Schema
-) -> CategoryReference:
-    """Read a reference: a kind, or a segment for each of some attributes, or of the only one.
-
-    Attributes without a named segment have the first of the ``kinds``.
-    """
-    if isinstance(reference, str) and reference in kinds:
-        return CategoryReference(reference, {}, kinds)
-    types = {each.attribute: [schema[key] for key in each.keys] for each in divisions if each.keys}
-    if isinstance(reference, Mapping):
-        named = reference
-    elif reference is not None and len(divisions) == 1:
-        named = dict.fromkeys(types, reference)
-    else:
-        msg = (
-            f"`reference` must be {', '.join(repr(kind) for kind in kinds)} or map attributes to "
-            f"segments{'' if reference is None else ' where there are several'}; "
-            f"found {shown(reference)}"
-        )
-        raise ValueError(msg)
-    for attribute in named:
-        if attribute not in types:
-            hint = did_you_mean(attribute, types)
-            checks.reject(
-                "reference", f"name attributes out of {list(types)}", f"{attribute!r}{hint}"
-            )
-    names = {each: _segment_name(each, value, types[each]) for each, value in named.items()}
-    return CategoryReference(kinds[0], names, kinds)
 
 
 # From here on Polars has no integer literals.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,33 +11,21 @@ from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.checks import MARGIN
-from polars_wroc.groups.comparisons import (
-    CALIBRATION,
-    COMPARISON_SCHEMA,
-    FEW_EVENTS,
-    GAPS_ON_REQUEST,
-    NO_REFERENCE,
-    REPEATS,
-    SHIFTS,
-    THE_REFERENCE,
-)
+from polars_wroc.groups import comparisons
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
+from polars_wroc.groups.group_columns import adjust_together, choose_texts, make_rows
 from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_CLASS, UNDEFINED, few_rows
 from polars_wroc.metrics.pairs import Pair, pair_metric
 from polars_wroc.metrics.segments import Segments
+from polars_wroc.stats import families
 from polars_wroc.stats.estimates import Limits
-from polars_wroc.stats.families import (
-    INCONCLUSIVE,
-    Adjustment,
-    adjust_p_values,
-    count_tests,
-    judge,
-)
+from polars_wroc.stats.families import Adjustment
 from polars_wroc.stats.levels import Level, adjust_picked
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
-_METRICS = GAPS_ON_REQUEST | SHIFTS | CALIBRATION
+_METRICS = comparisons.GAPS_ON_REQUEST | comparisons.SHIFTS | comparisons.CALIBRATION
 
 
 @dataclass(frozen=True)
@@ -108,7 +95,7 @@ class Comparison:
 
 def compare_segments(metric: str, partition: Partition, rules: GapRules) -> Comparison:
     """Return a metric of segments beside their references, with limits and a p-value."""
-    pair = pair_metric(GAPS_ON_REQUEST[metric], partition.segments, partition.reference)
+    pair = pair_metric(comparisons.GAPS_ON_REQUEST[metric], partition.segments, partition.reference)
     return compare_pair(metric, pair, partition, rules)
 
 
@@ -123,8 +110,8 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
         other_sizes = {each: size + other_sizes[each] for each, size in sizes.items()}
     n, n_reference = (np.add.reduce([*each.values()]) for each in (sizes, other_sizes))
     fewest, fewest_others = (np.minimum.reduce([*each.values()]) for each in (sizes, other_sizes))
-    own_holds = np.ones(n.shape, dtype=bool)
-    both_hold, few = own_holds, ~own_holds
+    own_holds = both_hold = np.ones(n.shape, dtype=bool)
+    few = ~own_holds
     if pair.is_wald:
         # A target has no rows.
         rows = pair.effective_rows or (fewest, np.fmin(fewest, fewest_others))
@@ -132,12 +119,9 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
         both_hold = rules.level.enough(*rows, least=pair.fewest_rows)
         few = ~both_hold & ~np.isnan(np.minimum(*rows))
     shown = contrast.own.limits(np.where(own_holds, rules.level.quantile(contrast.own.df), np.nan))
-    own_quantile, other_quantile = gap_quantiles(pair, rules.level, partition.picked_from)
-    quantiles = (
-        np.where(both_hold, own_quantile, np.nan),
-        np.where(both_hold, other_quantile, np.nan),
-    )
-    gap = contrast.limits(*quantiles)
+    quantiles = gap_quantiles(pair, rules.level, partition.picked_from)
+    own_quantile, other_quantile = (np.where(both_hold, each, np.nan) for each in quantiles)
+    gap = contrast.limits(own_quantile, other_quantile)
     if not pair.is_wald:
         gap = Limits(np.clip(gap.low, -1.0, 1.0), np.clip(gap.high, -1.0, 1.0))
     is_own = reference.is_own(segments.number)
@@ -151,7 +135,7 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
     }
     compared = {"gap": contrast.gap, "gap_low": gap.low, "gap_high": gap.high}
     if kind.has_ratio and not pair.is_wald:
-        compared |= _find_ratios(pair, quantiles)
+        compared |= _find_ratios(pair, own_quantile, other_quantile)
     test = pair.test(rules.level)
     enough = ~np.logical_or.reduce([holds for holds, _ in too_small])
     testable = enough & contrast.sign_is_known & both_hold
@@ -193,8 +177,8 @@ def gap_quantiles(
     return quantile, quantile
 
 
-def _find_ratios(pair: Pair, quantiles: tuple[Array, Array]) -> dict[str, Array]:
-    low, high = pair.contrast.ratio_limits(*quantiles)
+def _find_ratios(pair: Pair, quantile: Array, other_quantile: Array) -> dict[str, Array]:
+    low, high = pair.contrast.ratio_limits(quantile, other_quantile)
     is_bounded = (pair.reference_value > 0) & np.isfinite(high)
     ratios = {
         "ratio": pair.contrast.ratio,
@@ -216,48 +200,38 @@ def _share_p_value(
     return p_value
 
 
-def add_verdicts(comparisons: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
+def add_verdicts(parts: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
     """Return the table of comparisons, with p-values adjusted together, and verdicts.
 
     The rows of one comparison come after the rows of another.
     """
-    if not comparisons:
+    if not parts:
         return pl.DataFrame(schema=COMPARISON_SCHEMA)
-    p_values = np.concatenate([each.columns["p_value"] for each in comparisons])
-    repeats = np.concatenate([each.repeats for each in comparisons])
-    adjusted = adjust_p_values(p_values, rules.adjust, repeats)
-    number = count_tests(p_values, rules.adjust, repeats)
-    ends = np.cumsum([each.repeats.size for each in comparisons])[:-1]
+    p_values, repeats = (
+        [each.columns["p_value"] for each in parts],
+        [each.repeats for each in parts],
+    )
+    adjusted = adjust_together(p_values, rules.adjust, repeats)
+    number = families.count_tests(np.concatenate(p_values), rules.adjust, np.concatenate(repeats))
     judged = [
         _judge_comparison(each, p_adjusted, number, rules)
-        for each, p_adjusted in zip(comparisons, np.split(adjusted, ends), strict=True)
+        for each, p_adjusted in zip(parts, adjusted, strict=True)
     ]
     # One table of all rows, since a table of each comparison takes longer than its arithmetic
-    labels = pl.concat([each.partition.labels for each in comparisons], how="vertical_relaxed")
-    names = dict.fromkeys(name for each in judged for name in each.numbers)
-    columns = []
-    for name in names:
-        parts = [
-            each.numbers.get(name, np.full(one.repeats.size, np.nan))
-            for one, each in zip(comparisons, judged, strict=True)
-        ]
-        columns.append(pl.Series(name, np.concatenate(parts), pl.Float64).fill_nan(None))
-    for name in judged[0].texts:
-        texts = [text for each in judged for text in each.texts[name]]
-        columns.append(pl.Series(name, texts, pl.String))
-    return labels.hstack(columns)
-
-
-class JudgedRows(NamedTuple):
-    """The columns of the rows of a comparison: numbers, NaN where there is none, and texts."""
-
-    numbers: Mapping[str, Array]
-    texts: Mapping[str, Sequence[str | None]]
+    labels = pl.concat([each.partition.labels for each in parts], how="vertical_relaxed")
+    numbers, texts = dict[str, Array](), dict[str, list[str | None]]()
+    for name in dict.fromkeys(name for each, _ in judged for name in each):
+        values = [each.get(name, np.full(each["gap"].shape, np.nan)) for each, _ in judged]
+        numbers[name] = np.concatenate(values)
+    for name in ("metric", "reference", "verdict", "reason"):
+        texts[name] = [text for _, each in judged for text in each[name]]
+    return make_rows(labels, numbers, texts)
 
 
 def _judge_comparison(
     comparison: Comparison, p_adjusted: Array, number: int, rules: GapRules
-) -> JudgedRows:
+) -> tuple[dict[str, Array], dict[str, list[str | None]]]:
+    """Return the columns of a comparison with so many tests: numbers, and texts."""
     pair, partition, level = comparison.pair, comparison.partition, rules.level
     gap = comparison.columns["gap"]
     picked_from = partition.picked_from
@@ -269,7 +243,7 @@ def _judge_comparison(
     once = level.at_planned_rows()
     detectable = pair.detect(once.quantile(comparison.test_df, tests=tests))
     detectable = pair.contrast.share * detectable + pair.contrast.slack
-    verdict = judge(p_adjusted, equivalent, level)
+    verdict = families.judge(p_adjusted, equivalent, level)
     known = ~np.isnan(gap)
     decided = partition.same_decision(comparison.metric) is None
     numbers = {
@@ -277,15 +251,15 @@ def _judge_comparison(
         "p_adjusted": p_adjusted,
         "detectable": np.where(has_limits & known, detectable, np.nan),
     }
-    texts: dict[str, Sequence[str | None]] = {
+    texts: dict[str, list[str | None]] = {
         "metric": [comparison.metric] * gap.size,
         "reference": [partition.reference_name] * gap.size,
         "verdict": [
-            word if holds and decided else None for word, holds in zip(verdict, known, strict=True)
+            word if told else None for word, told in zip(verdict, known & decided, strict=True)
         ],
         "reason": _find_reasons(comparison, verdict, rules),
     }
-    return JudgedRows(numbers, texts)
+    return numbers, texts
 
 
 def _find_reasons(
@@ -293,33 +267,26 @@ def _find_reasons(
 ) -> list[str | None]:
     """Return why there is no verdict or no test of each segment, None where there is."""
     columns, partition = comparison.columns, comparison.partition
-    gap = columns["gap"]
-    known = ~np.isnan(gap)
-    inconclusive = known & (verdict == INCONCLUSIVE)
+    unknown = np.isnan(columns["gap"])
+    inconclusive = ~unknown & (verdict == families.INCONCLUSIVE)
     has_values = ~np.isnan(columns["value"]) & ~np.isnan(columns["reference_value"])
-    is_own = partition.reference.is_own(gap.size)
-    no_reference = np.full(gap.shape, partition.reference_name is None)
+    is_own = partition.reference.is_own(unknown.size)
     twins = partition.find_pair(comparison.metric)
     repeated = "" if twins is None else partition.names[twins[0]]
     fewest = int(rules.level.fewest_rows(comparison.pair.fewest_rows))
     same = partition.same_decision(comparison.metric)
-    cases = [
-        (~known & is_own, THE_REFERENCE),
-        (~known & no_reference, NO_REFERENCE),
-        (~known & comparison.one_class, ONE_CLASS),
-        (~known & has_values, NO_VARIANCE),
-        (~known, UNDEFINED),
-        *([(known, same)] if same is not None else []),
-        *((inconclusive & holds, reason) for holds, reason in comparison.too_small),
-        (inconclusive & comparison.few_rows, few_rows(fewest)),
-        *((inconclusive & holds, reason) for holds, reason in comparison.pair.obstacles),
-        (inconclusive & np.isnan(columns["gap_low"]), NO_VARIANCE),
-        (comparison.repeats, REPEATS + repeated),
-        (comparison.pair.few_events, FEW_EVENTS),
-    ]
-    reasons = np.full(gap.shape, None, dtype=object)
-    # The first that holds is the reason.
-    for holds, reason in reversed(cases):
-        reasons[holds] = reason
-    found: list[str | None] = reasons.tolist()
-    return found
+    few = [(comparison.few_rows, few_rows(fewest)), *comparison.pair.obstacles]
+    return choose_texts(
+        [
+            (unknown & is_own, comparisons.THE_REFERENCE),
+            (unknown & (partition.reference_name is None), comparisons.NO_REFERENCE),
+            (unknown & comparison.one_class, ONE_CLASS),
+            (unknown & has_values, NO_VARIANCE),
+            (unknown, UNDEFINED),
+            (same is not None, same),
+            *((inconclusive & holds, why) for holds, why in [*comparison.too_small, *few]),
+            (inconclusive & np.isnan(columns["gap_low"]), NO_VARIANCE),
+            (comparison.repeats, comparisons.REPEATS + repeated),
+            (comparison.pair.few_events, comparisons.FEW_EVENTS),
+        ]
+    )

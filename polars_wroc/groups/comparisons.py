@@ -11,13 +11,7 @@ from typing import Literal
 import polars as pl
 
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL
-from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.metric import Metric, SampleSize
-from polars_wroc.inputs.rows import (
-    IntoColumns,
-    RowSource,
-    polars_frame,
-)
 from polars_wroc.metrics.registry import CURVE_METRICS, LOSSES, ROC_AUC
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT
 from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
@@ -80,7 +74,7 @@ def join_rates(ratios: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
     attribute, name = AUDIT_KEYS
     keys = [attribute, MODEL]
     segment = pl.col(name).fill_null(MISSING)
-    of_segments = rates.select(
+    segment_rates = rates.select(
         *keys,
         __segment=segment,
         __n="n",
@@ -88,9 +82,9 @@ def join_rates(ratios: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
         rate_low="value_low",
         rate_high="value_high",
     )
-    of_references = rates.select(*keys, reference=segment, reference_rate="value")
+    reference_rates = rates.select(*keys, reference=segment, reference_rate="value")
     joined = ratios.with_columns(__segment=segment)
-    for other, column in ((of_segments, "__segment"), (of_references, "reference")):
+    for other, column in ((segment_rates, "__segment"), (reference_rates, "reference")):
         joined = joined.join(
             other, on=[*keys, column], how="left", nulls_equal=True, maintain_order="left"
         )
@@ -115,13 +109,13 @@ def small_share(min_share: float) -> str:
 class ComparedMetric(Metric):
     """A metric of comparisons alone, and the kinds of rows that it is based on."""
 
-    of: tuple[SampleSize, ...] = ("rows",)
+    size_kinds: tuple[SampleSize, ...] = ("rows",)
     has_ratio: bool = False
 
     @property
     def sample_sizes(self) -> tuple[SampleSize, ...]:
         """Kinds of rows that the metric is based on; a test needs enough of each."""
-        return self.of
+        return self.size_kinds
 
 
 IMPACT_RATIO = "impact_ratio"
@@ -159,7 +153,7 @@ CALIBRATION: dict[str, ComparedMetric] = {
             better=None,
             target=1.0,
             family="calibration",
-            of=ROC_AUC.sample_sizes,
+            size_kinds=ROC_AUC.sample_sizes,
         ),
     )
 }
@@ -210,7 +204,7 @@ def _fairness(
         has_ratio=kind == "ratio",
         needs_label=any(GAP_METRICS[name].needs_label for name in compares),
         family="fairness",
-        of=GAP_METRICS[compares[0]].sample_sizes,
+        size_kinds=GAP_METRICS[compares[0]].sample_sizes,
         criterion=criterion,
         kind=kind,
         compares=compares,
@@ -270,7 +264,7 @@ GAP_CHANGES: dict[str, ComparedMetric] = {
         label=f"gap in {metric.label}",
         definition=f"{metric.heading} less that of the reference.",
         better=None,
-        of=metric.sample_sizes,
+        size_kinds=metric.sample_sizes,
     )
     for name, metric in GAP_METRICS.items()
 }
@@ -287,11 +281,3 @@ _SELECTION_RATE = "selection_rate"
 IMPACT_RATES = (_SELECTION_RATE, FAVORABLE_RATE.name)
 # What compares decisions or scores, whatever the label.
 UNLABELED = tuple(name for name, metric in METRICS.items() if not metric.needs_label)
-
-
-def score_name(frame: object, score: IntoColumns | None) -> str | None:
-    """Name the column of the score; None without one. Counts have no names but a placeholder."""
-    if score is None or isinstance(frame, RowSource):
-        return None if score is None else str(score)
-    names = named_columns("score", score, polars_frame(frame).lazy())
-    return next(iter(names))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -19,6 +17,7 @@ from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
+from polars_wroc.metrics import cross_aucs
 from polars_wroc.metrics.auc_sums import (
     auc_influences,
     estimate_aucs,
@@ -26,23 +25,9 @@ from polars_wroc.metrics.auc_sums import (
     limit_aucs,
     measure_aucs,
 )
-from polars_wroc.metrics.cross_aucs import (
-    sample_against_rest,
-    sample_pairs,
-    sum_against_rest,
-    sum_pairs,
-)
 from polars_wroc.metrics.sampled_aucs import sample_aucs
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import (
-    Columns,
-    Rows,
-    alternate_models,
-    check_level,
-    make_table,
-    read_columns,
-    table_of,
-)
+from polars_wroc.rows import Rows, alternate_models, check_level, make_table, read_columns, table_of
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.contrasts import find_gap_limits
 from polars_wroc.stats.estimates import Limits
@@ -52,22 +37,15 @@ from polars_wroc.steps import SegmentRows
 Against: TypeAlias = Literal["groups", "rest"]
 
 _PAIR_TYPES: Mapping[str, Any] = {
-    "xauc": pl.Float64,
-    "xauc_low": pl.Float64,
-    "xauc_high": pl.Float64,
-    "xauc_gap": pl.Float64,
-    "xauc_gap_low": pl.Float64,
-    "xauc_gap_high": pl.Float64,
-    "xauc_se": pl.Float64,
-    "pair_weight": pl.Float64,
+    **dict.fromkeys(("xauc", "xauc_low", "xauc_high"), pl.Float64),
+    **dict.fromkeys(("xauc_gap", "xauc_gap_low", "xauc_gap_high"), pl.Float64),
+    **dict.fromkeys(("xauc_se", "pair_weight"), pl.Float64),
     "ci_method": pl.String,
 }
 _REST_AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 _REST_COLUMNS = tuple(f"{name}{end}" for name in _REST_AUCS for end in ("", "_low", "_high"))
 _POSITIVE, _NEGATIVE = "positive_", "negative_"
 _MOST_PAIRS = 250_000
-
-_Measure: TypeAlias = Callable[[Rows, SegmentRows, Level, AucMethod], pl.DataFrame]
 
 
 @hint_keywords
@@ -180,59 +158,38 @@ def cross_auc(
     columns = read_columns(
         frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
     )
-    plan = _Plan(columns, check_level(level, frame), method, Limit("max_pairs", max_pairs, "pairs"))
+    checked = check_level(level, frame)
+    limit = Limit("max_pairs", max_pairs, "pairs")
+    compare = _compare_with_rest if against == "rest" else _compare_pairs
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        groups = {model: rows.segments(columns.keys, model) for model in rows.scores}
+        limit.check(sum(segments.number**2 for segments in groups.values()))
+        tables = {
+            model: compare(rows, segments, rows.level(checked), method)
+            for model, segments in groups.items()
+        }
+        return alternate_models(tables, several=columns.several)
+
     if against == "rest":
         schema = columns.schema(dict.fromkeys(_REST_COLUMNS, pl.Float64))
-        return table_of(frame, columns, schema, partial(plan.table, measure=_compare_with_rest))
-    measure = partial(plan.table, measure=_compare_pairs)
-    return table_of(frame, columns, plan.pair_schema, measure, key_names=plan.pair_keys)
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """The columns whose groups are compared, how limits are computed, and how many pairs may be."""
-
-    columns: Columns
-    level: ConfidenceLevel
-    method: AucMethod
-    limit: Limit
-
-    @property
-    def pair_keys(self) -> dict[str, str]:
-        """The caller's names of the columns of both groups, by their internal names."""
-        return {
-            f"{side}{key}": f"{side}{name}"
-            for side in (_POSITIVE, _NEGATIVE)
-            for key, name in self.columns.names.items()
-        }
-
-    @property
-    def pair_schema(self) -> dict[str, Any]:
-        """The schema of a table with a row for each pair of groups."""
-        types = [*self.columns.key_types.values()] * 2
-        keys = dict(zip(self.pair_keys.values(), types, strict=True))
-        models = {MODEL: pl.String()} if self.columns.several else {}
-        return keys | models | dict(_PAIR_TYPES)
-
-    def table(self, rows: Rows, measure: _Measure) -> pl.DataFrame:
-        """Return the rows of all models."""
-        level = rows.level(self.level)
-        groups = {model: rows.segments(self.columns.keys, model) for model in rows.scores}
-        self.limit.check(sum(segments.number**2 for segments in groups.values()))
-        tables = {
-            model: measure(rows, segments, level, self.method) for model, segments in groups.items()
-        }
-        return alternate_models(tables, several=self.columns.several)
+        return table_of(frame, columns, schema, compute)
+    names, types = dict[str, str](), dict[str, Any]()
+    for side in (_POSITIVE, _NEGATIVE):
+        names |= {f"{side}{key}": f"{side}{name}" for key, name in columns.names.items()}
+        types |= {f"{side}{name}": dtype for name, dtype in columns.key_types.items()}
+    types |= {MODEL: pl.String()} if columns.several else {}
+    return table_of(frame, columns, {**types, **_PAIR_TYPES}, compute, key_names=names)
 
 
 def _compare_pairs(
     rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
 ) -> pl.DataFrame:
     """Return the AUC of each pair of groups, minus the AUC with exchanged roles too."""
-    sums = sum_pairs(segments)
+    sums = cross_aucs.sum_pairs(segments)
     auc, correlation = estimate_aucs(sums), np.zeros_like(sums.misranked)
     if rows.sample is not None:
-        sampled = sample_pairs(rows, segments)
+        sampled = cross_aucs.sample_pairs(rows, segments)
         auc = estimate_aucs(sums, sampled.variance, sampled.df)
         correlation = sampled.correlation
     columns = interval_columns(sums, auc, level, method)
@@ -274,11 +231,11 @@ def _compare_with_rest(
     rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
 ) -> pl.DataFrame:
     """Return each group's own AUC, and the AUCs of one of its classes against the rest's other."""
-    sums = [measure_aucs(segments), *sum_against_rest(segments)]
+    sums = [measure_aucs(segments), *cross_aucs.sum_against_rest(segments)]
     aucs = [estimate_aucs(each) for each in sums]
     if rows.sample is not None:
         own = sample_aucs(rows, segments, auc_influences)
-        variance, df = sample_against_rest(rows, segments)
+        variance, df = cross_aucs.sample_against_rest(rows, segments)
         variances, dfs = [own.variance, *variance], [own.df, *df]
         aucs = [estimate_aucs(*each) for each in zip(sums, variances, dfs, strict=True)]
     columns: dict[str, Array] = {}

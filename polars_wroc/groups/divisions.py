@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from polars_wroc import checks
 from polars_wroc.checks import did_you_mean
-from polars_wroc.groups.categories import (
-    NAMED_ONCE,
-    CategoryReference,
-    Grouping,
-    Intersections,
-    divide,
-    read_category_reference,
-)
-from polars_wroc.inputs.columns import MISSING, OVERALL, Typed
+from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
+from polars_wroc.inputs.columns import MISSING, OVERALL, Typed, exact
 from polars_wroc.inputs.frames import require_text
 from polars_wroc.rows import Columns
 from polars_wroc.stats.references import Reference
@@ -29,7 +23,19 @@ def read_divisions(columns: Columns, intersections: Intersections) -> list[Group
     schema = columns.plan.collect_schema()
     for key, name in columns.names.items():
         require_text(Typed("attributes", pl.col(key), schema[key], f"column {name!r}"))
-    return divide(columns.names, intersections)
+    if intersections != "only":
+        checks.flag("intersections", intersections)
+    names = [*columns.names.values()]
+    if intersections and len(names) == 1:
+        msg = f"`intersections` needs two or more `attributes`; found {names}"
+        raise ValueError(msg)
+    crossed = [Grouping(tuple(columns.names), tuple(names))] if intersections else []
+    for reserved in (OVERALL, *(division.attribute for division in crossed)):
+        if reserved in names:
+            msg = f"`attributes` must not have a column of the name {reserved!r}, which is taken"
+            raise ValueError(msg)
+    each = [Grouping((key,), (name,)) for key, name in columns.names.items()]
+    return crossed if intersections == "only" else [*each, *crossed]
 
 
 def name_segments(division: Grouping, segments: pl.DataFrame) -> pl.Series:
@@ -43,7 +49,8 @@ def name_segments(division: Grouping, segments: pl.DataFrame) -> pl.Series:
     named = names.fill_null(MISSING)
     twice = named.filter(named.is_duplicated())
     if len(twice):
-        msg = f"{NAMED_ONCE}; found {twice[0]} twice in {division.attribute!r}"
+        rule = "`attributes` must have values that name each segment differently"
+        msg = f"{rule}; found {twice[0]} twice in {division.attribute!r}"
         raise ValueError(msg)
     return names
 
@@ -84,5 +91,43 @@ def find_reference(
 def read_references(
     reference: object, kinds: Sequence[str], divisions: Sequence[Grouping], columns: Columns
 ) -> CategoryReference:
-    """Read what the segments of each division are compared with."""
-    return read_category_reference(reference, kinds, divisions, columns.plan.collect_schema())
+    """Read a reference: a kind, or a segment for each of some attributes, or of the only one.
+
+    Attributes without a named segment have the first of the ``kinds``.
+    """
+    if isinstance(reference, str) and reference in kinds:
+        return CategoryReference(reference, {}, kinds)
+    schema = columns.plan.collect_schema()
+    types = {each.attribute: [schema[key] for key in each.keys] for each in divisions if each.keys}
+    if isinstance(reference, Mapping):
+        named = reference
+    elif reference is not None and len(divisions) == 1:
+        named = dict.fromkeys(types, reference)
+    else:
+        msg = (
+            f"`reference` must be {', '.join(repr(kind) for kind in kinds)} or map attributes to "
+            f"segments{'' if reference is None else ' where there are several'}; "
+            f"found {checks.shown(reference)}"
+        )
+        raise ValueError(msg)
+    for attribute in named:
+        if attribute not in types:
+            found = f"{attribute!r}{did_you_mean(attribute, types)}"
+            checks.reject("reference", f"name attributes out of {list(types)}", found)
+    names = {each: _name_value(each, value, types[each]) for each, value in named.items()}
+    return CategoryReference(kinds[0], names, kinds)
+
+
+def _name_value(attribute: str, value: object, types: Sequence[pl.DataType]) -> str:
+    """Name the segment of a value; a text is taken as the name."""
+    if isinstance(value, str):
+        return value
+    held = exact(value, types[0]) if len(types) == 1 else None
+    if held is not None:
+        return str(held.cast(pl.String)[0])
+    named = ", ".join(str(dtype) for dtype in types)
+    msg = (
+        f"`reference` must give {attribute!r} ({named}) one of its values or the name of a "
+        f"segment; found {checks.shown(value)}"
+    )
+    raise ValueError(msg)

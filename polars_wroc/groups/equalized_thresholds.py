@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -21,13 +20,7 @@ from polars_wroc.metrics.mean_sums import count_classes
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import are_both_classes
 from polars_wroc.ranking.hulls import find_corners
-from polars_wroc.rows import (
-    Rows,
-    SegmentColumns,
-    read_columns,
-    table_of,
-    tabulate_models,
-)
+from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
 from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.choice import choose_points, merge_segments, trace_weights
 from polars_wroc.thresholds.rules import least_cost
@@ -157,67 +150,47 @@ def equalized_thresholds(
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
     columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
     least = checks.whole_number("min_rows", min_rows, low=0)
-    tabulate = partial(_tabulate, constraint=constraint, costs=costs, min_rows=least)
 
-    def compute(rows: Rows) -> pl.DataFrame:
-        return tabulate_models(rows, columns, tabulate)
+    def tabulate(_: Rows, segments: SegmentRows) -> list[SegmentColumns]:
+        are_large = count_classes(segments).min(axis=0) >= least
+        rules = _find_rules(segments, are_large, constraint, costs)
+        return [SegmentColumns(np.arange(segments.number), rules)]
 
-    return table_of(frame, columns, columns.schema(dict.fromkeys(_COLUMNS, pl.Float64())), compute)
-
-
-def _tabulate(
-    _: Rows,
-    segments: SegmentRows,
-    constraint: Constraint,
-    costs: Costs,
-    min_rows: int,
-) -> list[SegmentColumns]:
-    """Return the rows of the groups for one of the scores."""
-    is_large = count_classes(segments).min(axis=0) >= min_rows
-    rules = _find_rules(segments, is_large, constraint, costs)
-    return [SegmentColumns(np.arange(segments.number), rules)]
+    return table_of_segments(frame, columns, dict.fromkeys(_COLUMNS, pl.Float64()), tabulate)
 
 
-@dataclass(frozen=True)
-class Edges:
+class Edges(NamedTuple):
     """The edges of the hulls of some groups, in order from the origin within each group.
 
-    Each edge has its ``group``, the rates and the threshold at its beginning, and those at its end.
+    Each edge has its ``group``. The rates and thresholds have a row for the beginning of each edge,
+    and one for its end.
     """
 
     group: Ints
-    fpr_before: Array
-    tpr_before: Array
     fpr: Array
     tpr: Array
-    upper_threshold: Array
-    lower_threshold: Array
+    threshold: Array
 
     @property
     def run(self) -> Array:
         """By how much the fpr grows along each edge."""
-        return self.fpr - self.fpr_before
+        return np.asarray(self.fpr[1] - self.fpr[0])
 
     @property
     def rise(self) -> Array:
         """By how much the tpr grows along each edge."""
-        return self.tpr - self.tpr_before
+        return np.asarray(self.tpr[1] - self.tpr[0])
 
-    @property
-    def begin_at_origin(self) -> Mask:
-        """Whether each edge is the first of its group."""
-        return np.asarray((self.fpr_before == 0) & (self.tpr_before == 0))
-
-    def place_between(self, share: Array) -> tuple[Array, Array]:
-        """Return the fpr and the tpr at a share of each edge."""
-        return (
-            (1 - share) * self.fpr_before + share * self.fpr,
-            (1 - share) * self.tpr_before + share * self.tpr,
-        )
+    def find(self, rates: Array, target: float) -> Ints:
+        """Return the first edge of each group on which a rate reaches the target."""
+        is_inside = (rates[0] < target) & (target <= rates[1])
+        begins_at_origin = (self.fpr[0] == 0) & (self.tpr[0] == 0)
+        return np.flatnonzero(is_inside | (begins_at_origin & (target == 0)))
 
     def at(self, places: Ints) -> Edges:
         """Return some of the edges."""
-        return Edges(*(getattr(self, name)[places] for name in self.__dataclass_fields__))
+        pairs = self.fpr[:, places], self.tpr[:, places], self.threshold[:, places]
+        return Edges(self.group[places], *pairs)
 
 
 @dataclass(frozen=True)
@@ -253,8 +226,8 @@ def _find_rules(
     """Return the columns of the table, NaN for groups that are left out."""
     found = {name: np.full(segments.number, np.nan) for name in _COLUMNS}
     points = trace_weights(segments)
-    tp, fp, ends = points.tp, points.fp, points.starts[1:] - 1
-    positives, negatives = tp[ends], fp[ends]
+    tp, fp, last = points.tp, points.fp, points.starts[1:] - 1
+    positives, negatives = tp[last], fp[last]
     groups = np.flatnonzero(are_both_classes(positives, negatives) & are_large)
     overall = (positives[groups] + negatives[groups]).sum()
     # The sum of finite weights may overflow.
@@ -270,19 +243,14 @@ def _find_rules(
     threshold = points.threshold[corners]
     least_costs = np.full(len(groups), np.inf)
     np.minimum.at(least_costs, group, sizes.cost(costs, group, tpr, fpr))
-    ends_edge = np.flatnonzero(np.diff(group, prepend=-1) == 0)
-    before = ends_edge - 1
-    edges = Edges(
-        group[ends_edge],
-        fpr[before],
-        tpr[before],
-        fpr[ends_edge],
-        tpr[ends_edge],
-        threshold[before],
-        threshold[ends_edge],
-    )
+    ends = np.flatnonzero(np.diff(group, prepend=-1) == 0)
+    both = np.stack([ends - 1, ends])
+    edges = Edges(group[ends], fpr[both], tpr[both], threshold[both])
     rules = _mix_thresholds(edges, _EQUALIZE[constraint](edges, sizes, costs.scaled))
-    rules |= _measure_costs(rules["tpr"], rules["fpr"], sizes, costs)
+    fnr, prevalence = 1 - rules["tpr"], sizes.positives / (sizes.positives + sizes.negatives)
+    rules["expected_cost"] = costs.expected(fnr, rules["fpr"], prevalence)
+    shares = sizes.cost(costs, np.arange(len(groups)), rules["tpr"], rules["fpr"])
+    rules["overall_cost"] = shares.sum(keepdims=True)
     rules["overall_cost_common"] = _find_common_cost(segments, groups, costs)
     rules["overall_cost_unconstrained"] = least_costs.sum()
     for name, values in rules.items():
@@ -293,25 +261,19 @@ def _find_rules(
 def _mix_thresholds(edges: Edges, mixture: Mixture) -> dict[str, Array]:
     """Return the decision rule of each group, and its rates."""
     edge, share, coin, coin_rate = edges.at(mixture.edge), *mixture[1:]
-    fpr, tpr = (coin * coin_rate + (1 - coin) * rate for rate in edge.place_between(share))
+    upper, lower = edge.threshold
+    fpr, tpr = (
+        coin * coin_rate + (1 - coin) * _place_between(rates, share)
+        for rates in (edge.fpr, edge.tpr)
+    )
     return {
-        "upper_threshold": np.where(share == 1, edge.lower_threshold, edge.upper_threshold),
-        "lower_threshold": np.where(share == 0, edge.upper_threshold, edge.lower_threshold),
+        "upper_threshold": np.where(share == 1, lower, upper),
+        "lower_threshold": np.where(share == 0, upper, lower),
         "lower_probability": np.where(share == 0, 1.0, share),
         "coin_probability": coin,
         "coin_rate": coin_rate,
         "tpr": tpr,
         "fpr": fpr,
-    }
-
-
-def _measure_costs(tpr: Array, fpr: Array, sizes: GroupSizes, costs: Costs) -> dict[str, Array]:
-    """Return the expected costs of each group's rule, and of all together."""
-    prevalence = sizes.positives / (sizes.positives + sizes.negatives)
-    shares = sizes.cost(costs, np.arange(len(tpr)), tpr, fpr)
-    return {
-        "expected_cost": costs.expected(1 - tpr, fpr, prevalence),
-        "overall_cost": shares.sum(keepdims=True),
     }
 
 
@@ -334,18 +296,17 @@ def equalize_odds(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:
     """
     saved, spent = costs.fn * sizes.prevalence, costs.fp * (1 - sizes.prevalence)
     slope = edges.rise / edges.run
-    height = saved * (edges.tpr_before - slope * edges.fpr_before)
+    height = saved * (edges.tpr[0] - slope * edges.fpr[0])
     is_line = np.isfinite(slope)
     target = find_highest(saved * slope[is_line] - spent, height[is_line])
-    reached = _reach(edges, edges.fpr_before, edges.fpr, target)
+    reached = edges.find(edges.fpr, target)
     edge = edges.at(reached)
     is_vertical = edge.run == 0
-    share = np.where(is_vertical, 1.0, _find_share(target, edge.fpr_before, edge.run))
-    own = edge.place_between(share)[1]
+    share = np.where(is_vertical, 1.0, _find_share(target, edge.fpr))
+    own = _place_between(edge.tpr, share)
     common = own.min()
     # On a vertical edge the common tpr is reached without a coin.
-    of_vertical = _find_share(common, edge.tpr_before, edge.rise)
-    share = np.where(is_vertical, of_vertical, share)
+    share = np.where(is_vertical, _find_share(common, edge.tpr), share)
     # q target + (1 - q) own = common
     has_coin = ~is_vertical & (own - common > TOLERANCE)
     coin = np.where(has_coin, (own - common) / (own - target), 0.0)
@@ -363,11 +324,11 @@ def equalize_tpr(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:
     spent = costs.fp * sizes.negatives[edge.group] * edge.run / edge.rise
     is_first = np.diff(edge.group, prepend=-1) != 0
     growth = spent - np.where(is_first, 0.0, np.roll(spent, 1))
-    order = np.argsort(edge.tpr_before, kind="stable")
+    order = np.argsort(edge.tpr[0], kind="stable")
     too_much = growth[order].cumsum() >= costs.fn * sizes.prevalence * (1 - TOLERANCE)
-    target = float(edge.tpr_before[order][too_much].min(initial=1.0))
-    reached = _reach(edge, edge.tpr_before, edge.tpr, target)
-    share = _find_share(target, edge.tpr_before[reached], edge.rise[reached])
+    target = float(edge.tpr[0][order][too_much].min(initial=1.0))
+    reached = edge.find(edge.tpr, target)
+    share = _find_share(target, edge.tpr[:, reached])
     none = np.zeros(len(reached))
     return Mixture(rising[reached], share, none, none)
 
@@ -378,15 +339,14 @@ _EQUALIZE: dict[Constraint, Callable[[Edges, GroupSizes, Costs], Mixture]] = {
 }
 
 
-def _reach(edges: Edges, before: Array, after: Array, target: float) -> Ints:
-    """Return the first edge of each group on which a rate reaches the target."""
-    is_inside = (before < target) & (target <= after)
-    return np.flatnonzero(is_inside | (edges.begin_at_origin & (target == 0)))
+def _place_between(rates: Array, share: Array) -> Array:
+    """Return the rates at a share of each edge."""
+    return np.asarray((1 - share) * rates[0] + share * rates[1])
 
 
-def _find_share(target: float, before: Array, step: Array) -> Array:
+def _find_share(target: float, rates: Array) -> Array:
     """Return where along an edge a rate reaches the target, rounded to an end if close to it."""
-    share = (target - before) / step
+    share = (target - rates[0]) / (rates[1] - rates[0])
     return np.where(share < TOLERANCE, 0.0, np.where(share > 1 - TOLERANCE, 1.0, share))
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.arrays import Array, Ints, Mask, cumulate
+from polars_wroc.arrays import Array, Mask, cumulate
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, numeric
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import as_column, typed_column
@@ -22,16 +22,11 @@ from polars_wroc.metrics.mean_sums import require_probabilities, sum_in_units
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows, Sampling, check_level, read_columns, table_of
-from polars_wroc.stats.expectations import (
-    ExpectedAuc,
-    LabelSlopes,
-    net_benefit_slopes,
-    rate_slopes,
-)
+from polars_wroc.stats.expectations import ExpectedAuc, net_benefit_slopes, rate_slopes
 from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Count
-from polars_wroc.steps import SegmentRows, add_up, descend, find_steps, map_segments
+from polars_wroc.steps import RowPowers, SegmentRows, StepPlaces, descend, find_steps, map_segments
 from polars_wroc.thresholds.cells import select_rows
 from polars_wroc.thresholds.limits import make_matrix
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
@@ -168,20 +163,18 @@ def expected_metrics(
         pos_label=pos_label,
         design=design,
     )
-    labelled = label is not None
     plan = _Plan(
         columns.keys,
         None if threshold is None else read_number(threshold),
         check_level(level, frame),
         adjust,
-        labelled=labelled,
+        labelled=label is not None,
         argument=_SCORE if probability is None else _PROBABILITY,
     )
     numbers = _EXPECTED + (_OBSERVED if label is not None else ())
     types = {"metric": pl.String, **dict.fromkeys(numbers, pl.Float64), **_SIZES}
     columns.check_names(types)
-    schema = columns.key_types | types
-    return table_of(frame, columns, schema, partial(_measure_rows, plan=plan))
+    return table_of(frame, columns, columns.key_types | types, plan.tabulate)
 
 
 def _read_scores(
@@ -221,112 +214,98 @@ class _Plan:
         has_odds = 0 <= self.threshold < 1
         return (_AUC, *(name for name in _RATES if has_odds or name != _NET_BENEFIT))
 
+    def tabulate(self, rows: Rows) -> pl.DataFrame:
+        """Return a row for each segment and metric."""
+        chances = rows.scores[_PROBABILITY]
+        require_probabilities(chances, self.argument)
+        complete = rows.complete_in_all
+        segments = descend(rows.segments(self.keys, _SCORE, complete=complete, ranks=True))
+        level = rows.level(self.level)
 
-def _measure_rows(rows: Rows, plan: _Plan) -> pl.DataFrame:
-    """Return a row for each segment and metric."""
-    chances = rows.scores[_PROBABILITY]
-    require_probabilities(chances, plan.argument)
-    complete = rows.complete_in_all
-    segments = descend(rows.segments(plan.keys, _SCORE, complete=complete, ranks=True))
+        def measure(part: SegmentRows) -> dict[str, Array]:
+            label = part.weight > 0 if self.labelled else None
+            forecast = _Forecast(part, chances[part.order], label, rows.sample)
+            return _measure_segments(forecast, self.threshold, self.metrics, level)
 
-    def measure(part: SegmentRows) -> dict[str, Array]:
-        return _measure_segments(rows, part, chances, plan)
-
-    parts = map_segments(segments, measure) if rows.sample is None else [measure(segments)]
-    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    number = len(plan.metrics)
-    table = pl.DataFrame(
-        {name: each.ravel() for name, each in values.items()}, nan_to_null=True
-    ).with_columns(metric=pl.Series(np.tile(plan.metrics, segments.number)))
-    if plan.labelled:
-        p_value = table["excess_p_value"].to_numpy()
-        adjusted = pl.Series("excess_p_adjusted", adjust_p_values(p_value, plan.adjust))
-        table = table.with_columns(adjusted)
-    keys = segments.segments
-    if not keys.width:
-        return table
-    return keys[np.repeat(np.arange(segments.number), number)].hstack(table)
-
-
-def _measure_segments(
-    rows: Rows, segments: SegmentRows, chances: Array, plan: _Plan
-) -> dict[str, Array]:
-    """Return the columns of the metrics of segments, a row for each segment."""
-    labels = segments.weight > 0 if plan.labelled else None
-    forecast = _Forecast.of(segments, chances[segments.order], labels, rows.sample)
-    measured = [_measure_auc(forecast)]
-    if plan.threshold is not None:
-        measured += _measure_rates(forecast, plan.threshold, plan.metrics[1:])
-    level = rows.level(plan.level)
-    df: Array | float = np.inf
-    if rows.sample is not None:
-        weight = sum_in_units(segments, rows.sample, np.ones(len(forecast.weight)))
-        units = rows.sample.units
-        df = units.df(units.ratio_influence(weight, weight))
-    impossible = forecast.count_impossible()
-    columns = [
-        {**_describe(each, forecast, level, df), "n_impossible": impossible} for each in measured
-    ]
-    return {name: np.stack([each[name] for each in columns], axis=1) for name in columns[0]}
+        parts = map_segments(segments, measure) if rows.sample is None else [measure(segments)]
+        table = pl.DataFrame(
+            {name: np.concatenate([part[name] for part in parts]).ravel() for name in parts[0]},
+            nan_to_null=True,
+        ).with_columns(metric=pl.Series(np.tile(self.metrics, segments.number)))
+        if self.labelled:
+            p_value = table["excess_p_value"].to_numpy()
+            adjusted = pl.Series("excess_p_adjusted", adjust_p_values(p_value, self.adjust))
+            table = table.with_columns(adjusted)
+        keys = segments.segments
+        if not keys.width:
+            return table
+        return keys[np.repeat(np.arange(segments.number), len(self.metrics))].hstack(table)
 
 
 @dataclass(frozen=True)
 class _Forecast:
-    """Rows of segments from the highest score down, with a probability and perhaps a label each.
-
-    ``own`` is w^2 p (1 - p), the variance of the weight of a row that is positive. ``positives``
-    and ``negatives`` are the expected weights of the classes of each segment, and ``whole`` are all
-    of its rows.
-    """
+    """Rows of segments from the highest score down, with a probability and perhaps a label each."""
 
     rows: SegmentRows
     chance: Array
     label: Mask | None
-    weight: Array
-    own: Array
-    positives: Array
-    negatives: Array
-    whole: Count
     sample: Sampling | None
 
-    @classmethod
-    def of(
-        cls, rows: SegmentRows, chance: Array, label: Mask | None, sample: Sampling | None
-    ) -> _Forecast:
-        """Return the rows with what follows from them."""
-        weight = np.abs(rows.weight)
-        squares = weight**2 if rows.counts is None else rows.counts.squares
-        n = np.diff(rows.starts).astype(np.float64)
-        if rows.counts is not None:
-            n = rows.total(rows.counts.n)
-        return cls(
-            rows,
-            chance,
-            label,
-            weight,
-            squares * chance * (1 - chance),
-            rows.total(weight * chance),
-            rows.total(weight * (1 - chance)),
-            Count(rows.total(weight), rows.total(squares), n),
-            sample,
-        )
+    @cached_property
+    def powers(self) -> RowPowers:
+        """How many rows each row stands for, and the sums of the powers of their weights."""
+        return self.rows.powers
 
-    def error_by_design(self, slopes: Array) -> Array:
-        """Return the standard error by the design, from the derivatives by the labels of rows."""
-        assert self.sample is not None
-        assert self.label is not None
-        units = self.sample.units
-        off = (self.label - self.chance) * slopes
-        whole = sum_in_units(self.rows, self.sample, np.ones(len(off)))
-        mean = units.ratio_influence(sum_in_units(self.rows, self.sample, off), whole)
-        return np.sqrt(units.variance(mean)) * self.whole.weight
+    @property
+    def weight(self) -> Array:
+        """The weight of each row."""
+        return self.powers.weight
+
+    @cached_property
+    def own(self) -> Array:
+        """The variance of the weight of each row that is positive, w^2 p (1 - p)."""
+        return self.powers.squares * self.chance * (1 - self.chance)
+
+    @cached_property
+    def whole(self) -> Count:
+        """All rows of each segment."""
+        n, weight, squares = (self.rows.total(each) for each in self.powers)
+        return Count(weight, squares, n)
+
+    @cached_property
+    def classes(self) -> tuple[Array, Array]:
+        """The expected weights of the positives and of the negatives of each segment."""
+        total = self.rows.total
+        return total(self.weight * self.chance), total(self.weight * (1 - self.chance))
 
     def count_impossible(self) -> Array:
         """Return the numbers of rows that came out against a probability of 0 or 1."""
         if self.label is None:
             return np.full(self.rows.number, np.nan)
-        n = np.ones(len(self.weight)) if self.rows.counts is None else self.rows.counts.n
-        return self.rows.total(n * (np.abs(self.chance - self.label) == 1))
+        return self.rows.total(self.powers.n * (np.abs(self.chance - self.label) == 1))
+
+    def error(self, slopes: Array) -> Array:
+        """Return the standard error of a metric from its derivatives by the labels of rows."""
+        if self.sample is None:
+            return np.sqrt(self.rows.total(self.own * slopes**2))
+        assert self.label is not None
+        units = self.sample.units
+        off = sum_in_units(self.rows, self.sample, (self.label - self.chance) * slopes)
+        mean = units.ratio_influence(off, self._unit_weights)
+        return np.sqrt(units.variance(mean)) * self.whole.weight
+
+    @property
+    def df(self) -> Array | float:
+        """The degrees of freedom of the design."""
+        if self.sample is None:
+            return np.inf
+        units = self.sample.units
+        return units.df(units.ratio_influence(self._unit_weights, self._unit_weights))
+
+    @cached_property
+    def _unit_weights(self) -> Array:
+        assert self.sample is not None
+        return sum_in_units(self.rows, self.sample, np.ones(len(self.weight)))
 
 
 @dataclass(frozen=True)
@@ -344,11 +323,20 @@ class _Expected:
     fewest: Array
 
 
-def _describe(
-    expected: _Expected, forecast: _Forecast, level: Level, df: Array | float
+def _measure_segments(
+    forecast: _Forecast, threshold: float | None, metrics: Sequence[str], level: Level
 ) -> dict[str, Array]:
+    """Return columns with a row for each segment and a column for each metric."""
+    expected = [_measure_auc(forecast)]
+    if threshold is not None:
+        expected += _measure_rates(forecast, threshold, metrics[1:])
+    columns = [_describe(each, forecast, level) for each in expected]
+    return {name: np.stack([each[name] for each in columns], axis=1) for name in columns[0]}
+
+
+def _describe(expected: _Expected, forecast: _Forecast, level: Level) -> dict[str, Array]:
     """Return the columns of a metric."""
-    whole = forecast.whole
+    whole, df = forecast.whole, forecast.df
     # W / S effective rows per weight
     enough = expected.fewest * (whole.weight / whole.squares) >= LEAST_ROWS
     is_known = enough & level.enough(whole.rows) & ~np.isnan(whole.inverse_size)
@@ -357,8 +345,9 @@ def _describe(
     low, excess = expected.value - margin, expected.observed - expected.value
     return {
         "n": whole.rows,
-        "n_pos_expected": forecast.positives,
-        "n_neg_expected": forecast.negatives,
+        "n_pos_expected": forecast.classes[0],
+        "n_neg_expected": forecast.classes[1],
+        "n_impossible": forecast.count_impossible(),
         "expected": expected.value,
         # A net benefit may be below 0.
         "expected_low": low if expected.metric == _NET_BENEFIT else np.maximum(low, 0.0),
@@ -369,100 +358,68 @@ def _describe(
     }
 
 
-@dataclass(frozen=True)
-class _Ranks:
-    """The distinct scores of segments, from the highest of each down.
-
-    ``firsts`` are the places of their first rows, and ``starts`` the places of the first scores of
-    the segments, which may have none, followed by the number of scores.
-    """
-
-    firsts: Ints
-    starts: Ints
-
-    @classmethod
-    def of(cls, rows: SegmentRows) -> _Ranks:
-        """Return the scores of rows, which descend."""
-        return cls(*find_steps(rows))
-
-    def pool(self, values: Array) -> Array:
-        """Add up values of the rows that have the same score."""
-        return values if len(self.firsts) == len(values) else np.add.reduceat(values, self.firsts)
-
-    def spread(self, values: Array) -> Array:
-        """Repeat values of segments for each of their scores."""
-        return values if len(values) == 1 else np.repeat(values, np.diff(self.starts))
-
-    def total(self, values: Array) -> Array:
-        """Add up values of scores over each segment."""
-        return add_up(values, self.starts)
-
-    def find_lower(self, values: Array) -> Array:
-        """Add up the values of the segment's lower scores, and half the value of the score."""
-        filled = self.starts[:-1][np.diff(self.starts) > 0]
-        lower = values / 2
-        lower -= cumulate(values, filled) if len(filled) else 0.0
-        lower += self.spread(self.total(values))
-        return lower
-
-
 def _measure_auc(forecast: _Forecast) -> _Expected:
     """Return the expected AUC of each segment."""
     rows, weight = forecast.rows, forecast.weight
-    ranks = _Ranks.of(rows)
-    auc = ExpectedAuc(
-        forecast.positives,
-        forecast.negatives,
-        _rank_classes(ranks, weight * forecast.chance, weight * (1 - forecast.chance)),
-        rows.total(forecast.own),
-    )
-    lower = ranks.find_lower(ranks.pool(weight))
-    slopes = auc.slopes(lower, ranks.spread)
-    if forecast.sample is None:
-        error = np.sqrt(ranks.total(ranks.pool(forecast.own) * slopes**2))
-    else:
-        times = np.diff(ranks.firsts, append=len(weight))
-        error = forecast.error_by_design(np.repeat(slopes, times))
+    places = find_steps(rows)
+
+    def rank(positives: Array, negatives: Array) -> Array:
+        """Return the weight of correctly ranked pairs, ties counting half."""
+        return rows.total(positives * _find_lower(rows, places, negatives))
+
+    right = rank(weight * forecast.chance, weight * (1 - forecast.chance))
+    auc = ExpectedAuc(*forecast.classes, right, rows.total(forecast.own))
+    error = forecast.error(auc.slopes(_find_lower(rows, places, weight), rows.spread))
     observed = np.full(rows.number, np.nan)
     if forecast.label is not None:
         positives, negatives = weight * forecast.label, weight * ~forecast.label
-        right = _rank_classes(ranks, positives, negatives)
-        observed = right / rows.total(positives) / rows.total(negatives)
-    fewest = np.minimum(forecast.positives, forecast.negatives)
-    return _Expected(_AUC, auc.value, observed, error, fewest)
+        observed = rank(positives, negatives) / rows.total(positives) / rows.total(negatives)
+    return _Expected(_AUC, auc.value, observed, error, np.minimum(*forecast.classes))
 
 
-def _rank_classes(ranks: _Ranks, positives: Array, negatives: Array) -> Array:
-    """Return the weight of correctly ranked pairs, given the rows' weights by class."""
-    return ranks.total(ranks.pool(positives) * ranks.find_lower(ranks.pool(negatives)))
+def _find_lower(rows: SegmentRows, places: StepPlaces, values: Array) -> Array:
+    """Return for each row the values of lower scores of its segment, and half those of its own."""
+    firsts, starts = places
+    pooled = values if len(firsts) == len(values) else np.add.reduceat(values, firsts)
+    filled = starts[:-1][np.diff(starts) > 0]
+    lower = pooled / 2 - (cumulate(pooled, filled) if len(filled) else 0.0)
+    if len(firsts) < len(values):
+        lower = np.repeat(lower, np.diff(firsts, append=len(values)))
+    return np.asarray(lower + rows.spread(rows.total(values)))
 
 
 def _measure_rates(
     forecast: _Forecast, threshold: float, metrics: Sequence[str]
 ) -> list[_Expected]:
     """Return the expected metrics of decisions at a threshold."""
-    rows, number = forecast.rows, forecast.rows.number
+    rows = forecast.rows
     selected = select_rows(rows, threshold)
-    cells = _sum_cells(forecast, forecast.chance, selected)
-    own = [rows.total(np.where(there, forecast.own, 0.0)) for there in (selected, ~selected)]
-    matrix = partial(make_matrix, threshold=np.full(number, threshold))
-    expected, observed = matrix(*cells), None
+    matrix = partial(make_matrix, threshold=np.full(rows.number, threshold))
+    cells, observed = _sum_cells(forecast, forecast.chance, selected), None
     if forecast.label is not None:
         observed = matrix(*_sum_cells(forecast, forecast.label, selected))
+    own = [rows.total(np.where(there, forecast.own, 0.0)) for there in (selected, ~selected)]
     found = []
     for name in metrics:
-        slopes = _find_slopes(name, cells, threshold)
+        if name == _NET_BENEFIT:
+            slopes = net_benefit_slopes(cells, threshold / (1 - threshold))
+        else:
+            slopes = rate_slopes(cells, _places(RATES[name].counted), _places(RATES[name].others))
         if forecast.sample is None:
+            # Rows with the same decision have the same slope.
             error = np.sqrt(own[0] * slopes.selected**2 + own[1] * slopes.rejected**2)
         else:
-            segment = rows.segment
-            of_rows = np.where(selected, slopes.selected[segment], slopes.rejected[segment])
-            error = forecast.error_by_design(of_rows)
+            both = rows.spread(slopes.selected), rows.spread(slopes.rejected)
+            error = forecast.error(np.where(selected, *both))
         formula = THRESHOLD_METRICS[name].formula
-        unknown = np.full(number, np.nan)
-        value = unknown if observed is None else formula(observed)
-        found.append(_Expected(name, formula(expected), value, error, cells.min(axis=0)))
+        value = np.full(rows.number, np.nan) if observed is None else formula(observed)
+        expected = formula(matrix(*cells))
+        found.append(_Expected(name, expected, value, error, cells.min(axis=0)))
     return found
+
+
+def _places(cells: Sequence[str]) -> list[int]:
+    return [CELLS.index(cell) for cell in cells]
 
 
 def _sum_cells(forecast: _Forecast, positive: Array | Mask, selected: Mask) -> Array:
@@ -476,12 +433,3 @@ def _sum_cells(forecast: _Forecast, positive: Array | Mask, selected: Mask) -> A
             for weight in (positives, negatives)
         ]
     )
-
-
-def _find_slopes(metric: str, cells: Array, threshold: float) -> LabelSlopes:
-    """Return the derivatives of a metric by the labels of selected and of rejected rows."""
-    if metric == _NET_BENEFIT:
-        return net_benefit_slopes(cells, threshold / (1 - threshold))
-    rate = RATES[metric]
-    counted, others = ([CELLS.index(cell) for cell in each] for each in (rate.counted, rate.others))
-    return rate_slopes(cells, counted, others)

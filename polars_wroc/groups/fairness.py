@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.groups.categories import Grouping, Intersections
-from polars_wroc.groups.comparisons import (
-    COMPARISON_SCHEMA,
-    FAIRNESS,
-    UNLABELED,
-    FairnessMetric,
-    score_name,
-)
-from polars_wroc.groups.divisions import name_segments, read_divisions
-from polars_wroc.groups.group_gaps import find_decisions
-from polars_wroc.groups.segment_spreads import spread_rows
-from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
-from polars_wroc.inputs.decisions import score_or_decisions
+from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.groups import comparisons
+from polars_wroc.groups.categories import Intersections
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, FairnessMetric
+from polars_wroc.groups.divisions import name_segments
+from polars_wroc.groups.group_columns import read_groups
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.segments import Decisions, Needs, measure_segments
+from polars_wroc.metrics.segments import Needs, Segments, measure_segments
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import Rows, check_level, read_columns, table_of
+from polars_wroc.rows import Rows, check_level, table_of
+from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.levels import Level
-from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
+from polars_wroc.stats.spreads import ComparedGroups, Spread, equal_groups, find_spread
+from polars_wroc.thresholds.registry import RateMetric
+from polars_wroc.thresholds.rules import Threshold, read_threshold
+
+_SELECTION_RATE = "selection_rate"
 
 
 @hint_keywords
@@ -147,69 +150,201 @@ def fairness(
         msg = "exactly one of `threshold` and `selected` must be given; found none"
         raise ValueError(msg)
     least = checks.whole_number("min_rows", min_rows, low=0)
-    source = read_source(frame)
-    name = score_name(source, score)
-    columns = read_columns(
-        source,
+    groups = read_groups(
+        read_source(frame),
         label,
-        score_or_decisions(source, score, selected),
+        score,
+        attributes,
+        choice=choice,
+        selected=selected,
         weight=weight,
-        by=attributes,
         pos_label=pos_label,
         design=design,
-        selected=selected,
-        argument="attributes",
+        intersections=intersections,
     )
     level = check_level(level, frame)
-    plan = FairnessPlan(
-        read_divisions(columns, intersections),
-        [
-            metric
-            for metric in FAIRNESS.values()
-            if (name is not None or ROC_AUC.column not in metric.compares)
-            and (label is not None or metric.name in UNLABELED)
-        ],
-        {model: model if columns.several else name for model in columns.models},
-        Decisions(recorded=True) if selected is not None else choice,
-        least,
-    )
+    metrics = [
+        metric
+        for metric in comparisons.FAIRNESS.values()
+        if (score is not None or ROC_AUC.column not in metric.compares)
+        and (label is not None or metric.name in comparisons.UNLABELED)
+    ]
+    has_aucs = any(ROC_AUC.column in metric.compares for metric in metrics)
 
     def compute(rows: Rows) -> pl.DataFrame:
-        return plan.table(rows, rows.level(level))
+        needs = groups.find_needs(rows, Needs(aucs=has_aucs))
+        tables = [pl.DataFrame(schema=COMPARISON_SCHEMA)]
+        for part in groups.parts(rows):
+            segments = measure_segments(rows, part.division.keys, part.model, needs[part.model])
+            if segments.number:
+                names = name_segments(part.division, segments.keys).to_list()
+                # Those of a missing value are no group of people.
+                compared = has_all_keys(segments)
+                table = spread_rows(
+                    segments, names, metrics, rows.level(level), least, compared=compared
+                )
+                attribute = pl.lit(part.division.attribute).alias(AUDIT_KEYS[0])
+                model = pl.lit(part.score_name, pl.String).alias(MODEL)
+                tables.append(table.with_columns(attribute, model))
+        return pl.concat(tables)
 
-    return table_of(frame, columns, COMPARISON_SCHEMA, compute)
+    return table_of(frame, groups.columns, COMPARISON_SCHEMA, compute)
 
 
 @dataclass(frozen=True)
-class FairnessPlan:
-    """The divisions whose segments are compared, and by which fairness metrics.
+class _Measured:
+    """A rate or an AUC of the segments that are compared.
 
-    ``scores`` are the names that scores have in the table, where recorded decisions alone have
-    none. ``choice`` is the decisions, a threshold, or a rule that chooses one for each score.
+    ``places`` are the places of segments with a value from enough rows, ``n`` the rows of each. The
+    ``p_value`` belongs to the test that all have the same value, NaN without a test. The
+    ``reason`` says why values tell nothing, or how many segments are left out.
     """
 
-    divisions: Sequence[Grouping]
-    metrics: Sequence[FairnessMetric]
-    scores: Mapping[str, str | None]
-    choice: Decisions | Rule | float
-    min_rows: int
+    places: Ints
+    n: Array
+    groups: ComparedGroups
+    p_value: float
+    reason: str | None
 
-    def table(self, rows: Rows, level: Level) -> pl.DataFrame:
-        """Return the rows of all divisions and scores."""
-        of_score = any(ROC_AUC.column in metric.compares for metric in self.metrics)
-        needs = {
-            model: Needs(aucs=of_score, decisions=find_decisions(rows, model, self.choice))
-            for model in rows.scores
-        }
-        tables = [pl.DataFrame(schema=COMPARISON_SCHEMA)]
-        for division in self.divisions:
-            for model in rows.scores:
-                segments = measure_segments(rows, division.keys, model, needs[model])
-                if segments.number == 0:
-                    continue
-                names = name_segments(division, segments.keys).to_list()
-                table = spread_rows(segments, names, self.metrics, level, self.min_rows)
-                attribute = pl.lit(division.attribute).alias(AUDIT_KEYS[0])
-                score = pl.lit(self.scores[model], pl.String).alias(MODEL)
-                tables.append(table.with_columns(attribute, score))
-        return pl.concat(tables)
+
+def spread_rows(
+    segments: Segments,
+    names: Sequence[str | None],
+    metrics: Sequence[FairnessMetric],
+    level: Level,
+    min_rows: int,
+    *,
+    favorable: Favorable | None = None,
+    compared: Mask,
+    compared_by_decisions: Mask | None = None,
+) -> pl.DataFrame:
+    """Return a row of the comparison table for each fairness metric, without its keys.
+
+    The ``names`` are those of the segments. Values that are undefined or rest on too few rows are
+    left out, and so are segments that are not ``compared``. Rates of all decisions are those of the
+    ``favorable`` one, and only of segments that are ``compared_by_decisions``.
+    """
+    if compared_by_decisions is None:
+        compared_by_decisions = compared
+    measured = {}
+    for name in dict.fromkeys(name for metric in metrics for name in metric.compares):
+        among = compared_by_decisions if name == _SELECTION_RATE else compared
+        measured[name] = _measure(name, segments, level, min_rows, among, favorable)
+    criteria: dict[tuple[str, ...], list[Spread]] = {}
+    rows = []
+    for metric in metrics:
+        parts = [measured[name] for name in metric.compares]
+        if metric.compares not in criteria:
+            # Each metric of a criterion has its share of the error.
+            criteria[metric.compares] = [
+                find_spread(part.groups, level, metrics=len(parts)) for part in parts
+            ]
+        rows.append(_make_row(metric, parts, criteria[metric.compares], names))
+    return pl.DataFrame(rows, schema=COMPARISON_SCHEMA, orient="row")
+
+
+def has_all_keys(segments: Segments) -> Mask:
+    """Return which segments have a value of each attribute."""
+    if not segments.keys.width:
+        return np.ones(segments.number, dtype=bool)
+    known = pl.all_horizontal(pl.all().is_not_null())
+    return np.asarray(segments.keys.select(known).to_series().to_numpy(), dtype=bool)
+
+
+def _measure(
+    name: str,
+    segments: Segments,
+    level: Level,
+    min_rows: int,
+    compared: Mask,
+    favorable: Favorable | None,
+) -> _Measured:
+    metric = comparisons.GAP_METRICS[name]
+    if name == _SELECTION_RATE and favorable == "rejected":
+        assert isinstance(metric, RateMetric)
+        metric = replace(metric, counted=metric.others, others=metric.counted)
+    sizes = segments.sizes(metric)
+    fewest, n = (each.reduce([*sizes.values()]) for each in (np.minimum, np.add))
+    by_design, same, variances = segments.units is not None, None, None
+    is_rate = isinstance(metric, RateMetric)
+    if isinstance(metric, RateMetric):
+        rate = segments.cells_of(metric).rate(metric.counted, metric.others, segments.units)
+        estimate, same = rate.estimate(), segments.same_decision(metric)
+        # V = p (1 - p) rho
+        variances = None if by_design else rate.value * rate.complement * rate.all.inverse_size
+    else:
+        auc = segments.auc.estimate("score")
+        assert isinstance(auc, Wilson)
+        estimate = auc
+    enough = fewest >= min_rows
+    places = np.flatnonzero(~np.isnan(estimate.value) & enough & compared)
+    groups = ComparedGroups(estimate.at(places), None if variances is None else variances[places])
+    number = int((compared & segments.have_rows(metric) & ~enough).sum())
+    # The test of all groups holds at one look, where they may differ.
+    is_tested = is_rate and level.looks is None and same is None
+    p_value = equal_groups(groups, by_design=by_design) if is_tested else np.nan
+    reason = same or _name_left_out(number, [*sizes], min_rows)
+    return _Measured(places, n[places], groups, p_value, reason)
+
+
+def _name_left_out(number: int, kinds: Sequence[SampleSize], min_rows: int) -> str | None:
+    """Say how many segments are left out, which have too few rows of some kinds; None if none."""
+    if number == 0:
+        return None
+    few = few_rows(min_rows, kinds[0]) if len(kinds) == 1 else f"{few_rows(min_rows)} of a class"
+    groups = "1 group" if number == 1 else f"{number:,} groups"
+    return f"{groups} with {few} left out"
+
+
+def _make_row(
+    metric: FairnessMetric,
+    measured: Sequence[_Measured],
+    spreads: Sequence[Spread],
+    names: Sequence[str | None],
+) -> dict[str, object]:
+    """Return the columns of a criterion, which is as bad as the worst of what it compares."""
+    is_ratio = metric.kind == "ratio"
+    shown = "ratio" if is_ratio else "gap"
+    bounds = [each.ratio if is_ratio else each.difference for each in spreads]
+    values, lows, highs = np.array(bounds).T
+    worst = int(np.argmin(values) if is_ratio else np.argmax(values))
+    # A criterion of several metrics needs all of them.
+    is_known = len(measured) == 1 or not np.isnan(values).any()
+    reasons = dict.fromkeys(each.reason for each in measured if each.reason is not None)
+    tells = not {NOBODY, EVERYBODY} & reasons.keys()
+    number = values[worst] if is_known and tells else np.nan
+    low = lows.min() if is_ratio else lows.max()
+    high = highs.min() if is_ratio else highs.max()
+    p_values = np.array([each.p_value for each in measured])
+    row: dict[str, object] = {
+        "metric": metric.name,
+        shown: number,
+        f"{shown}_low": np.maximum(low, 0.0) if tells else np.nan,
+        f"{shown}_high": np.minimum(high, 1.0) if tells else np.nan,
+        "p_value": np.minimum(p_values.min() * len(p_values), 1.0),
+        "reason": "; ".join(reasons) or (UNDEFINED if np.isnan(number) else None),
+    }
+    if is_known and tells:
+        row |= _name_extremes(measured[worst], spreads[worst], names, is_ratio=is_ratio)
+    return row
+
+
+def _name_extremes(
+    measured: _Measured, spread: Spread, names: Sequence[str | None], *, is_ratio: bool
+) -> dict[str, object]:
+    """Return the columns of the two segments that are farthest apart; none without two."""
+    if spread.highest < 0:
+        return {}
+    own, other = spread.highest, spread.lowest
+    if is_ratio:
+        own, other = other, own
+    value = measured.groups.estimate.value
+    reference = names[measured.places[other]]
+    return {
+        "segment": names[measured.places[own]],
+        "n": int(measured.n[own]),
+        "value": value[own],
+        "reference": MISSING if reference is None else reference,
+        "n_reference": int(measured.n[other]),
+        "reference_value": value[other],
+    }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
@@ -11,65 +10,36 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.checks import MARGIN
-from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
-from polars_wroc.groups.compare_segments import (
-    Comparison,
-    GapRules,
-    Partition,
-    add_verdicts,
-    compare_segments,
-)
+from polars_wroc.groups import divisions, within_strata
+from polars_wroc.groups.categories import SEGMENT, CategoryReference, Grouping, Intersections
+from polars_wroc.groups.compare_segments import GapRules, Partition, add_verdicts, compare_segments
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
     GAPS_ON_REQUEST,
     METRICS,
     SMD,
     UNLABELED,
-    score_name,
 )
-from polars_wroc.groups.divisions import (
-    GAP_REFERENCES,
-    find_reference,
-    name_segments,
-    read_divisions,
-    read_references,
-)
+from polars_wroc.groups.group_columns import in_order, label_segments, read_groups
 from polars_wroc.groups.many_groups import warn_of_many_groups
-from polars_wroc.groups.within_strata import (
-    WITHIN_SCHEMA,
-    check_within,
-    compare_within,
-    measure_strata,
-    read_strata,
-)
-from polars_wroc.inputs.columns import (
-    AUDIT_KEYS,
-    MISSING,
-    MODEL,
-    Frequency,
-    IntoColumn,
-    IntoWeight,
-)
-from polars_wroc.inputs.decisions import score_or_decisions
+from polars_wroc.inputs.columns import MISSING, Frequency, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.metric import check_metric
+from polars_wroc.inputs.metric import Metric, check_metric
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, read_precision
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.segments import Decisions, Needs, Segments, measure_segments
-from polars_wroc.queries import FrameT, select_schema
-from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
+from polars_wroc.metrics.segments import Needs, Segments, measure_segments
+from polars_wroc.queries import FrameT
+from polars_wroc.rows import Columns, Rows, check_level, table_of
 from polars_wroc.stats.families import Adjustment
-from polars_wroc.stats.references import Reference
-from polars_wroc.thresholds.choice import choose_thresholds
+from polars_wroc.stats.references import Reference, pick_highest
 from polars_wroc.thresholds.registry import GAP_RATES, THRESHOLD_METRICS
-from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
+from polars_wroc.thresholds.rules import Threshold, read_threshold
 
-# Equal AUCs of different rows may round differently.
-_ROUNDING = 1e-12
+_SELECTION_RATE = "selection_rate"
 
 
 @hint_keywords
@@ -213,119 +183,69 @@ def group_gaps(
     """
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)
-    asked = None if metrics is None else read_comparable_metrics(metrics, GAPS_ON_REQUEST)
-    if asked is not None:
-        check_metrics(asked, has_score=score is not None, has_decisions=choice is not None)
-    if within is not None:
-        check_within(reference, asked, design)
+    compared = read_metrics(
+        metrics,
+        GAPS_ON_REQUEST,
+        has_label=label is not None,
+        has_score=score is not None,
+        has_decisions=choice is not None,
+    ) or (SMD.name,)
     source = read_source(frame)
-    name = score_name(source, score)
-    every, number = read_strata(source, attributes, within)
-    columns = read_columns(
+    strata = None
+    if within is not None:
+        within_strata.check_within(reference, metrics, design)
+        strata = within_strata.read_strata(source, within)
+    groups = read_groups(
         source,
         label,
-        score_or_decisions(source, score, selected),
+        score,
+        attributes,
+        choice=choice,
+        selected=selected,
         weight=weight,
-        by=every,
         pos_label=pos_label,
         design=design,
-        selected=selected,
-        argument="attributes",
+        intersections=intersections,
+        inner=strata,
     )
-    keys = columns.keys[:number]
     level = check_level(level, frame)
     checks.option("adjust", adjust, get_args(Adjustment))
     least = checks.whole_number("min_rows", min_rows, low=0)
     margin = checks.margin(margin)
-    of_attributes = replace(columns, names={key: columns.names[key] for key in keys})
-    divisions = read_divisions(of_attributes, intersections)
-    references = read_references(reference, GAP_REFERENCES, divisions, columns)
-    if asked is None:
-        asked = _default_metrics(has_score=name is not None, has_decisions=choice is not None)
-        if label is None:
-            # The selection rate, or the scores
-            asked = ("selection_rate",) if choice is not None else (SMD.name,)
-    # In the order of all comparison tables.
-    compared = [each for each in METRICS | GAPS_ON_REQUEST if each in asked]
+    references = divisions.read_references(
+        reference, divisions.GAP_REFERENCES, groups.divisions, groups.columns
+    )
     if label is None:
         _check_unlabeled(compared, references)
-    plan = GapPlan(
-        divisions,
-        references,
-        compared,
-        {model: model if columns.several else name for model in columns.models},
-        Decisions(recorded=True) if selected is not None else choice,
-        read_needs(
-            compared,
-            columns,
-            aucs=ROC_AUC.column in compared or references.kind == "best",
-            count_weights=isinstance(weight, Frequency),
-        ),
-        columns.keys[number:],
+    needs = read_needs(compared, groups.columns, weight, picks_best=references.kind == "best")
+    schema = (
+        COMPARISON_SCHEMA if within is None else COMPARISON_SCHEMA | within_strata.WITHIN_SCHEMA
     )
 
     def compute(rows: Rows) -> pl.DataFrame:
-        warn_of_many_groups(rows.keys.select(keys).rename(of_attributes.names).get_columns())
+        given = rows.keys.select(*groups.attributes).rename(groups.attributes)
+        warn_of_many_groups(given.get_columns())
         rules = GapRules(rows.level(level), adjust, margin, least)
-        return plan.table(rows, rules)
-
-    schema = COMPARISON_SCHEMA if within is None else COMPARISON_SCHEMA | WITHIN_SCHEMA
-    return table_of(frame, columns, schema, compute)
-
-
-@dataclass(frozen=True)
-class GapPlan:
-    """What is compared between the segments of each division, and with which references.
-
-    ``score_names`` are the models' names in the table, None without a score. ``choice`` are the
-    decisions, a threshold, or a rule that chooses one for each score; ``strata`` are columns within
-    whose values segments are compared.
-    """
-
-    divisions: Sequence[Grouping]
-    references: CategoryReference
-    metrics: Sequence[str]
-    score_names: Mapping[str, str | None]
-    choice: Decisions | Rule | float | None
-    needs: Needs
-    strata: Sequence[str] = ()
-
-    def table(self, rows: Rows, rules: GapRules) -> pl.DataFrame:
-        """Return the comparison table of the segments of all divisions."""
-        needs = {
-            model: replace(self.needs, decisions=find_decisions(rows, model, self.choice))
-            for model in rows.scores
-        }
-        comparisons: list[Comparison] = []
-        for number, division in enumerate(self.divisions):
-            for place, model in enumerate(rows.scores):
-                partition = self._partition(
-                    rows, division, model, needs[model], rules.min_rows, (number, place)
+        measured = groups.find_needs(rows, needs)
+        comparisons = []
+        for part in groups.parts(rows):
+            keys, model_needs = part.division.keys, measured[part.model]
+            segments = measure_segments(rows, keys, part.model, model_needs)
+            partition = make_partition(
+                segments, part.division, references, part.score_name, part.place, least
+            )
+            if within is None:
+                comparisons += [compare_segments(name, partition, rules) for name in compared]
+            else:
+                sums = within_strata.measure_strata(
+                    rows, keys, groups.inner, part.model, model_needs
                 )
-                if self.strata:
-                    strata = measure_strata(rows, division.keys, self.strata, model, needs[model])
-                    comparisons += [
-                        compare_within(metric, partition, strata, rules) for metric in self.metrics
-                    ]
-                else:
-                    comparisons += [
-                        compare_segments(metric, partition, rules) for metric in self.metrics
-                    ]
-        schema = COMPARISON_SCHEMA | (WITHIN_SCHEMA if self.strata else {})
-        return in_order(add_verdicts(comparisons, rules), self.metrics, schema)
+                comparisons += [
+                    within_strata.compare_within(name, partition, sums, rules) for name in compared
+                ]
+        return in_order(add_verdicts(comparisons, rules), compared, schema)
 
-    def _partition(
-        self,
-        rows: Rows,
-        division: Grouping,
-        model: str,
-        needs: Needs,
-        min_rows: int,
-        place: tuple[int, int],
-    ) -> Partition:
-        segments = measure_segments(rows, division.keys, model, needs)
-        name = self.score_names[model]
-        return make_partition(segments, division, self.references, name, place, min_rows)
+    return table_of(frame, groups.columns, schema, compute)
 
 
 def make_partition(
@@ -340,50 +260,16 @@ def make_partition(
 
     The ``place`` is that of the division and of the score, which has the name ``model`` in tables.
     """
-    names = name_segments(division, segments.keys)
-    reference = find_reference(references, division, names.to_list())
+    names = divisions.name_segments(division, segments.keys)
+    reference = divisions.find_reference(references, division, names.to_list())
     picked_from = None
     if reference is None:
         reference, picked_from = pick_best(segments, min_rows)
     labels = label_segments(division, names, model, place)
-    named = labels[AUDIT_KEYS[1]].fill_null(MISSING).to_list()
+    named = labels[SEGMENT].fill_null(MISSING).to_list()
     kind = reference.kind
     reference_name = kind if isinstance(kind, str) else named[kind] if kind >= 0 else None
     return Partition(labels, named, segments, reference, reference_name, picked_from)
-
-
-# Places of the division, of the segment and of the score, by which rows are ordered.
-SEGMENT_PLACES = ("__division", "__segment", "__model")
-
-
-def label_segments(
-    division: Grouping, names: pl.Series, model: str | None, place: tuple[int, int]
-) -> pl.DataFrame:
-    """Return the columns that name segments, and the places of their rows in a table."""
-    attribute, segment = AUDIT_KEYS
-    return pl.DataFrame({segment: names.cast(pl.String)}).select(
-        pl.lit(division.attribute).alias(attribute),
-        segment,
-        pl.lit(model, pl.String).alias(MODEL),
-        pl.lit(place[0]).alias(SEGMENT_PLACES[0]),
-        pl.int_range(pl.len()).alias(SEGMENT_PLACES[1]),
-        pl.lit(place[1]).alias(SEGMENT_PLACES[2]),
-    )
-
-
-def in_order(
-    table: pl.DataFrame,
-    metrics: Sequence[str],
-    schema: Mapping[str, pl.DataType | type[pl.DataType]] = COMPARISON_SCHEMA,
-    within: Sequence[str] = (),
-) -> pl.DataFrame:
-    """Return a comparison table in the order of attributes, segments, scores and metrics.
-
-    Rows of a segment and a score are first in the order of columns ``within`` them.
-    """
-    if set(SEGMENT_PLACES) <= set(table.columns):
-        table = table.sort(*SEGMENT_PLACES, *within, pl.col("metric").cast(pl.Enum(list(metrics))))
-    return select_schema(table, schema)
 
 
 def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:
@@ -396,53 +282,37 @@ def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:
     is_candidate = (segments.rows >= min_rows).all(axis=0)
     aucs = np.where(is_candidate, segments.aucs.auc, np.nan)
     number = int((~np.isnan(aucs)).sum())
-    if number == 0:
-        return Reference(-1), 0
-    is_best = aucs >= np.nanmax(aucs) - _ROUNDING
-    weight = segments.aucs.weight.sum(axis=0)
-    return Reference(int(np.argmax(np.where(is_best, weight, -1.0)))), number
+    return pick_highest(aucs, segments.aucs.weight.sum(axis=0)), number
 
 
-def find_decisions(
-    rows: Rows, model: str, choice: Decisions | Rule | float | None
-) -> Decisions | None:
-    """Return the decisions by one of the scores, at a threshold that is given or chosen.
+def read_metrics(
+    metrics: Sequence[str] | None,
+    known: dict[str, Metric],
+    *,
+    has_label: bool,
+    has_score: bool,
+    has_decisions: bool,
+) -> tuple[str, ...]:
+    """Return the metrics that are compared, in the order of all comparison tables.
 
-    A rule chooses one threshold for all rows with a value of the score.
+    By default they are the AUC and, with decisions, the rates; the selection rate without a label.
     """
-    if choice is None or isinstance(choice, Decisions):
-        return choice
-    if isinstance(choice, Rule):
-        chosen = choose_thresholds(rows.segments([], model), choice)
-        return Decisions(float(chosen.value[0]), selects=bool(chosen.selects[0]))
-    return Decisions(choice)
-
-
-def _default_metrics(*, has_score: bool, has_decisions: bool) -> tuple[str, ...]:
-    """Return the metrics that are compared unless others are asked for."""
-    aucs = (ROC_AUC.column,) if has_score else ()
-    return (*aucs, *GAP_RATES) if has_decisions else aucs
-
-
-def read_comparable_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-    """Check the names of the metrics that are to be compared, out of the known ones."""
+    if metrics is None:
+        rates = (*GAP_RATES,) if has_label else (_SELECTION_RATE,)
+        aucs = (ROC_AUC.column,) if has_label and has_score else ()
+        return (*aucs, *rates) if has_decisions else aucs
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for name in metrics:
         check_metric("metrics", name, known)
-    return tuple(dict.fromkeys(metrics))
-
-
-def check_metrics(metrics: Sequence[str], *, has_score: bool, has_decisions: bool) -> None:
-    """Raise for a metric without what it is computed from."""
     for name in metrics:
-        of_decisions = name in THRESHOLD_METRICS
-        if not (has_decisions if of_decisions else has_score):
-            needed = "a `score` for {}; found none"
-            if of_decisions:
-                needed = "a `threshold` or `selected` for {}; found neither"
-            msg = f"`metrics` must come with {needed.format(name)}"
+        if name in THRESHOLD_METRICS and not has_decisions:
+            msg = f"`metrics` must come with a `threshold` or `selected` for {name}; found neither"
             raise ValueError(msg)
+        if name not in THRESHOLD_METRICS and not has_score:
+            msg = f"`metrics` must come with a `score` for {name}; found none"
+            raise ValueError(msg)
+    return tuple(name for name in METRICS | known if name in metrics)
 
 
 def _check_unlabeled(metrics: Sequence[str], references: CategoryReference) -> None:
@@ -455,18 +325,19 @@ def _check_unlabeled(metrics: Sequence[str], references: CategoryReference) -> N
 
 
 def read_needs(
-    metrics: Sequence[str], columns: Columns, *, aucs: bool, count_weights: bool
+    metrics: Sequence[str], columns: Columns, weight: IntoWeight | None, *, picks_best: bool = False
 ) -> Needs:
-    """Return the sums that some metrics need, whatever the decisions are."""
+    """Return the sums that some metrics need, whatever the decisions are.
+
+    The best segment is picked by its AUC.
+    """
     losses = [name for name in metrics if name in ROW_LOSSES]
-    scores = SMD.name in metrics
-    purpose = "mean losses" if losses else "mean scores"
-    if losses or scores:
-        columns.require_scores(purpose)
+    if losses or SMD.name in metrics:
+        columns.require_scores("mean losses" if losses else "mean scores")
     return Needs(
-        aucs=aucs,
+        aucs=ROC_AUC.column in metrics or picks_best,
         losses=losses,
-        scores=scores,
+        scores=SMD.name in metrics,
         precision=read_precision(columns),
-        count_weights=count_weights,
+        count_weights=isinstance(weight, Frequency),
     )

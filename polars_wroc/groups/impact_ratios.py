@@ -8,35 +8,14 @@ from typing import get_args
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE, Array, Mask
 from polars_wroc.checks import FOUR_FIFTHS
+from polars_wroc.groups import comparisons, divisions, group_columns, known_categories
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
-from polars_wroc.groups.comparisons import (
-    AT_LEAST_FOUR_FIFTHS,
-    BELOW_FOUR_FIFTHS,
-    COMPARISON_SCHEMA,
-    FAVORABLE_RATE,
-    FEW_EVENTS,
-    IMPACT_RATES,
-    IMPACT_RATIO,
-    THE_REFERENCE,
-    UNKNOWN_REASON,
-    score_name,
-    small_share,
-)
-from polars_wroc.groups.divisions import read_divisions, read_references
-from polars_wroc.groups.group_gaps import find_decisions, in_order, label_segments
-from polars_wroc.groups.known_categories import (
-    are_comparable,
-    find_named,
-    name_categories,
-    pool_unknown,
-    read_unknown,
-    share_weight,
-)
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO
+from polars_wroc.groups.group_columns import choose_texts
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import (
     RECORDED,
@@ -57,15 +36,11 @@ from polars_wroc.metrics.pooled_rows import pool_decisions
 from polars_wroc.metrics.segments import Needs, Segments, measure_segments
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
-from polars_wroc.stats.families import (
-    INCONCLUSIVE,
-    Adjustment,
-    adjust_p_values,
-)
+from polars_wroc.rows import Rows, check_level, table_of
+from polars_wroc.stats.families import INCONCLUSIVE, Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level, adjust_picked
 from polars_wroc.stats.rates import Exact, Rate, equal_rates
-from polars_wroc.stats.references import Reference
+from polars_wroc.stats.references import pick_highest
 from polars_wroc.thresholds.registry import RATES, RateMetric
 from polars_wroc.thresholds.rules import Rule, max_selection_rate, read_decision_threshold
 
@@ -82,7 +57,7 @@ _RATES: dict[Favorable, RateMetric] = {
 # What these rates are in the table.
 RATE_NAMES: dict[Favorable, str] = {
     "selected": _SELECTION_RATE.column,
-    "rejected": FAVORABLE_RATE.name,
+    "rejected": comparisons.FAVORABLE_RATE.name,
 }
 _COUNT_SCHEMA = {"missing": pl.Int64(), "selected": pl.Int64(), "share": pl.Float64()}
 
@@ -223,25 +198,45 @@ def impact_ratios(
     check_favorable(favorable, limit, ratios=True)
     require_groups(attributes, called="attributes")
     checks.option("exact", exact, get_args(Exact))
-    source = read_source(frame)
-    columns, choice = _read_decisions(source, score, selected, limit, weight, attributes, design)
+    groups = _read_decisions(
+        read_source(frame),
+        score,
+        selected,
+        limit,
+        weight,
+        attributes,
+        design,
+        intersections=intersections,
+    )
     level = check_level(level, frame)
     checks.option("adjust", adjust, get_args(Adjustment))
-    divisions = read_divisions(columns, intersections)
-    name = score_name(source, score)
-    plan = ImpactPlan(
-        divisions,
-        read_references(reference, ("highest",), divisions, columns),
-        read_unknown(unknown, columns),
-        {model: model if columns.several else name for model in columns.models},
-        choice,
+    references = divisions.read_references(
+        reference, ("highest",), groups.divisions, groups.columns
     )
+    unknown_values = known_categories.read_unknown(unknown, groups.columns)
     least = checks.number("min_share", min_share, low=0.0, high=1.0)
 
     def compute(rows: Rows) -> pl.DataFrame:
-        return plan.table(rows, ImpactRules(rows.level(level), favorable, least, exact, adjust))
+        rules = ImpactRules(rows.level(level), favorable, least, exact, adjust)
+        pooled = {}
+        for model in rows.scores:
+            decisions = group_columns.find_decisions(rows, model, groups.choice)
+            assert decisions is not None
+            pooled[model] = pool_decisions(rows, model, decisions)
+        tables = []
+        for part in groups.parts(rows):
+            own, decisions = pooled[part.model]
+            keys = known_categories.pool_unknown(own.keys, part.division, unknown_values)
+            needs = Needs(aucs=False, decisions=decisions)
+            segments = measure_segments(replace(own, keys=keys), keys.columns, part.model, needs)
+            names = known_categories.name_categories(part.division, segments.keys)
+            pairs = pair_categories(
+                part.label(names), segments, names, part.division, references, rules
+            )
+            tables += [_tabulate_rates(pairs, rules), tabulate_ratios(pairs, rules)]
+        return adjust_ratios(tables, rules)
 
-    return table_of(frame, columns, COMPARISON_SCHEMA, compute)
+    return table_of(frame, groups.columns, COMPARISON_SCHEMA, compute)
 
 
 @dataclass(frozen=True)
@@ -257,94 +252,7 @@ class ImpactRules:
 
 
 @dataclass(frozen=True)
-class ImpactPlan:
-    """The divisions whose categories are compared, and with which references.
-
-    ``unknown`` has a condition for each key. ``scores`` are the names that scores have in the
-    table, where recorded decisions have none.
-    """
-
-    divisions: Sequence[Grouping]
-    references: CategoryReference
-    unknown: Mapping[str, pl.Expr]
-    scores: Mapping[str, str | None]
-    choice: Rule | float
-
-    def table(self, rows: Rows, rules: ImpactRules) -> pl.DataFrame:
-        """Return the rows of the categories of all divisions and scores."""
-        tables = []
-        for place, model in enumerate(rows.scores):
-            decisions = find_decisions(rows, model, self.choice)
-            assert decisions is not None
-            pooled, decisions = pool_decisions(rows, model, decisions)
-            needs = Needs(aucs=False, decisions=decisions)
-            for number, division in enumerate(self.divisions):
-                keys = pool_unknown(pooled.keys, division, self.unknown)
-                segments = measure_segments(replace(pooled, keys=keys), keys.columns, model, needs)
-                names = name_categories(division, segments.keys)
-                labels = label_segments(division, names, self.scores[model], (number, place))
-                pairs = _pair_categories(segments, names, division, self.references, rules)
-                tables.append(labels.hstack(_tabulate_rates(pairs, rules)))
-                tables.append(labels.hstack(_tabulate_ratios(pairs, rules)))
-        return adjust_ratios(tables, rules)
-
-
-def compare_categories(
-    segments: Segments,
-    names: pl.Series,
-    division: Grouping,
-    references: CategoryReference,
-    rules: ImpactRules,
-) -> pl.DataFrame:
-    """Return the ratios of the categories of a division, without their names.
-
-    The ``names`` are the names of the categories, null for the unknown one.
-    """
-    return _tabulate_ratios(_pair_categories(segments, names, division, references, rules), rules)
-
-
-def _tabulate_ratios(pairs: _CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
-    """Return the ratios to the reference, with their verdicts."""
-    columns = _measure_ratios(pairs, rules)
-    verdict = _judge_ratios(pairs, columns)
-    reasons = _find_reasons(pairs, columns, verdict, rules)
-    return _make_table(IMPACT_RATIO, pairs, columns, verdict, reasons)
-
-
-def _tabulate_rates(pairs: _CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
-    """Return the rates of the favorable decision, which are not compared here."""
-    columns = _measure_rates(pairs, rules)
-    untested = np.full(pairs.n.shape, "")
-    cases = [
-        (~pairs.is_known, UNKNOWN_REASON),
-        (~pairs.can_be_compared, small_share(rules.min_share)),
-        (~pairs.are_tested, THE_REFERENCE),
-        (np.isnan(columns["value"]), UNDEFINED),
-    ]
-    reasons = np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
-    return _make_table(RATE_NAMES[rules.favorable], pairs, columns, untested, reasons)
-
-
-def _make_table(
-    metric: str,
-    pairs: _CategoryPairs,
-    columns: Mapping[str, Array],
-    verdict: NDArray[np.str_],
-    reasons: NDArray[np.str_],
-) -> pl.DataFrame:
-    """Return numbers and texts of a metric as rows of comparisons; an empty text is none."""
-    texts = {
-        "metric": [metric] * pairs.n.size,
-        "reference": [pairs.reference_name if known else None for known in pairs.is_known],
-        "verdict": [text or None for text in verdict.tolist()],
-        "reason": [text or None for text in reasons.tolist()],
-    }
-    table = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64), nan_to_null=True)
-    return table.hstack(pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String)))
-
-
-@dataclass(frozen=True)
-class _CategoryPairs:
+class CategoryPairs:
     """The rates of categories beside the rate of their reference.
 
     ``n`` are their rows with a decision. Of the categories that can be compared, which are known
@@ -352,107 +260,137 @@ class _CategoryPairs:
     ``groups`` with a rate, unless it ``is_named``.
     """
 
+    labels: pl.DataFrame
+    segments: Segments
     pair: Pair
     rates: tuple[Rate, Rate]
-    by_design: bool
     n: Array
     n_reference: Array
     is_known: Mask
     can_be_compared: Mask
     are_tested: Mask
-    enough: Mask
     groups: Array
     is_named: bool
     reference_name: str | None
-    same_decision: str | None
+
+    def tabulate(
+        self, metric: str, numbers: Mapping[str, Array], texts: Mapping[str, Sequence[str | None]]
+    ) -> pl.DataFrame:
+        """Return the rows of a metric."""
+        n_reference = np.where(self.is_known, self.n_reference, np.nan)
+        reference = [self.reference_name if known else None for known in self.is_known]
+        return group_columns.make_rows(
+            self.labels,
+            {"n": self.n, "n_reference": n_reference, **numbers},
+            {"metric": metric, "reference": reference, **texts},
+        )
+
+    def obstacles(self, rules: ImpactRules) -> list[tuple[Mask, str]]:
+        """Return the categories that are not compared, and why."""
+        return [
+            (~self.is_known, comparisons.UNKNOWN_REASON),
+            (~self.can_be_compared, comparisons.small_share(rules.min_share)),
+            (~self.are_tested, comparisons.THE_REFERENCE),
+            (np.isnan(self.rates[0].value), UNDEFINED),
+        ]
 
 
-def _pair_categories(
+def pair_categories(
+    labels: pl.DataFrame,
     segments: Segments,
     names: pl.Series,
     division: Grouping,
     references: CategoryReference,
     rules: ImpactRules,
-) -> _CategoryPairs:
+) -> CategoryPairs:
+    """Return the rates of the categories of a division beside that of their reference.
+
+    The ``names`` are the names of the categories, null for the unknown one.
+    """
     metric = _RATES[rules.favorable]
     cells = segments.cells_of(metric)
     rate = cells.rate(metric.counted, metric.others)
     # Without a score there is no median, and so no decision.
     n = np.nan_to_num(rate.all.rows)
     weight = np.where(np.isinf(rate.all.weight), np.nan, rate.all.weight)
-    share = share_weight(np.where(n == 0, 0.0, weight), names)
-    can_be_compared = are_comparable(share, names, rules.min_share)
+    share = known_categories.share_weight(np.where(n == 0, 0.0, weight), names)
+    can_be_compared = known_categories.are_comparable(share, names, rules.min_share)
     candidates = np.where(can_be_compared, rate.value, np.nan)
-    named = find_named(references, division, names, share, can_be_compared)
+    named = known_categories.find_named(references, division, names, share, can_be_compared)
     reference = pick_highest(candidates, weight) if named is None else named
-    n_reference = reference.add_others(n)
     place = int(reference.kind)
-    return _CategoryPairs(
+    return CategoryPairs(
+        labels,
+        segments,
         pair_rates(metric, segments, reference),
         (rate, cells.combine(reference.add_others).rate(metric.counted, metric.others)),
-        segments.units is not None,
         n,
-        n_reference,
+        reference.add_others(n),
         names.is_not_null().to_numpy(),
         can_be_compared,
         can_be_compared & ~reference.is_own(segments.number),
-        (n >= rules.min_rows) & (n_reference >= rules.min_rows),
         np.sum(~np.isnan(candidates), dtype=float),
         named is not None,
         None if place < 0 else names[place],
-        segments.same_decision(metric),
     )
 
 
-def pick_highest(value: Array, weight: Array) -> Reference:
-    """Return the category with the highest value as reference; NaN is no candidate.
+def _tabulate_rates(pairs: CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
+    """Return the rates of the favorable decision, which are not compared here."""
+    own = pairs.pair.contrast.own
+    shown = own.limits(rules.level.quantile(own.df))
+    numbers = {
+        "value": own.value,
+        "value_low": shown.low,
+        "value_high": shown.high,
+        "reference_value": np.where(pairs.is_known, pairs.rates[1].value, np.nan),
+        "p_value": np.full(pairs.n.shape, np.nan),
+    }
+    reasons = choose_texts(pairs.obstacles(rules))
+    return pairs.tabulate(RATE_NAMES[rules.favorable], numbers, {"reason": reasons})
 
-    Ties go to the heavier category, then to the first.
-    """
-    if np.isnan(value).all():
-        return Reference(-1)
-    is_highest = value >= np.nanmax(value) - TOLERANCE
-    return Reference(int(np.argmax(np.where(is_highest, weight, -1.0))))
 
-
-def _measure_ratios(pairs: _CategoryPairs, rules: ImpactRules) -> dict[str, Array]:
-    """Return the ratios, and the tests that rates are equal."""
-    ratio, reference_value = pairs.pair.contrast.ratio, pairs.rates[1].value
+def tabulate_ratios(pairs: CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
+    """Return the ratios to the reference, and whether joint limits are below four fifths."""
     low, high = pairs.pair.contrast.ratio_limits(*_joint_quantiles(pairs, rules.level))
-    is_bounded = (reference_value > 0) & np.isfinite(high)
-    ratio = np.where(pairs.is_known, ratio, np.nan)
+    is_bounded = (pairs.rates[1].value > 0) & np.isfinite(high)
+    ratio = np.where(pairs.is_known, pairs.pair.contrast.ratio, np.nan)
     low = np.where(pairs.are_tested, low, np.nan)
     high = np.where(pairs.are_tested & is_bounded, high, np.nan)
-    return {
-        "n": pairs.n,
+    numbers = {
         "value": ratio,
         "value_low": low,
         "value_high": high,
-        "n_reference": np.where(pairs.is_known, pairs.n_reference, np.nan),
         "reference_value": np.where(np.isnan(ratio), np.nan, 1.0),
         "ratio": ratio,
         "ratio_low": low,
         "ratio_high": high,
         "p_value": np.where(pairs.are_tested, _test_rates(pairs, rules), np.nan),
     }
+    same = pairs.segments.same_decision(_SELECTION_RATE)
+    enough = np.minimum(pairs.n, pairs.n_reference) >= rules.min_rows
+    is_below = enough & (high < FOUR_FIFTHS)
+    # Rounding may bring the limits of a ratio that is below four fifths up to them.
+    is_above = enough & (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
+    is_untold = ~(is_below | is_above | (pairs.are_tested & ~np.isnan(ratio))) | (same is not None)
+    verdicts = [
+        (is_untold, None),
+        (is_below, comparisons.BELOW_FOUR_FIFTHS),
+        (is_above, comparisons.AT_LEAST_FOUR_FIFTHS),
+        (~is_untold, INCONCLUSIVE),
+    ]
+    reasons = [
+        *pairs.obstacles(rules),
+        (is_untold, same or UNDEFINED),
+        (~enough, few_rows(rules.min_rows)),
+        (~is_below & ~is_above & np.isnan(low), NO_VARIANCE),
+        (pairs.pair.few_events, comparisons.FEW_EVENTS),
+    ]
+    texts = {"verdict": choose_texts(verdicts), "reason": choose_texts(reasons)}
+    return pairs.tabulate(IMPACT_RATIO, numbers, texts)
 
 
-def _measure_rates(pairs: _CategoryPairs, rules: ImpactRules) -> dict[str, Array]:
-    """Return the rates of categories with their limits, and the rate of the reference."""
-    own = pairs.pair.contrast.own
-    shown = own.limits(rules.level.quantile(own.df))
-    return {
-        "n": pairs.n,
-        "value": own.value,
-        "value_low": shown.low,
-        "value_high": shown.high,
-        "n_reference": np.where(pairs.is_known, pairs.n_reference, np.nan),
-        "reference_value": np.where(pairs.is_known, pairs.rates[1].value, np.nan),
-        "p_value": np.full(pairs.n.shape, np.nan),
-    }
-
-
-def _joint_quantiles(pairs: _CategoryPairs, level: Level) -> tuple[Array, Array]:
+def _joint_quantiles(pairs: CategoryPairs, level: Level) -> tuple[Array, Array]:
     """Return the quantiles of both rates in limits that hold for all ratios of the categories."""
     if not pairs.is_named:
         quantile = level.joint_quantile(pairs.groups, pairs.pair.picked_df)
@@ -463,50 +401,15 @@ def _joint_quantiles(pairs: _CategoryPairs, level: Level) -> tuple[Array, Array]
     return own, other
 
 
-def _test_rates(pairs: _CategoryPairs, rules: ImpactRules) -> Array:
+def _test_rates(pairs: CategoryPairs, rules: ImpactRules) -> Array:
     """Return the p-values of the tests that rates equal the rate of the reference."""
-    if pairs.by_design:
+    if pairs.segments.units is not None:
         p_value = pairs.pair.test(rules.level).p_value
     else:
         p_value = equal_rates(*pairs.rates, rules.level, rules.exact).p_value
     if pairs.is_named:
         return p_value
     return adjust_picked(p_value, np.full(p_value.shape, pairs.groups), rules.level)
-
-
-def _judge_ratios(pairs: _CategoryPairs, columns: Mapping[str, Array]) -> NDArray[np.str_]:
-    """Return whether joint limits are below four fifths, or at least that; empty if untested."""
-    ratio, low, high = (columns[name] for name in ("ratio", "ratio_low", "ratio_high"))
-    is_below = pairs.enough & (high < FOUR_FIFTHS)
-    # Rounding may bring the limits of a ratio that is below four fifths up to them.
-    is_above = pairs.enough & (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
-    is_open = pairs.are_tested & ~np.isnan(ratio)
-    if pairs.same_decision is not None:
-        return np.full(ratio.shape, "")
-    return np.select(
-        [is_below, is_above, is_open], [BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS, INCONCLUSIVE], ""
-    )
-
-
-def _find_reasons(
-    pairs: _CategoryPairs,
-    columns: Mapping[str, Array],
-    verdict: NDArray[np.str_],
-    rules: ImpactRules,
-) -> NDArray[np.str_]:
-    """Return why there is no verdict or no test of each category; empty where there is."""
-    no_limits = (verdict == INCONCLUSIVE) & np.isnan(columns["ratio_low"])
-    cases = [
-        (~pairs.is_known, UNKNOWN_REASON),
-        (~pairs.can_be_compared, small_share(rules.min_share)),
-        (~pairs.are_tested, THE_REFERENCE),
-        (np.isnan(pairs.pair.contrast.own.value), UNDEFINED),
-        (verdict == "", pairs.same_decision or UNDEFINED),
-        (~pairs.enough, few_rows(rules.min_rows)),
-        (no_limits, NO_VARIANCE),
-        (pairs.pair.few_events, FEW_EVENTS),
-    ]
-    return np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
 
 
 def adjust_ratios(tables: Sequence[pl.DataFrame], rules: ImpactRules) -> pl.DataFrame:
@@ -516,7 +419,9 @@ def adjust_ratios(tables: Sequence[pl.DataFrame], rules: ImpactRules) -> pl.Data
     table = pl.concat(tables, how="diagonal")
     p_values = table["p_value"].to_numpy()
     adjusted = pl.Series("p_adjusted", adjust_p_values(p_values, rules.adjust), nan_to_null=True)
-    return in_order(table.with_columns(adjusted), [*IMPACT_RATES, IMPACT_RATIO])
+    return group_columns.in_order(
+        table.with_columns(adjusted), [*comparisons.IMPACT_RATES, IMPACT_RATIO]
+    )
 
 
 def count_decisions(
@@ -532,24 +437,23 @@ def count_decisions(
     There is a row for each score.
     """
     limit = read_decision_threshold(score, selected, threshold)
-    source = read_source(frame)
-    columns, choice = _read_decisions(source, score, selected, limit, weight)
+    groups = _read_decisions(read_source(frame), score, selected, limit, weight)
 
     def compute(rows: Rows) -> pl.DataFrame:
-        counts = [_count_selected(rows, model, choice) for model in rows.scores]
+        needs = groups.find_needs(rows, Needs(aucs=False))
+        counts = [_count_selected(rows, model, each) for model, each in needs.items()]
         numbers = dict.fromkeys(_COUNT_SCHEMA, pl.Float64)
         return pl.DataFrame(counts, schema=numbers, orient="row").fill_nan(None)
 
-    return table_of(frame, columns, _COUNT_SCHEMA, compute)
+    return table_of(frame, groups.columns, _COUNT_SCHEMA, compute)
 
 
-def _count_selected(rows: Rows, model: str, choice: Rule | float) -> tuple[float, float, float]:
-    needs = Needs(aucs=False, decisions=find_decisions(rows, model, choice))
+def _count_selected(rows: Rows, model: str, needs: Needs) -> tuple[float, float, float]:
     segments = measure_segments(rows, [], model, needs)
     assert segments.cells is not None
-    of_selected = segments.cells.count(_SELECTION_RATE.counted)
-    share = of_selected.weight / segments.cells.count(CELLS).weight
-    return float(segments.missing[0]), float(of_selected.rows[0]), float(share[0])
+    selected = segments.cells.count(_SELECTION_RATE.counted)
+    share = selected.weight / segments.cells.count(CELLS).weight
+    return float(segments.missing[0]), float(selected.rows[0]), float(share[0])
 
 
 def _read_decisions(
@@ -560,21 +464,28 @@ def _read_decisions(
     weight: IntoWeight | None,
     attributes: IntoColumns | None = None,
     design: Design | None = None,
-) -> tuple[Columns, Rule | float]:
-    """Return the columns of decisions, and the threshold of the score or what chooses one.
+    *,
+    intersections: Intersections = False,
+) -> group_columns.GroupColumns:
+    """Return the columns of decisions.
 
     Recorded decisions are scores of `RECORDED` or 0. Counts may have labels, which do not matter.
     """
-    columns = read_columns(
+    choice: Rule | float = RECORDED
+    if threshold is not None:
+        choice = max_selection_rate(0.5) if threshold == "median" else threshold
+    groups = group_columns.read_groups(
         source,
         None,
         score_or_decisions(source, score, selected),
+        attributes,
+        choice=choice,
+        selected=None,
         weight=weight,
-        by=attributes,
+        pos_label=None,
         design=design,
-        argument="attributes",
+        intersections=intersections,
     )
-    if threshold != "median":
-        return columns, RECORDED if threshold is None else threshold
-    columns.require_scores("threshold='median'")
-    return columns, max_selection_rate(0.5)
+    if threshold == "median":
+        groups.columns.require_scores("threshold='median'")
+    return replace(groups, score_names=group_columns.name_scores(groups.columns, score))

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
-from typing import TypeAlias, get_args
+from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.arrays import Mask
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.groups.categories import Grouping, Intersections
-from polars_wroc.groups.comparisons import (
-    COMPARABLE,
-    COMPARISON_SCHEMA,
-    FEW_EVENTS,
-    METRICS,
-)
+from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, FEW_EVENTS, METRICS
 from polars_wroc.groups.divisions import name_segments, read_divisions
-from polars_wroc.inputs.columns import (
-    IntoColumn,
-    IntoWeight,
-    numeric,
-    score_column,
+from polars_wroc.groups.group_columns import (
+    adjust_together,
+    choose_texts,
+    in_order,
+    label_segments,
+    make_rows,
 )
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight, numeric, score_column
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
@@ -34,33 +31,23 @@ from polars_wroc.inputs.reasons import EVERYBODY, NO_VARIANCE, NOBODY, UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
+from polars_wroc.metrics import paired_changes
 from polars_wroc.metrics.paired_aucs import have_same_scores, require_all_scores
-from polars_wroc.metrics.paired_changes import (
-    METRICS_OF_DECISIONS,
-    RATES_OF_DECISIONS,
-    RATES_OF_ROWS,
-    RELEASE_METRICS,
-    Change,
-    change_metric,
-)
+from polars_wroc.metrics.paired_changes import METRICS_OF_DECISIONS, RELEASE_METRICS, Change
 from polars_wroc.metrics.paired_sums import NEW, OLD, PairedRows, measure_pairs
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
-from polars_wroc.stats.families import (
-    DIFFERENT,
-    EQUIVALENT,
-    INCONCLUSIVE,
-    Adjustment,
-    adjust_p_values,
-)
+from polars_wroc.stats.estimates import Limits
+from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE, Adjustment
 from polars_wroc.stats.levels import Level
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 from polars_wroc.thresholds.rules import read_number
 
 _AUC, _NET_BENEFIT = ROC_AUC.column, THRESHOLD_METRICS["net_benefit"].name
+_RATES = (*paired_changes.RATES_OF_ROWS, *paired_changes.RATES_OF_DECISIONS)
 # Metrics whose unit is known, and so what is a small change.
-WITH_MARGIN = (_AUC, *RATES_OF_ROWS, *RATES_OF_DECISIONS)
+WITH_MARGIN = (_AUC, *_RATES)
 RELEASE_MARGIN = 0.01
 BETTER, NO_WORSE, WORSE = "better", "no worse", "worse"
 SAME_SCORES, SAME_ORDER, NO_CHANGE = "same scores", "same order", "no decision changed"
@@ -73,7 +60,6 @@ _SCHEMA: dict[str, type[pl.DataType]] = COMPARISON_SCHEMA | {
     "n_lost": pl.Int64,
     "share_changed": pl.Float64,
 }
-_GOOD = {"high": 1.0, "low": -1.0, None: 0.0}
 # The order of metrics in a segment.
 _ORDER = [metric for metric in METRICS | COMPARABLE if metric in RELEASE_METRICS]
 
@@ -226,23 +212,37 @@ def release_check(
     level = check_level(level, frame)
     margins = _read_metrics(metrics, margin, net_benefit_at, decided=choice.decides)
     divisions = _read_divisions(columns, attributes, intersections)
-    schema = columns.plan.collect_schema()
-    precisions = precision(schema[score_column(0)]), precision(schema[score_column(1)])
-    plan = _ReleasePlan(
-        names, choice, precisions, divisions, margins, _odds(net_benefit_at), least, level, adjust
-    )
-    return table_of(frame, columns, _SCHEMA, plan.table)
+    types = columns.plan.collect_schema()
+    precisions = precision(types[score_column(0)]), precision(types[score_column(1)])
+    odds = _odds(net_benefit_at)
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        complete = require_all_scores(rows)
+        paired = PairedRows(complete, choice.select(complete), precisions)
+        rules = _Rules(complete.level(level), least, odds, *_find_same(paired))
+        changes = []
+        for number, division in enumerate(divisions):
+            changes += _measure_changes(paired, division, number, margins, rules)
+        adjusted = adjust_together([each.numbers["p_value"] for each in changes], adjust)
+        tables = [
+            each.tabulate(p_adjusted, rules)
+            for each, p_adjusted in zip(changes, adjusted, strict=True)
+        ]
+        in_place = in_order(pl.concat(tables, how="diagonal"), _ORDER, _SCHEMA)
+        return in_place.with_columns(model=pl.lit(names[1]), reference=pl.lit(names[0]))
+
+    return table_of(frame, columns, _SCHEMA, compute)
 
 
-@dataclass(frozen=True)
-class _Choice:
+class _Choice(NamedTuple):
     """How both scores decide: by a threshold each, as it was recorded in columns, or not at all."""
 
-    thresholds: tuple[float, float] | None = None
-    recorded: list[pl.Expr] = field(default_factory=list)
+    thresholds: tuple[float, float] | None
+    recorded: list[pl.Expr]
 
     @property
     def decides(self) -> bool:
+        """Whether there are decisions."""
         return self.thresholds is not None or bool(self.recorded)
 
     def select(self, rows: Rows) -> tuple[Mask, Mask] | None:
@@ -292,11 +292,11 @@ def _read_decisions(
             decision = boolean_column("selected", selected[name], frame).column
             # Read as a score, so that rows without it are missing.
             columns.append(decision.cast(pl.Int8).alias(_decision_name(name)))
-        return _Choice(recorded=columns)
+        return _Choice(None, columns)
     if threshold is None:
-        return _Choice()
+        return _Choice(None, [])
     old, new = (read_number(thresholds[name]) for name in (OLD, NEW))
-    return _Choice((old, new))
+    return _Choice((old, new), [])
 
 
 def _read_divisions(
@@ -328,9 +328,9 @@ def _read_metrics(
     """Return the metrics, each with its margin if it has one."""
     margins = margin if isinstance(margin, Mapping) else dict.fromkeys(WITH_MARGIN, margin)
     if metrics is None:
-        of_decisions = (*RATES_OF_ROWS, *RATES_OF_DECISIONS) if decided else ()
-        more = [_NET_BENEFIT] if net_benefit_at is not None else []
-        metrics = [_AUC, *of_decisions, *more, *(name for name in LOSSES if name in margins)]
+        metrics = [_AUC, *(_RATES if decided else ())]
+        metrics += [_NET_BENEFIT] if net_benefit_at is not None else []
+        metrics += [name for name in LOSSES if name in margins]
     elif isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for argument, names in (("metrics", metrics), ("margin", margins)):
@@ -352,129 +352,83 @@ def _read_metrics(
     return {name: checked.get(name) for name in dict.fromkeys(metrics)}
 
 
-@dataclass(frozen=True)
-class _ReleasePlan:
-    """What is compared and how: the metrics, each with its margin if it has one, by divisions."""
+class _Rules(NamedTuple):
+    """How changes are tested, and what is the same by both scores.
 
-    names: Sequence[str]
-    choice: _Choice
-    precisions: tuple[float, float]
-    divisions: Sequence[Grouping]
-    margins: Mapping[str, float | None]
-    odds: float | None
+    ``odds`` weigh false positives in the net benefit. ``same_decision`` says who is selected if all
+    rows have the same decision by both; ``same_scores`` that scores and decisions do not differ.
+    """
+
+    level: Level
     min_rows: int
-    level: ConfidenceLevel
-    adjust: Adjustment
+    odds: float | None
+    same_decision: str | None
+    same_scores: bool
 
-    def table(self, rows: Rows) -> pl.DataFrame:
-        """Return a row for each segment of each division and metric, with its verdict."""
-        complete = require_all_scores(rows)
-        paired = PairedRows(complete, self.choice.select(complete), self.precisions)
-        level = complete.level(self.level)
-        table = self._compare(paired, level).with_columns(same_decision=_find_same_decision(paired))
-        # Where nobody, or everybody, is selected by both there is nothing to test.
-        table = table.with_columns(pl.when(~_IS_UNDECIDED).then("p_value").alias("p_value"))
-        p_adjusted = adjust_p_values(table["p_value"].fill_null(np.nan).to_numpy(), self.adjust)
-        table = table.with_columns(pl.Series("p_adjusted", p_adjusted, nan_to_null=True))
-        return table.with_columns(
-            _find_verdicts(level),
-            _find_reasons(),
-            model=pl.lit(self.names[1]),
-            reference=pl.lit(self.names[0]),
+
+def _find_same(paired: PairedRows) -> tuple[str | None, bool]:
+    """Return who is selected if all rows have one decision, and whether both scores are equal."""
+    rows, selected = paired.rows, paired.selected
+    same_scores = have_same_scores(rows, OLD, NEW)
+    if selected is None:
+        return None, same_scores
+    complete, decided = (~np.isnan(each.weight) for each in (rows, rows.ignore_labels()))
+    old, new = (each[complete] for each in selected)
+    same_scores = same_scores and np.array_equal(old, new)
+    old, new = (each[decided] for each in selected)
+    if old.size and not (old | new).any():
+        return NOBODY, same_scores
+    return (EVERYBODY if old.size and (old & new).all() else None), same_scores
+
+
+def _measure_changes(
+    paired: PairedRows,
+    division: Grouping,
+    number: int,
+    margins: Mapping[str, float | None],
+    rules: _Rules,
+) -> list[_TestedChange]:
+    """Return the changes of metrics in the segments of one of the divisions."""
+    losses = [metric for metric in margins if metric in LOSSES]
+    sums = measure_pairs(paired, division.keys, aucs=_AUC in margins, losses=losses)
+    labels = label_segments(division, name_segments(division, sums.keys), None, (number, 0))
+    return [
+        _test_change(
+            metric, margin, paired_changes.change_metric(metric, sums, rules.odds), labels, rules
         )
-
-    def _compare(self, paired: PairedRows, level: Level) -> pl.DataFrame:
-        """Return the rows of the table before they are judged."""
-        losses = [metric for metric in self.margins if metric in LOSSES]
-        is_same = _has_same_scores(paired)
-        tables = [pl.DataFrame(schema=_SCHEMA)]
-        for place, division in enumerate(self.divisions):
-            sums = measure_pairs(paired, division.keys, aucs=_AUC in self.margins, losses=losses)
-            names = name_segments(division, sums.keys)
-            for metric, margin in self.margins.items():
-                change = change_metric(metric, sums, self.odds)
-                too_small = _find_too_small(change, metric, self.min_rows)
-                columns = _describe_change(change, level, too_small, is_same=is_same)
-                table = pl.DataFrame([names.cast(pl.String).alias("segment"), *columns])
-                tables.append(
-                    table.with_row_index("number").with_columns(
-                        attribute=pl.lit(division.attribute),
-                        metric=pl.lit(metric),
-                        margin=pl.lit(margin, pl.Float64),
-                        good=pl.lit(_GOOD[COMPARABLE[metric].better]),
-                        is_same=pl.lit(is_same),
-                        division=pl.lit(place),
-                        order=pl.lit(_ORDER.index(metric)),
-                    )
-                )
-        table = pl.concat(tables, how="diagonal_relaxed")
-        return table.sort("division", "number", "order")
+        for metric, margin in margins.items()
+    ]
 
 
-_IS_UNDECIDED = pl.col("same_decision").is_not_null() & pl.col("metric").is_in(METRICS_OF_DECISIONS)
-
-
-def _find_same_decision(paired: PairedRows) -> pl.Expr:
-    """Return who is selected if all rows have the same decision by both scores, else null."""
-    why = None
-    if paired.selected is not None:
-        has_decisions = ~np.isnan(paired.rows.ignore_labels().weight)
-        old, new = (each[has_decisions] for each in paired.selected)
-        if old.size and not (old | new).any():
-            why = NOBODY
-        elif old.size and (old & new).all():
-            why = EVERYBODY
-    return pl.lit(why, pl.String)
-
-
-def _has_same_scores(paired: PairedRows) -> bool:
-    """Return whether both scores, and both decisions, are the same in all rows."""
-    if not have_same_scores(paired.rows, OLD, NEW):
-        return False
-    if paired.selected is None:
-        return True
-    complete = ~np.isnan(paired.rows.weight)
-    old, new = (each[complete] for each in paired.selected)
-    return np.array_equal(old, new)
-
-
-def _find_too_small(change: Change, metric: str, min_rows: int) -> pl.Series:
-    """Return why there are too few rows of a kind for a test of each segment, else null."""
+def _test_change(
+    metric: str, margin: float | None, change: Change, labels: pl.DataFrame, rules: _Rules
+) -> _TestedChange:
+    """Return the change of a metric with its limits and p-value; with the same scores it is 0."""
     sizes = change.sizes
     if not sizes:
         (kind,) = COMPARABLE[metric].sample_sizes
         sizes = {kind: np.minimum(change.n_old, change.n_new)}
-    reasons = np.select(
-        [~(size >= min_rows) for size in sizes.values()],
-        [few_rows(min_rows, kind) for kind in sizes],
-        "",
-    )
-    return pl.Series("too_small", [reason or None for reason in reasons.tolist()], pl.String)
-
-
-def _describe_change(
-    change: Change, level: Level, too_small: pl.Series, *, is_same: bool
-) -> list[pl.Series]:
-    """Return the columns of a metric of each segment; with the same scores nothing differs."""
-    limits, one_sided = change.limits(level), change.limits(level, one_sided=True)
-    tested = {
-        "gap": change.gap,
-        "gap_low": limits.low,
-        "gap_high": limits.high,
-        "equivalent_low": one_sided.low,
-        "equivalent_high": one_sided.high,
-        "p_value": change.p_value(level),
-    }
-    if is_same:
-        known = ~np.isnan(change.gap)
-        nothing = dict.fromkeys(tested, 0.0) | {"p_value": 1.0}
-        tested = {name: np.where(known, value, np.nan) for name, value in nothing.items()}
-    tested["p_value"] = np.where(too_small.is_null().to_numpy(), tested["p_value"], np.nan)
-    numbers = tested | {
+    too_small = [
+        (~(size >= rules.min_rows), few_rows(rules.min_rows, kind)) for kind, size in sizes.items()
+    ]
+    gap, limits, p_value = change.gap, change.limits(rules.level), change.p_value(rules.level)
+    one_sided = change.limits(rules.level, one_sided=True)
+    if rules.same_scores:
+        gap = np.where(np.isnan(gap), np.nan, 0.0)
+        limits = one_sided = Limits(gap, gap)
+        p_value = gap + 1.0
+    same_decision = rules.same_decision if metric in METRICS_OF_DECISIONS else None
+    is_tested = ~np.logical_or.reduce([holds for holds, _ in too_small])
+    numbers = {
         "value": change.new,
         "reference_value": change.old,
+        "gap": gap,
+        "gap_low": limits.low,
+        "gap_high": limits.high,
         "n": change.n_new,
         "n_reference": change.n_old,
+        "p_value": np.where(is_tested & (same_decision is None), p_value, np.nan),
+        "margin": np.full(gap.shape, np.nan if margin is None else margin),
     }
     if change.changed is not None:
         numbers |= {
@@ -484,57 +438,72 @@ def _describe_change(
             "share_changed": change.changed.share,
         }
     # Infinite numbers tell no more than missing ones.
-    columns = [
-        pl.Series(name, np.where(np.isfinite(values), values, np.nan), nan_to_null=True)
-        for name, values in numbers.items()
-    ]
-    masks = [
-        pl.Series("few_events", np.broadcast_to(change.few_events, change.old.shape)),
-        pl.Series("same_order", np.broadcast_to(change.same_order, change.old.shape)),
-    ]
-    return [*columns, too_small, *masks]
+    numbers = {
+        name: np.where(np.isfinite(values), values, np.nan) for name, values in numbers.items()
+    }
+    return _TestedChange(metric, change, labels, numbers, one_sided, too_small, same_decision)
 
 
-def _find_verdicts(level: Level) -> pl.Expr:
-    good, margin, low, high = (pl.col(n) for n in ("good", "margin", "gap_low", "gap_high"))
-    change = pl.col("gap") * good
-    is_unsure = pl.col("few_events") & (pl.col("metric") == _UNBOUNDED)
-    is_significant = (pl.col("p_adjusted") <= level.error) & ~is_unsure
-    worst = pl.when(good > 0).then(low).otherwise(-high)
-    is_small = (pl.col("is_same") | (worst > -margin)) & ~is_unsure
-    is_within = (pl.col("equivalent_low") > -margin) & (pl.col("equivalent_high") < margin)
-    cases = (
-        (INCONCLUSIVE, pl.col("too_small").is_not_null() | pl.col("gap").is_null()),
-        (INCONCLUSIVE, _IS_UNDECIDED),
-        (EQUIVALENT, (good == 0) & is_within),
-        (DIFFERENT, (good == 0) & is_significant),
-        (BETTER, is_significant & (change > 0)),
-        (NO_WORSE, (good != 0) & is_small),
-        (WORSE, is_significant & (change < 0)),
-        (INCONCLUSIVE, pl.lit(value=True)),
-    )
-    return _first_that_holds(*cases).alias("verdict")
+@dataclass(frozen=True)
+class _TestedChange:
+    """The rows of a metric of the segments of a division, before they are judged.
 
+    The two ``one_sided`` limits show that a change is small. Segments may be ``too_small``, with a
+    reason for each kind of rows.
+    """
 
-def _find_reasons() -> pl.Expr:
-    is_decision = pl.col("metric").is_in(METRICS_OF_DECISIONS)
-    cases = (
-        (UNDEFINED, pl.col("gap").is_null()),
-        (NOBODY, _IS_UNDECIDED & (pl.col("same_decision") == NOBODY)),
-        (EVERYBODY, _IS_UNDECIDED),
-        (pl.col("too_small"), pl.col("too_small").is_not_null()),
-        (SAME_SCORES, pl.col("is_same")),
-        (NO_VARIANCE, pl.col("gap_low").is_null()),
-        (SAME_ORDER, pl.col("same_order")),
-        (NO_CHANGE, is_decision & (pl.col("n_changed") == 0)),
-        (FEW_EVENTS, pl.col("few_events")),
-    )
-    return _first_that_holds(*cases).alias("reason")
+    metric: str
+    change: Change
+    labels: pl.DataFrame
+    numbers: Mapping[str, Array]
+    one_sided: Limits
+    too_small: Sequence[tuple[Mask, str]]
+    same_decision: str | None
 
+    def tabulate(self, p_adjusted: Array, rules: _Rules) -> pl.DataFrame:
+        """Return the rows with their verdicts and reasons."""
+        texts = {
+            "metric": self.metric,
+            "verdict": self._find_verdicts(p_adjusted, rules),
+            "reason": self._find_reasons(rules),
+        }
+        return make_rows(self.labels, {**self.numbers, "p_adjusted": p_adjusted}, texts)
 
-def _first_that_holds(*cases: tuple[str | pl.Expr, pl.Expr]) -> pl.Expr:
-    """Return the word of the first condition that holds."""
-    return pl.coalesce(
-        pl.when(holds).then(pl.lit(word) if isinstance(word, str) else word)
-        for word, holds in cases
-    )
+    def _find_verdicts(self, p_adjusted: Array, rules: _Rules) -> list[str | None]:
+        gap, margin = self.numbers["gap"], self.numbers["margin"]
+        is_untold = np.isnan(gap) | (self.same_decision is not None)
+        for holds, _ in self.too_small:
+            is_untold |= holds
+        is_sure = np.logical_not(self.change.few_events) | (self.metric != _UNBOUNDED)
+        is_significant = (p_adjusted <= rules.level.error) & is_sure
+        better = COMPARABLE[self.metric].better
+        if better is None:
+            is_within = (self.one_sided.low > -margin) & (self.one_sided.high < margin)
+            found = [(is_within, EQUIVALENT), (is_significant, DIFFERENT)]
+        else:
+            is_high = better == "high"
+            gain = gap if is_high else -gap
+            worst = self.numbers["gap_low"] if is_high else -self.numbers["gap_high"]
+            is_small = (rules.same_scores | (worst > -margin)) & is_sure
+            found = [
+                (is_significant & (gain > 0), BETTER),
+                (is_small, NO_WORSE),
+                (is_significant & (gain < 0), WORSE),
+            ]
+        return choose_texts([(is_untold, INCONCLUSIVE), *found, (True, INCONCLUSIVE)])
+
+    def _find_reasons(self, rules: _Rules) -> list[str | None]:
+        numbers = self.numbers
+        no_change = self.metric in METRICS_OF_DECISIONS and numbers["n_changed"] == 0
+        return choose_texts(
+            [
+                (np.isnan(numbers["gap"]), UNDEFINED),
+                (self.same_decision is not None, self.same_decision),
+                *self.too_small,
+                (rules.same_scores, SAME_SCORES),
+                (np.isnan(numbers["gap_low"]), NO_VARIANCE),
+                (self.change.same_order, SAME_ORDER),
+                (no_change, NO_CHANGE),
+                (self.change.few_events, FEW_EVENTS),
+            ]
+        )

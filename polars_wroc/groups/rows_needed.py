@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -12,35 +12,18 @@ from scipy import special
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
-from polars_wroc.groups.comparisons import (
-    COMPARABLE,
-    COMPARISON_SCHEMA,
-    FAIRNESS,
-    IMPACT_RATIO,
-    METRICS,
-    REPEATS,
-    SMD,
-    THE_REFERENCE,
-)
+from polars_wroc.groups import comparisons
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
+from polars_wroc.groups.group_columns import choose_texts
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.metric import check_metric
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.queries import collect
+from polars_wroc.stats import sample_sizes
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.power import POWER, GapTest
-from polars_wroc.stats.sample_sizes import (
-    MOST_ROWS,
-    AucPlan,
-    InverseSizes,
-    RowSizes,
-    RowsPlan,
-    find_rows_for_error,
-    find_rows_for_margin,
-    find_rows_for_width,
-    square_placements,
-)
 from polars_wroc.thresholds.registry import RATES
 
 # So far above a whole number of rows a result is that number, but for rounding.
@@ -170,11 +153,12 @@ def rows_needed(
     goal = _read_goal(targets, numbers, checks.level(level), power, tests)
     with np.errstate(all="ignore"):
         if table is None:
-            return _lay_out(_read_assumptions(metric, goal), goal)
+            return _plan_assumptions(metric, goal)
         if not isinstance(table, pl.DataFrame | pl.LazyFrame):
             checks.reject_type("table", f"be None or a table of {_MAKERS}", table)
         goal.check(dict.fromkeys(numbers, False), "of a table")
-        return _lay_out(_read_table(table, metric, goal), goal)
+        held = collect(table) if isinstance(table, pl.LazyFrame) else table
+        return _plan_table(held, metric, goal)
 
 
 @dataclass(frozen=True)
@@ -249,36 +233,14 @@ def _read_goal(
     return goal
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The rows of the result, with an element of each array for each of them.
-
-    ``keys`` has the columns up to the metric, and the ``unit`` that is counted. ``have`` are the
-    rows that there are, and ``found`` those that the target needs: NaN if not even `MOST_ROWS` are
-    enough, or if what it rests on is not ``known``. The reference needs ``kappa`` times as many,
-    and there are ``total`` rows in all for each. By a design there must be ``times`` as many.
-    ``observed`` marks gaps that were observed, and ``note`` is what was assumed.
-    """
-
-    keys: pl.DataFrame
-    have: Array
-    found: Array
-    known: Mask
-    kappa: Array
-    total: Array
-    observed: Mask
-    times: float = 1.0
-    note: str | None = None
-
-
 def _name_unit(metric: str) -> str:
     """Return the name of the rows that decide a metric."""
-    kind = (COMPARABLE | METRICS).get(metric)
+    kind = (comparisons.COMPARABLE | comparisons.METRICS).get(metric)
     sizes = ("rows",) if kind is None else kind.sample_sizes
     return sizes[0] if len(sizes) == 1 else "rows"
 
 
-def _read_assumptions(metric: str | None, goal: _Goal) -> _Plan:
+def _plan_assumptions(metric: str | None, goal: _Goal) -> pl.DataFrame:
     """Return the row of assumptions."""
     given = goal.given
     areas = [] if goal.target == "no_worse_by" else [_AUC]
@@ -299,7 +261,8 @@ def _read_assumptions(metric: str | None, goal: _Goal) -> _Plan:
     counted = shares.get(unit, 0.0) * share
     none = pl.Series([None], dtype=pl.String)
     keys = {**dict.fromkeys((*AUDIT_KEYS, MODEL), none), "metric": metric, "unit": unit}
-    return _Plan(
+    return _lay_out(
+        goal,
         pl.DataFrame(keys),
         have=np.array([np.nan]),
         found=_find_assumed(metric, goal),
@@ -317,42 +280,49 @@ def _find_assumed(metric: str, goal: _Goal) -> Array:
     given = goal.given
     quantile = goal.quantile(np.array([goal.tests or 1.0]))
     if goal.target == "no_worse_by":
-        return find_rows_for_margin(given["changed"], goal.number, float(quantile[0]), goal.power)
+        return sample_sizes.find_rows_for_margin(
+            given["changed"], goal.number, float(quantile[0]), goal.power
+        )
     if metric == _OE_RATIO:
         # The error of its logarithm, on which limits are symmetric: sqrt((1 - p) / (n p))
         error = np.sqrt(1 / np.array([given["prevalence"]]) - 1)
-        return find_rows_for_error(error, math.asinh(goal.number), quantile)
+        return sample_sizes.find_rows_for_error(error, math.asinh(goal.number), quantile)
     value, one = np.array([given["value"]]), np.ones(1)
     auc = None
     if metric == _AUC:
         shares = given["prevalence"], 1 - given["prevalence"]
-        auc = AucPlan(value, square_placements(value), *shares, cautious=True)
-    sizes = RowSizes(InverseSizes(one, one, one), auc)
-    plan = RowsPlan(value, sizes, np.array([given.get("ratio", 1.0)]), one)
+        auc = sample_sizes.AucPlan(
+            value, sample_sizes.square_placements(value), *shares, cautious=True
+        )
+    sizes = sample_sizes.RowSizes(sample_sizes.InverseSizes(one, one, one), auc)
+    plan = sample_sizes.RowsPlan(value, sizes, np.array([given.get("ratio", 1.0)]), one)
     return _find_sized(value, plan, goal, quantile)
 
 
-def _find_sized(value: Array, plan: RowsPlan, goal: _Goal, quantile: Array) -> Array:
+def _find_sized(value: Array, plan: sample_sizes.RowsPlan, goal: _Goal, quantile: Array) -> Array:
     """Return the rows that AUCs or rates need, given the ``value`` of the segment."""
     if goal.target == "half_width":
-        return find_rows_for_width(value, plan.sizes, goal.number, quantile)
+        return sample_sizes.find_rows_for_width(value, plan.sizes, goal.number, quantile)
     if goal.target == "gap":
         least = 0.0 if plan.sizes.plan is None else ROC_AUC.least
         return plan.find_rows_for_gap(goal.number, quantile, goal.power, least=least)
     return plan.find_rows_for_equivalence(goal.number, quantile, goal.power)
 
 
-def _read_table(given: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: _Goal) -> _Plan:
+def _plan_table(
+    given: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: _Goal
+) -> pl.DataFrame:
     """Return the rows of a comparison table that the target applies to."""
     table = collect(given) if isinstance(given, pl.LazyFrame) else given
     table = _select_rows(table, metric, goal)
     is_auc, is_rate = (table["metric"] == _AUC), table["metric"].is_in([*RATES])
     # A gap to all rows is a share of that to the others.
-    of_all = (table["reference"] == OVERALL).fill_null(value=False) & (is_auc | is_rate)
-    table = table.with_columns(of_all=of_all & (goal.target != "half_width"))
+    includes_own = (table["reference"] == OVERALL).fill_null(value=False) & (is_auc | is_rate)
+    includes_own &= goal.target != "half_width"
+    table = table.with_columns(includes_own.alias("includes_own"))
     # The share of a segment in the pairs of all AUCs is not known, and changes have the error of
     # their gap.
-    is_sized = (is_rate | (is_auc & ~table["of_all"])) & (goal.target != "no_worse_by")
+    is_sized = (is_rate | (is_auc & ~includes_own)) & (goal.target != "no_worse_by")
     found, known = np.full(table.height, np.nan), np.zeros(table.height, dtype=bool)
     for find, is_part in (
         (_find_for_sizes, is_sized & is_rate),
@@ -360,19 +330,31 @@ def _read_table(given: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: _G
         (_find_for_errors, ~is_sized),
     ):
         places = np.flatnonzero(is_part.to_numpy())
-        found[places], known[places] = find(_read_columns(table[places]), goal)
-    gap = table["gap"].cast(pl.Float64).to_numpy()
+        found[places], known[places] = find(table[places], goal)
+    n, gap, total = _arrays(table, "n", "gap", "total")
     units = {name: _name_unit(name) for name in table["metric"].unique()}
     unit = table["metric"].replace_strict(units, return_dtype=pl.String).alias("unit")
-    return _Plan(
+    return _lay_out(
+        goal,
         table.select(*AUDIT_KEYS, MODEL, "metric").with_columns(unit),
-        have=table["n"].cast(pl.Float64).to_numpy(),
+        have=n,
         found=found,
         known=known,
-        kappa=_read_columns(table).kappa,
-        total=table["total"].to_numpy(),
+        kappa=_find_kappa(table),
+        total=total,
         observed=(np.abs(np.abs(gap) - goal.number) <= _SAME_GAP) & (goal.target == "gap"),
     )
+
+
+def _arrays(table: pl.DataFrame, *names: str) -> list[Array]:
+    """Return columns of numbers."""
+    return [table[name].cast(pl.Float64).to_numpy() for name in names]
+
+
+def _find_kappa(table: pl.DataFrame) -> Array:
+    """Return how many times as many rows the others have as the segment."""
+    n, n_reference = _arrays(table, "n", "n_reference")
+    return (n_reference - np.where(table["includes_own"].to_numpy(), n, 0.0)) / n
 
 
 def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.DataFrame:
@@ -383,27 +365,23 @@ def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.Dat
         raise ValueError(msg)
     is_release = "n_changed" in table.columns
     if is_release != (goal.target == "no_worse_by"):
-        rule = f"come from `release_check` for `{goal.target}`"
-        if is_release:
-            checks.reject("table", f"not {rule}", "one that does")
-        checks.reject("table", rule, "one that does not")
+        rule = f"{'not ' if is_release else ''}come from `release_check` for `{goal.target}`"
+        checks.reject("table", rule, "one that does" if is_release else "one that does not")
     held = set(table["metric"])
-    known = sorted(held - {*FAIRNESS, IMPACT_RATIO, SMD.name})
+    known = sorted(held - {*comparisons.FAIRNESS, comparisons.IMPACT_RATIO, comparisons.SMD.name})
     chosen = known if metric is None else [goal.check_metric(metric, known, "of the table")]
     if not chosen:
         msg = f"`table` must have a metric for `{goal.target}`; found {sorted(held)}"
         raise ValueError(msg)
-    is_impact, adjusted = pl.col("metric") == IMPACT_RATIO, pl.col("p_adjusted")
-    is_repeat = pl.col("reason").str.starts_with(REPEATS).fill_null(value=False)
+    is_impact, adjusted = pl.col("metric") == comparisons.IMPACT_RATIO, pl.col("p_adjusted")
+    is_repeat = pl.col("reason").str.starts_with(comparisons.REPEATS).fill_null(value=False)
     several = (adjusted > pl.col("p_value")).any().over(is_impact)
     number = (adjusted.is_not_null() & ~is_repeat).sum().over(is_impact)
     # All rows of an attribute are in its selection rates.
     selectable = pl.col("n").filter(pl.col("metric") == _SELECTION_RATE)
     # Those of an audit are in a row of their own, also where segments are left out.
-    of_all_rows = pl.col("attribute") == OVERALL
-    overall = (
-        pl.col("n").filter(of_all_rows, pl.col("metric") == _SELECTION_RATE).first().over(MODEL)
-    )
+    is_overall = (pl.col("metric") == _SELECTION_RATE) & (pl.col("attribute") == OVERALL)
+    overall = pl.col("n").filter(is_overall).first().over(MODEL)
     total = pl.coalesce(overall, selectable.sum().over("attribute", MODEL))
     table = table.with_columns(
         own_tests=pl.when(several).then(number).otherwise(1),
@@ -411,131 +389,126 @@ def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.Dat
     ).filter(pl.col("metric").is_in(chosen))
     if goal.target == "half_width":
         return table
-    is_compared = pl.col("reason").ne_missing(THE_REFERENCE) & pl.col("reference").is_not_null()
+    is_compared = (
+        pl.col("reason").ne_missing(comparisons.THE_REFERENCE) & pl.col("reference").is_not_null()
+    )
     return table.filter(is_compared)
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Columns of a comparison table as arrays, and whether all rows are of AUCs.
+def _find_quantile(table: pl.DataFrame, goal: _Goal) -> Array:
+    """Return the quantiles of limits, each of one of the tests that share an error.
 
-    ``of_all`` marks gaps to a reference that includes the segment.
+    Limits of one value, and what must hold in all segments, do not share one.
     """
-
-    n: Array
-    n_reference: Array
-    value: Array
-    value_low: Array
-    value_high: Array
-    reference_value: Array
-    gap_low: Array
-    gap_high: Array
-    detectable: Array
-    own_tests: Array
-    of_all: Mask
-    are_aucs: bool
-
-    @property
-    def kappa(self) -> Array:
-        """How many times as many rows the others have as the segment."""
-        return (self.n_reference - np.where(self.of_all, self.n, 0.0)) / self.n
-
-    def tests(self, goal: _Goal) -> Array:
-        """Return the number of tests that share an error.
-
-        Limits of one value, and what must hold in all segments, do not share one.
-        """
-        if goal.tests is not None:
-            return np.full(len(self.n), float(goal.tests))
-        return self.own_tests if goal.compares else np.ones(len(self.n))
+    if goal.tests is not None or not goal.compares:
+        return goal.quantile(np.full(table.height, float(goal.tests or 1)))
+    return goal.quantile(*_arrays(table, "own_tests"))
 
 
-def _read_columns(table: pl.DataFrame) -> _Columns:
-    names = [each.name for each in fields(_Columns) if each.name not in ("of_all", "are_aucs")]
-    return _Columns(
-        **{name: table[name].cast(pl.Float64).to_numpy() for name in names},
-        of_all=table["of_all"].to_numpy(),
-        are_aucs=bool((table["metric"] == _AUC).all()),
-    )
-
-
-def _find_for_sizes(columns: _Columns, goal: _Goal) -> tuple[Array, Mask]:
+def _find_for_sizes(table: pl.DataFrame, goal: _Goal) -> tuple[Array, Mask]:
     """Return the rows that AUCs or rates need, and where what these rest on is known."""
-    n, value = columns.n, columns.value
-    part = np.where(columns.of_all, 1 - n / columns.n_reference, 1.0)
-    other = (columns.reference_value - (1 - part) * value) / part
+    n, n_reference, value, reference = _arrays(
+        table, "n", "n_reference", "value", "reference_value"
+    )
+    part = np.where(table["includes_own"].to_numpy(), 1 - n / n_reference, 1.0)
+    other = (reference - (1 - part) * value) / part
     planned = value if goal.target == "half_width" else other
-    auc = AucPlan(planned, square_placements(planned)) if columns.are_aucs else None
-    limits = columns.value_low, columns.value_high
+    are_aucs = bool((table["metric"] == _AUC).all())
+    auc = (
+        sample_sizes.AucPlan(planned, sample_sizes.square_placements(planned)) if are_aucs else None
+    )
+    low, high = _arrays(table, "value_low", "value_high")
     z = float(Level.of(goal.level).quantile())
-    plan = RowsPlan(other, RowSizes.from_limits(value, limits, n, z, auc), columns.kappa, part)
+    sizes = sample_sizes.RowSizes.from_limits(value, (low, high), n, z, auc)
+    plan = sample_sizes.RowsPlan(other, sizes, _find_kappa(table), part)
     if goal.target == "gap":
-        plan = _match_detectable(plan, columns, goal)
-    found = _find_sized(value, plan, goal, goal.quantile(columns.tests(goal)))
-    return found, ~np.isnan(plan.sizes.of_one.low) & ~np.isnan(planned)
+        plan = _match_detectable(plan, table, goal)
+    found = _find_sized(value, plan, goal, _find_quantile(table, goal))
+    return found, ~np.isnan(plan.sizes.one_row.low) & ~np.isnan(planned)
 
 
-def _match_detectable(plan: RowsPlan, columns: _Columns, goal: _Goal) -> RowsPlan:
+def _match_detectable(
+    plan: sample_sizes.RowsPlan, table: pl.DataFrame, goal: _Goal
+) -> sample_sizes.RowsPlan:
     """Return a plan in which the gap that is detectable in a table needs the rows that there are.
 
     The size of a test is not in the table, but the gap that it detects is.
     """
-    quantile = goal.quantile(columns.own_tests)
-    own, other = (
-        plan.sizes.sample(plan.value, rows) for rows in (columns.n, columns.n * plan.kappa)
-    )
-    gap = columns.detectable / plan.part
+    n, detectable, own_tests = _arrays(table, "n", "detectable", "own_tests")
+    own, other = (plan.sizes.sample(plan.value, rows) for rows in (n, n * plan.kappa))
+    gap = detectable / plan.part
     # Its reach is proportional to the root of the inverse sizes.
-    factor = (gap / GapTest(own, other, quantile).reach(gap)) ** 2
-    of_one = plan.sizes.of_one
-    test = of_one.test * np.where(np.isnan(factor), 1.0, factor)
-    return replace(plan, sizes=replace(plan.sizes, of_one=of_one._replace(test=test)))
+    factor = (gap / GapTest(own, other, goal.quantile(own_tests)).reach(gap)) ** 2
+    one_row = plan.sizes.one_row
+    test = one_row.test * np.where(np.isnan(factor), 1.0, factor)
+    return replace(plan, sizes=replace(plan.sizes, one_row=one_row._replace(test=test)))
 
 
-def _find_for_errors(columns: _Columns, goal: _Goal) -> tuple[Array, Mask]:
+def _find_for_errors(table: pl.DataFrame, goal: _Goal) -> tuple[Array, Mask]:
     """Return the rows that other values need, whose errors fall with the root of their number."""
     z = float(Level.of(goal.level).quantile())
-    quantile = goal.quantile(columns.tests(goal))
+    quantile = _find_quantile(table, goal)
+    n, low, high = _arrays(table, "n", "gap_low", "gap_high")
     if goal.target == "half_width":
-        error = (columns.value_high - columns.value_low) / (2 * z)
+        low, high = _arrays(table, "value_low", "value_high")
     else:
-        error = (columns.gap_high - columns.gap_low) / (2 * z)
         # To be within a margin is to be on the right side of both ends.
         is_within = goal.target == "equivalent_within"
         quantile = quantile + special.ndtri((1 + goal.power) / 2 if is_within else goal.power)
+    error = (high - low) / (2 * z)
     if goal.target == "gap":
-        of_table = columns.detectable / (goal.quantile(columns.own_tests) + special.ndtri(POWER))
-        error = np.where(np.isnan(of_table), error, of_table)
-    found = find_rows_for_error(error * np.sqrt(columns.n), goal.number, quantile)
+        detectable, own_tests = _arrays(table, "detectable", "own_tests")
+        from_table = detectable / (goal.quantile(own_tests) + special.ndtri(POWER))
+        error = np.where(np.isnan(from_table), error, from_table)
+    found = sample_sizes.find_rows_for_error(error * np.sqrt(n), goal.number, quantile)
     return found, ~np.isnan(error)
 
 
-def _lay_out(plan: _Plan, goal: _Goal) -> pl.DataFrame:
-    """Return the table of the rows that are needed."""
-    is_reachable = plan.found <= MOST_ROWS
-    exact = np.where(is_reachable & plan.known & ~plan.observed, plan.found * plan.times, np.nan)
-    notes = np.select(
-        [plan.observed, ~plan.known, ~is_reachable],
+def _lay_out(
+    goal: _Goal,
+    keys: pl.DataFrame,
+    *,
+    have: Array,
+    found: Array,
+    known: Mask,
+    kappa: Array,
+    total: Array,
+    observed: Mask,
+    times: float = 1.0,
+    note: str = "",
+) -> pl.DataFrame:
+    """Return the table of the rows that are needed.
+
+    ``keys`` has the columns up to the metric, and the ``unit`` that is counted. ``have`` are the
+    rows that there are, and ``found`` those that the target needs: NaN if not even `MOST_ROWS` are
+    enough, or if what it rests on is not ``known``. The reference needs ``kappa`` times as many,
+    and there are ``total`` rows in all for each. By a design there must be ``times`` as many.
+    ``observed`` marks gaps that were observed, and ``note`` is what was assumed.
+    """
+    is_reachable = found <= sample_sizes.MOST_ROWS
+    exact = np.where(is_reachable & known & ~observed, found * times, np.nan)
+    notes = choose_texts(
         [
-            "the gap that was observed: choose one that matters",
-            "undefined",
-            f"not reachable with {MOST_ROWS:,} rows",
-        ],
-        plan.note or "",
+            (observed, "the gap that was observed: choose one that matters"),
+            (~known, "undefined"),
+            (~is_reachable, f"not reachable with {sample_sizes.MOST_ROWS:,} rows"),
+            (True, note or None),
+        ]
     )
-    kappa = plan.kappa if goal.compares else np.full(len(exact), np.nan)
     columns = {
         "target": pl.Series([goal.target] * len(exact), dtype=pl.String),
         "goal": np.full(len(exact), goal.number),
-        "have": plan.have,
-        "factor": exact / plan.have,
+        "have": have,
+        "factor": exact / have,
         "needed": _round_up(exact),
-        "needed_reference": _round_up(exact * kappa),
-        "needed_total": _round_up(exact * plan.total),
-        "sampling_unit": plan.keys["unit"],
-        "note": pl.Series([note or None for note in notes.tolist()], dtype=pl.String),
+        "needed_reference": _round_up(
+            exact * kappa if goal.compares else np.full(len(exact), np.nan)
+        ),
+        "needed_total": _round_up(exact * total),
+        "sampling_unit": keys["unit"],
+        "note": pl.Series(notes, dtype=pl.String),
     }
-    table = plan.keys.drop("unit").hstack(pl.DataFrame(columns))
+    table = keys.drop("unit").hstack(pl.DataFrame(columns))
     return table.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,8 +21,7 @@ from polars_wroc.steps import SegmentRows, add_up
 _ROWS, _FEWER_ROWS, _FEW = 5, 2, 200
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """Sums over the rows of one side in each block: rows, weights, and weights times values."""
 
     rows: Array
@@ -30,22 +30,13 @@ class Side:
     scores: Array
     squares: Array
 
-    def combine(self, function: Callable[[Array], Array]) -> Side:
-        """Return the sums of which each is a function of these."""
-        return Side(*(function(each) for each in vars(self).values()))
+    def combine(self, function: Callable[..., Array], *others: Side) -> Side:
+        """Return the sums of which each is a function of these, and of the sums of others."""
+        return Side(*(function(*sums) for sums in zip(self, *others, strict=True)))
 
     def at(self, places: Ints | slice) -> Side:
         """Return the sums at some places."""
         return self.combine(lambda values: values[places])
-
-    def __add__(self, other: Side) -> Side:
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Side(*(a + b for a, b in pairs))
-
-    def less(self, other: Side) -> Side:
-        """Subtract the sums of another side; rounding makes none of them negative."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Side(*(np.maximum(a - b, 0.0) for a, b in pairs))
 
 
 @dataclass(frozen=True)
@@ -65,7 +56,7 @@ class Blocks:
     @property
     def both(self) -> Side:
         """The sums of all rows."""
-        return self.own + self.others
+        return self.own.combine(np.add, self.others)
 
     @property
     def weight(self) -> Array:
@@ -108,14 +99,8 @@ class Blocks:
 def find_blocks(rows: SegmentRows) -> list[Blocks]:
     """Return the blocks of each segment, whose others are all other segments."""
     scores, place = np.unique(rows.score, return_inverse=True)
-    weight = np.abs(rows.weight)
-    values = Side(
-        np.ones(len(weight)) if rows.counts is None else rows.counts.n,
-        weight,
-        weight * (rows.weight > 0),
-        weight * rows.score,
-        weight**2 if rows.counts is None else rows.counts.squares,
-    )
+    n, weight, squares = rows.powers
+    values = Side(n, weight, weight * (rows.weight > 0), weight * rows.score, squares)
     every = values.combine(lambda each: _add_up(place, each, len(scores)))
     segments = zip(rows.starts[:-1], rows.starts[1:], strict=True)
     return [
@@ -137,14 +122,12 @@ def _divide_scores(scores: Array, every: Side, place: Ints, values: Side) -> Blo
     starts = np.flatnonzero(np.diff(number, prepend=-1))
     ends = np.append(starts, len(scores))[1:] - 1
     own = values.combine(lambda each: _add_up(number[place], each, len(starts)))
-    others = every.combine(lambda each: add_up(each, np.append(starts, len(scores)))).less(own)
+    both = every.combine(lambda each: add_up(each, np.append(starts, len(scores))))
+    # Rounding makes none of them negative.
+    others = both.combine(lambda all_rows, part: np.maximum(all_rows - part, 0.0), own)
     shared = np.flatnonzero(np.minimum(own.rows, others.rows) > 0)[::-1]
     return Blocks(
-        scores[starts][shared],
-        scores[ends][shared],
-        own.at(shared),
-        others.at(shared),
-        taken_out,
+        scores[starts][shared], scores[ends][shared], own.at(shared), others.at(shared), taken_out
     )
 
 
@@ -186,8 +169,7 @@ def walk_blocks(blocks: list[Blocks]) -> WalkSteps:
     )
 
 
-@dataclass(frozen=True)
-class UnitSums:
+class UnitSums(NamedTuple):
     """Sums over sampling units, of which two have ratios to the ``weight`` of all units.
 
     These are the mean gap of all blocks, and the part of it in the interval that has the range.

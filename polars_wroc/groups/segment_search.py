@@ -12,17 +12,17 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.groups.categories import ATTRIBUTE, CROSSED, SEGMENT
-from polars_wroc.groups.comparisons import (
-    COMPARISON_SCHEMA,
-    TARGET,
-)
+from polars_wroc.groups.categories import CROSSED
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, TARGET
 from polars_wroc.groups.crossed_cells import CrossedCells
-from polars_wroc.inputs.columns import MISSING, OVERALL
+from polars_wroc.groups.group_columns import make_rows
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
 from polars_wroc.inputs.metric import Metric, Worse
 from polars_wroc.inputs.reasons import NO_VARIANCE
+from polars_wroc.queries import select_schema
 from polars_wroc.records import map_arrays
 from polars_wroc.rows import Sampling
+from polars_wroc.stats import skewed_sums
 from polars_wroc.stats.contrasts import find_gap_limits, find_ratio_limits
 from polars_wroc.stats.families import DIFFERENT, adjust_p_values
 from polars_wroc.stats.part_means import (
@@ -33,16 +33,6 @@ from polars_wroc.stats.part_means import (
     compare_values,
 )
 from polars_wroc.stats.rates import EQUAL_WEIGHTS
-from polars_wroc.stats.skewed_sums import (
-    MOST_EXACT,
-    exact_tail,
-    limit_rates,
-    lower_tail,
-    normal_tail,
-    student_tail,
-    tail_quantiles,
-    upper_tail,
-)
 from polars_wroc.thresholds.registry import RateMetric
 
 SEARCH_SCHEMA = COMPARISON_SCHEMA | {
@@ -280,40 +270,47 @@ class SegmentSearch:
             examined &= kish * np.minimum(share, 1 - share) >= _FEWEST_EVENTS
         return np.asarray(examined)
 
+    @property
+    def _worse_side(self) -> Array:
+        """Whether higher or lower values of each segment are worse: 1 or -1."""
+        z = self.all.tests.z
+        if self.rules.worse == "either":
+            return np.sign(z)
+        return np.full(z.shape, 1.0 if self.rules.worse == "higher" else -1.0)
+
     def p_values(self) -> Array:
         """Return the p-values of the examined segments; of losses, whether they are higher."""
         chosen = self.examined
         tests = map_arrays(self.all.tests, lambda each: each[chosen])
         three = tests.z, tests.skewness, tests.least
-        tail = upper_tail(*three)
+        tail = skewed_sums.upper_tail(*three)
         if self.rules.is_rate or isinstance(self.all.own, ErrorSums):
-            tail = np.minimum(tail, lower_tail(*three))
+            tail = np.minimum(tail, skewed_sums.lower_tail(*three))
         tail = np.minimum(tail, 0.5)
         if self.all.df is not None:
-            tail = student_tail(tail, self.all.df[chosen])
+            tail = skewed_sums.student_tail(tail, self.all.df[chosen])
         elif self.rules.is_rate and self._has_equal_weights():
-            tail = self._replace_by_exact(tail, chosen)
+            own = map_arrays(self.all.own, lambda each: each[chosen])
+            tail = self._replace_by_exact(tail, own, tests)
         return np.minimum(2 * tail, 1.0)
 
     def _has_equal_weights(self) -> bool:
         whole = self.all.whole
         return bool(abs(whole.squares * whole.n / whole.weight**2 - 1) < EQUAL_WEIGHTS)
 
-    def _replace_by_exact(self, tail: Array, chosen: Mask) -> Array:
+    def _replace_by_exact(self, tail: Array, own: ValueSums, tests: PartTests) -> Array:
         """Return tails that are exact for rates far from the rates of the others."""
-        own, whole, tests = self.all.own, self.all.whole, self.all.tests
+        whole = self.all.whole
         unit = whole.weight / whole.n
-        is_exact = chosen & (np.abs(tests.z) > _FAR) & (tests.plain <= MOST_EXACT * unit**2)
+        is_exact = (np.abs(tests.z) > _FAR) & (tests.plain <= skewed_sums.MOST_EXACT * unit**2)
         rows, both = own.n[is_exact], own.first[is_exact] / unit
         total = np.full_like(rows, whole.n)
         # The other outcome, where there are few events
         is_low = tests.z[is_exact] < 0
         events: Array = np.where(is_low, total - whole.first / unit, whole.first / unit)
         both = np.where(is_low, rows - both, both)
-        found = np.full(chosen.shape, np.nan)
-        found[chosen] = tail
-        found[is_exact] = exact_tail(np.round(both), rows, np.round(events), total)
-        return found[chosen]
+        tail[is_exact] = skewed_sums.exact_tail(np.round(both), rows, np.round(events), total)
+        return tail
 
     def limits(self, chosen: Ints) -> dict[str, Array]:
         """Return limits of chosen segments that hold for all examined ones at once."""
@@ -321,10 +318,10 @@ class SegmentSearch:
         own = map_arrays(self.all.own, lambda each: each[chosen])
         tail = np.full(chosen.size, (1 - self.rules.level) / 2 / max(self.examined.sum(), 1))
         if self.all.df is not None:
-            tail = normal_tail(tail, self.all.df[chosen])
+            tail = skewed_sums.normal_tail(tail, self.all.df[chosen])
         if self.rules.is_rate:
             return self._limit_rates(own, tests, tail)
-        low, high = tail_quantiles(tests.skewness, tests.least, tail)
+        low, high = skewed_sums.tail_quantiles(tests.skewness, tests.least, tail)
         scale = own.weight * (1 - tests.share)
         gap, error = tests.excess / scale, np.sqrt(tests.variance) / scale
         limits = {"gap": gap, "gap_low": gap - error * low, "gap_high": gap + error * high}
@@ -338,7 +335,7 @@ class SegmentSearch:
         rates = own.first / own.weight, rest.first / rest.weight
         effect = tests.variance / tests.plain
         limits = [
-            limit_rates(rate, side.weight, side.squares, side.cubes, tail, effect)
+            skewed_sums.limit_rates(rate, side.weight, side.squares, side.cubes, tail, effect)
             for rate, side in zip(rates, (own, rest), strict=True)
         ]
         gap = find_gap_limits(rates[0], limits[0], rates[1], limits[1])
@@ -369,13 +366,8 @@ class SegmentSearch:
         chosen = numbers[is_sure]
         limits = self.limits(chosen)
         columns = limits | {"p_value": p_value[is_sure], "p_adjusted": p_adjusted[is_sure]}
-        lower, higher = -limits["gap_high"], limits["gap_low"]
-        distances: dict[Worse, Array] = {
-            "lower": lower,
-            "higher": higher,
-            "either": np.maximum(lower, higher),
-        }
-        distance = distances[self.rules.worse]
+        is_higher = (self._worse_side > 0)[chosen]
+        distance = np.where(is_higher, limits["gap_low"], -limits["gap_high"])
         # Two segments that are each the other's rest are equally far, but for rounding.
         places = np.lexsort((chosen, -np.round(distance, _DECIMALS)))
         places = places[distance[places] > 0]
@@ -416,18 +408,13 @@ class SegmentSearch:
     def _stay_worse(self, inside: Mask) -> Mask:
         """Return which segments are worse in some cells too, by a test that is not adjusted."""
         part = self._compare(map_arrays(self.cells.sums, lambda each: np.where(inside, each, 0.0)))
-        sides: dict[Worse, Array | int] = {
-            "lower": -1,
-            "higher": 1,
-            "either": np.sign(self.all.tests.z),
-        }
         z, least = part.tests.z, self.rules.min_rows
         # A normal variable without a skewness is further away as often on both sides.
-        tail = lower_tail(-np.abs(np.nan_to_num(z)), np.zeros_like(z), np.zeros_like(z))
+        tail = skewed_sums.lower_tail(-np.abs(np.nan_to_num(z)), np.zeros_like(z), np.zeros_like(z))
         if part.df is not None:
-            tail = student_tail(tail, np.maximum(part.df, 1.0))
+            tail = skewed_sums.student_tail(tail, np.maximum(part.df, 1.0))
         is_enough = (part.own.n >= least) & (part.whole.n - part.own.n >= least)
-        is_worse = (np.sign(z) == sides[self.rules.worse]) & (2 * tail <= 1 - self.rules.level)
+        is_worse = (np.sign(z) == self._worse_side) & (2 * tail <= 1 - self.rules.level)
         return np.asarray(is_worse & is_enough)
 
     def name(self, number: int) -> tuple[str, str | None]:
@@ -452,20 +439,10 @@ class SegmentSearch:
         n_worse: int,
     ) -> pl.DataFrame:
         """Return the rows of the table."""
-        own = map_arrays(self.all.own, lambda each: each[numbers])
-        whole = self.all.whole
+        own, whole = map_arrays(self.all.own, lambda each: each[numbers]), self.all.whole
         names = [self.name(number) for number in numbers.tolist()]
         above = [explained[number] for number in numbers.tolist()]
-        texts: dict[str, list[str | None]] = {
-            ATTRIBUTE: [name for name, _ in names],
-            SEGMENT: [segment for _, segment in names],
-            "reference": [TARGET if isinstance(own, ErrorSums) else "rest"] * len(numbers),
-            "verdict": [DIFFERENT] * len(numbers),
-            "explained_by": [
-                None if by is None else " = ".join(each or MISSING for each in self.name(by))
-                for by in above
-            ],
-        }
+        labels = pl.DataFrame(names, schema=dict.fromkeys(AUDIT_KEYS, pl.String), orient="row")
         sums = {"n": own.n, "value": own.first / own.weight}
         if isinstance(own, ErrorSums):
             sums["reference_value"] = np.zeros(len(numbers))
@@ -473,26 +450,23 @@ class SegmentSearch:
             rest = self._rest_of(own)
             sums |= {"n_reference": rest.n, "reference_value": rest.first / rest.weight}
         sums["depth"] = np.array([len(self.segments.conditions[each]) for each in numbers], float)
-        found = pl.DataFrame(sums | dict(columns), nan_to_null=True).with_columns(
-            pl.Series(name, values, pl.String) for name, values in texts.items()
+        texts: dict[str, str | Sequence[str | None]] = {
+            "reference": TARGET if isinstance(own, ErrorSums) else "rest",
+            "verdict": DIFFERENT,
+            "explained_by": [
+                None if by is None else " = ".join(each or MISSING for each in self.name(by))
+                for by in above
+            ],
+        }
+        overall = make_rows(
+            pl.DataFrame({key: [OVERALL] for key in AUDIT_KEYS}),
+            {"n": [float(whole.n)], "value": [float(whole.first / whole.weight)], "depth": [0.0]},
+            {"reason": NO_VARIANCE if self._is_same_everywhere() else None},
         )
-        overall = pl.DataFrame(
-            {
-                ATTRIBUTE: [OVERALL],
-                SEGMENT: [OVERALL],
-                "n": [float(whole.n)],
-                "value": [float(whole.first / whole.weight) if whole.weight > 0 else None],
-                "depth": [0.0],
-                "reason": [NO_VARIANCE if self._is_same_everywhere() else None],
-            },
-            schema_overrides={"value": pl.Float64, "reason": pl.String},
-        )
+        found = make_rows(labels, {**sums, **columns}, texts)
         table = pl.concat([overall, found], how="diagonal").with_columns(
-            pl.lit(self.rules.metric.name).alias("metric"),
-            pl.lit(int(self.examined.sum())).alias("n_examined"),
-            pl.lit(n_worse).alias("n_worse"),
+            metric=pl.lit(self.rules.metric.name),
+            n_examined=int(self.examined.sum()),
+            n_worse=n_worse,
         )
-        missing = [name for name in SEARCH_SCHEMA if name not in table.columns]
-        return table.with_columns(pl.lit(None).alias(name) for name in missing).select(
-            pl.col(name).cast(dtype) for name, dtype in SEARCH_SCHEMA.items()
-        )
+        return select_schema(table, SEARCH_SCHEMA)

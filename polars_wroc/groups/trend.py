@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import get_args
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -14,33 +14,14 @@ from polars_wroc.arrays import Array
 from polars_wroc.buckets import number_groups
 from polars_wroc.checks import MARGIN
 from polars_wroc.counts.count_table import CountTable
-from polars_wroc.groups.categories import Grouping, period_of
-from polars_wroc.groups.compare_segments import (
-    Comparison,
-    GapRules,
-    Partition,
-    add_verdicts,
-    compare_pair,
-    compare_segments,
-)
-from polars_wroc.groups.comparisons import (
-    COMPARABLE,
-    COMPARISON_SCHEMA,
-    METRICS,
-    SHIFTS,
-    score_name,
-)
-from polars_wroc.groups.divisions import name_segments, read_divisions
-from polars_wroc.groups.group_gaps import (
-    check_metrics,
-    find_decisions,
-    in_order,
-    label_segments,
-    read_comparable_metrics,
-    read_needs,
-)
-from polars_wroc.inputs.columns import OVERALL, Frequency, IntoColumn, IntoWeight, Typed
-from polars_wroc.inputs.decisions import score_or_decisions
+from polars_wroc.groups import compare_segments, group_columns
+from polars_wroc.groups.categories import period_of
+from polars_wroc.groups.compare_segments import GapRules, Partition
+from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, SHIFTS
+from polars_wroc.groups.divisions import name_segments
+from polars_wroc.groups.group_columns import GroupColumns, InnerColumns, Part, choose_texts
+from polars_wroc.groups.group_gaps import read_metrics, read_needs
+from polars_wroc.inputs.columns import OVERALL, IntoColumn, IntoWeight, Typed
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
 from polars_wroc.inputs.frames import require_text
@@ -49,21 +30,14 @@ from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.mean_sums import count_classes
 from polars_wroc.metrics.pairs import pair_with_chance
-from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_shifts import measure_shifts
-from polars_wroc.metrics.segments import (
-    Decisions,
-    Needs,
-    Segments,
-    measure_segments,
-)
+from polars_wroc.metrics.segments import Needs, Segments, measure_segments
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import Columns, Rows, read_columns, table_of
+from polars_wroc.rows import Rows, table_of
 from polars_wroc.stats.families import Adjustment, adjust_p_values, judge
 from polars_wroc.stats.references import Reference
 from polars_wroc.stats.shifts import Shift
-from polars_wroc.thresholds.registry import GAP_RATES
-from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
+from polars_wroc.thresholds.rules import Threshold, read_threshold
 
 PERIOD, CRITICAL = "period", "critical"
 # The reason of rows that are compared with nothing.
@@ -205,189 +179,124 @@ def trend(
     source = read_source(frame)
     if isinstance(source, CountTable) and not source.labelled:
         label = None
-    compared, shifts = _read_metrics(
+    compared = _read_metrics(
         metrics, label=label is not None, score=score is not None, decided=choice is not None
     )
-    name = score_name(source, score)
-    columns = read_columns(
+    groups = group_columns.read_groups(
         source,
         label,
-        score_or_decisions(source, score, selected),
+        score,
+        attributes,
+        choice=choice,
+        selected=selected,
         weight=weight,
-        by=_with_periods(source, attributes, over, every),
         pos_label=pos_label if label is not None else None,
         design=design,
-        selected=selected,
-        argument="attributes",
+        inner=_read_periods(source, over, every),
+        overall=True,
     )
-    # The periods are the last of the columns that group rows.
-    period = columns.keys[-1]
+    columns = groups.columns
+    period = groups.inner[0]
     dtype = columns.plan.collect_schema()[period]
     require_text(Typed("over", pl.col(period), dtype, f"column {columns.names[period]!r}"))
     least = checks.whole_number("min_rows", min_rows, low=0)
     margin = checks.margin(margin)
-    plan = _TrendPlan(
-        _divide_attributes(columns),
-        period,
-        compared,
-        shifts,
-        {model: model if columns.several else name for model in columns.models},
-        Decisions(recorded=True) if selected is not None else choice,
-        read_needs(
-            compared,
-            columns,
-            aucs=ROC_AUC.column in compared,
-            count_weights=isinstance(weight, Frequency),
-        ),
-    )
+    needs = read_needs(compared, columns, weight)
+    row_metrics = [name for name in compared if name not in SHIFTS]
 
     def compute(rows: Rows) -> pl.DataFrame:
-        return plan.table(rows, GapRules(rows.level(level), adjust, margin, least))
+        rules = GapRules(rows.level(level), adjust, margin, least)
+        if rows.keys[period].null_count():
+            rows = rows.at(rows.keys[period].is_not_null().to_numpy())
+        tables = []
+        if row_metrics:
+            tables.append(_compare_metrics(rows, groups, row_metrics, needs, rules))
+        if len(row_metrics) < len(compared):
+            # A shift of scores has nothing to do with labels or decisions.
+            tables += _compare_scores(rows.ignore_labels(ignore_decisions=True), groups, rules)
+        table = pl.concat(tables, how="diagonal_relaxed").filter(pl.col("metric").is_in(compared))
+        types: dict[str, Any] = {**COMPARISON_SCHEMA, period: dtype, CRITICAL: pl.Float64}
+        return group_columns.in_order(_mark_first(table), compared, types, [period])
 
-    columns = replace(columns, names={**columns.names, period: PERIOD})
+    named = replace(columns, names={**columns.names, period: PERIOD})
     schema = COMPARISON_SCHEMA | {PERIOD: dtype, CRITICAL: pl.Float64}
-    return table_of(frame, columns, schema, compute)
+    return table_of(frame, named, schema, compute)
 
 
 def _read_metrics(
     metrics: Sequence[str] | None, *, label: bool, score: bool, decided: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Read which metrics are compared, and which measures of a shift there are."""
+) -> tuple[str, ...]:
+    """Return the metrics that are compared, followed by the measures of a shift of scores."""
+    compared = read_metrics(
+        metrics, COMPARABLE | SHIFTS, has_label=label, has_score=score, has_decisions=decided
+    )
     if metrics is None:
-        rates = [*GAP_RATES] if label else [_SELECTION_RATE]
-        aucs = [ROC_AUC.column] if label and score else []
-        return (*aucs, *(rates if decided else [])), tuple(SHIFTS) if score else ()
-    asked = read_comparable_metrics(metrics, [*COMPARABLE, *SHIFTS])
-    shifts = tuple(name for name in asked if name in SHIFTS)
-    # In the order of all comparison tables.
-    known = [name for name in METRICS | COMPARABLE if name in COMPARABLE]
-    compared = tuple(name for name in known if name in asked)
-    check_metrics(compared, has_score=score, has_decisions=decided)
-    if shifts and not score:
-        msg = f"`metrics` must come with a `score` for {shifts[0]}; found none"
-        raise ValueError(msg)
+        return (*compared, *SHIFTS) if score else compared
     for name in compared:
-        if not label and name != _SELECTION_RATE:
+        if not label and name not in (_SELECTION_RATE, *SHIFTS):
             msg = f"`metrics` must come with a `label` for {name}; found none"
             raise ValueError(msg)
-    return compared, shifts
+    return compared
 
 
-def _with_periods(
-    source: pl.DataFrame | pl.LazyFrame | RowSource,
-    attributes: IntoColumns | None,
-    over: IntoColumn,
-    every: str | None,
-) -> list[pl.Expr]:
-    """Return the columns of attributes, and last the column of periods."""
-    table = source.groups if isinstance(source, RowSource) else source.lazy()
-    given = {} if attributes is None else named_columns("attributes", attributes, table)
+def _read_periods(
+    source: pl.DataFrame | pl.LazyFrame | RowSource, over: IntoColumn, every: str | None
+) -> InnerColumns:
+    """Return the column of periods."""
+    table = group_columns.table_of_groups(source)
     time = typed_column("over", as_column("over", over), table)
     (name,) = named_columns("over", over, table)
-    if name in given:
-        checks.reject("attributes", "not name the column of `over`", f"{name!r} in both")
     period = time.column if every is None else period_of(time, every)
-    return [*(column.alias(name) for name, column in given.items()), period]
+    return InnerColumns({name: period}, "attributes", "not name the column of `over`")
 
 
-def _divide_attributes(columns: Columns) -> list[Grouping]:
-    """Return the division that has all rows in one segment, and those by each attribute."""
-    *attributes, _ = columns.keys
-    if not attributes:
-        return [Grouping()]
-    names = {key: columns.names[key] for key in attributes}
-    return [Grouping(), *read_divisions(replace(columns, names=names), intersections=False)]
+def _compare_metrics(
+    rows: Rows, groups: GroupColumns, metrics: Sequence[str], needs: Needs, rules: GapRules
+) -> pl.DataFrame:
+    """Compare the metrics of each period with the earlier periods."""
+    measured = groups.find_needs(rows, needs)
+    comparisons = []
+    for part in groups.parts(rows):
+        keys = [*part.division.keys, *groups.inner]
+        segments = measure_segments(rows, keys, part.model, measured[part.model])
+        partition = _refer_to_earlier(part, segments)
+        comparisons += [
+            compare_segments.compare_segments(metric, partition, rules) for metric in metrics
+        ]
+    return compare_segments.add_verdicts(comparisons, rules)
 
 
-@dataclass(frozen=True)
-class _TrendPlan:
-    """What is followed over the periods of each segment, and the measures of shifts of scores.
+def _compare_scores(rows: Rows, groups: GroupColumns, rules: GapRules) -> list[pl.DataFrame]:
+    """Compare the scores of each period with earlier ones: a table for each measure."""
+    aucs, ks, psi = [], [], []
+    for part in groups.parts(rows):
+        periods = rows.segments([*part.division.keys, *groups.inner], part.model)
+        missing = periods.missing.astype(np.float64)
+        segments = Segments(periods.segments, count_classes(periods), missing)
+        partition = _refer_to_earlier(part, segments)
+        assert partition.reference.starts is not None
+        sums = measure_shifts(rows, periods, partition.reference.starts)
+        pair = pair_with_chance(sums.auc, sums.aucs.slack)
+        aucs.append(compare_segments.compare_pair(_SHIFT_AUC, pair, partition, rules))
+        ks.append(_describe_distances(_KS, sums.ks(rules.level), partition, rules))
+        psi.append(_describe_distances(_PSI, sums.psi(rules.level), partition, rules))
+    # Each is a family of its own, because all ask the same.
+    distances = [_judge_distances(pl.concat(each), rules) for each in (ks, psi)]
+    return [compare_segments.add_verdicts(aucs, rules), *distances]
 
-    ``period`` is the column of the periods; ``score_names`` are the names of the models in the
-    table, None without a score.
-    """
 
-    divisions: Sequence[Grouping]
-    period: str
-    metrics: Sequence[str]
-    shifts: Sequence[str]
-    score_names: Mapping[str, str | None]
-    choice: Decisions | Rule | float | None
-    needs: Needs
-
-    def table(self, rows: Rows, rules: GapRules) -> pl.DataFrame:
-        """Return the rows of all segments, periods and metrics, in order."""
-        if rows.keys[self.period].null_count():
-            rows = rows.at(rows.keys[self.period].is_not_null().to_numpy())
-        tables = []
-        if self.metrics:
-            tables.append(add_verdicts(self._compare_metrics(rows, rules), rules))
-        if self.shifts:
-            # A shift of scores has nothing to do with labels or decisions.
-            scored = rows.ignore_labels(ignore_decisions=True)
-            tables += self._compare_scores(scored, rules)
-        metrics = [*self.metrics, *self.shifts]
-        table = pl.concat(tables, how="diagonal_relaxed").filter(pl.col("metric").is_in(metrics))
-        schema: dict[str, pl.DataType | type[pl.DataType]] = {
-            **COMPARISON_SCHEMA,
-            self.period: rows.keys.schema[self.period],
-            CRITICAL: pl.Float64,
-        }
-        return in_order(_mark_first(table), metrics, schema, [self.period])
-
-    def _compare_metrics(self, rows: Rows, rules: GapRules) -> list[Comparison]:
-        """Compare the metrics of each period with the earlier periods."""
-        needs = {
-            model: replace(self.needs, decisions=find_decisions(rows, model, self.choice))
-            for model in rows.scores
-        }
-        comparisons = []
-        for place, (division, model) in self._places(rows).items():
-            keys = [*division.keys, self.period]
-            segments = measure_segments(rows, keys, model, needs[model])
-            partition = self._partition(division, segments, model, place)
-            comparisons += [compare_segments(metric, partition, rules) for metric in self.metrics]
-        return comparisons
-
-    def _compare_scores(self, rows: Rows, rules: GapRules) -> list[pl.DataFrame]:
-        """Compare the scores of each period with earlier ones: a table for each measure."""
-        aucs, ks, psi = [], [], []
-        for place, (division, model) in self._places(rows).items():
-            periods = rows.segments([*division.keys, self.period], model)
-            missing = periods.missing.astype(np.float64)
-            segments = Segments(periods.segments, count_classes(periods), missing)
-            partition = self._partition(division, segments, model, place)
-            assert partition.reference.starts is not None
-            sums = measure_shifts(rows, periods, partition.reference.starts)
-            pair = pair_with_chance(sums.auc, sums.aucs.slack)
-            aucs.append(compare_pair(_SHIFT_AUC, pair, partition, rules))
-            ks.append(_describe_distances(_KS, sums.ks(rules.level), partition, rules))
-            psi.append(_describe_distances(_PSI, sums.psi(rules.level), partition, rules))
-        # Each is a family of its own, because all ask the same.
-        distances = [_judge_distances(pl.concat(each), rules) for each in (ks, psi)]
-        return [add_verdicts(aucs, rules), *distances]
-
-    def _places(self, rows: Rows) -> dict[tuple[int, int], tuple[Grouping, str]]:
-        """Return each division and score, by their places in the order of the table."""
-        return {
-            (number, place): (division, model)
-            for number, division in enumerate(self.divisions)
-            for place, model in enumerate(rows.scores)
-        }
-
-    def _partition(
-        self, division: Grouping, segments: Segments, model: str, place: tuple[int, int]
-    ) -> Partition:
-        """Return the periods of all segments of a division, with the earlier ones as reference."""
-        names, number = pl.Series([OVERALL]), np.zeros(segments.number, np.int64)
-        if division.keys:
-            groups, number = number_groups(segments.keys.select(division.keys))
-            names = name_segments(division, groups)
-        is_first = np.diff(number, prepend=-1) > 0
-        labels = label_segments(division, names, self.score_names[model], place)[number]
-        labels = labels.with_columns(segments.keys[self.period], pl.Series(_IS_FIRST, is_first))
-        reference = Reference("earlier", starts=np.flatnonzero(is_first))
-        return Partition(labels, [], segments, reference, _BEFORE)
+def _refer_to_earlier(part: Part, segments: Segments) -> Partition:
+    """Return the periods of all segments of a division, with the earlier ones as reference."""
+    *keys, period = segments.keys.columns
+    names, number = pl.Series([OVERALL]), np.zeros(segments.number, np.int64)
+    if keys:
+        found, number = number_groups(segments.keys.select(keys))
+        names = name_segments(part.division, found)
+    is_first = np.diff(number, prepend=-1) > 0
+    labels = part.label(names)[number]
+    labels = labels.with_columns(segments.keys[period], pl.Series(_IS_FIRST, is_first))
+    reference = Reference("earlier", starts=np.flatnonzero(is_first))
+    return Partition(labels, [], segments, reference, _BEFORE)
 
 
 # Whether a row is the first period of a segment.
@@ -417,8 +326,7 @@ def _describe_distances(
         (shift.bins == 1, ONE_SCORE),
         (np.isnan(p_value), NO_VARIANCE),
     ]
-    reasons = np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
-    columns: dict[str, Array] = {
+    numbers: dict[str, Array] = {
         "n": n,
         "value": shift.value,
         "n_reference": n_reference,
@@ -427,15 +335,8 @@ def _describe_distances(
         "p_value": p_value,
         CRITICAL: shift.critical,
     }
-    texts: dict[str, Sequence[str | None]] = {
-        "metric": [metric] * n.size,
-        "reference": [_BEFORE] * n.size,
-        "reason": [reason or None for reason in reasons.tolist()],
-    }
-    table = partition.labels.hstack(
-        [pl.Series(name, values, pl.Float64) for name, values in columns.items()]
-    )
-    return table.hstack([pl.Series(name, values, pl.String) for name, values in texts.items()])
+    texts = {"metric": metric, "reference": _BEFORE, "reason": choose_texts(cases)}
+    return group_columns.make_rows(partition.labels, numbers, texts)
 
 
 def _judge_distances(table: pl.DataFrame, rules: GapRules) -> pl.DataFrame:

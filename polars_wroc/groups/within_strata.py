@@ -18,13 +18,9 @@ import polars as pl
 from polars_wroc.arrays import Array
 from polars_wroc.buckets import number_groups
 from polars_wroc.checks import reject, shown
-from polars_wroc.groups.compare_segments import (
-    Comparison,
-    GapRules,
-    Partition,
-    compare_pair,
-    compare_segments,
-)
+from polars_wroc.groups import compare_segments
+from polars_wroc.groups.compare_segments import Comparison, GapRules, Partition
+from polars_wroc.groups.group_columns import InnerColumns, table_of_groups
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import IntoColumns, RowSource
@@ -72,19 +68,11 @@ def check_within(reference: object, metrics: Sequence[str] | None, design: Desig
 
 
 def read_strata(
-    source: pl.DataFrame | pl.LazyFrame | RowSource,
-    attributes: IntoColumns,
-    within: IntoColumns | None,
-) -> tuple[IntoColumns, int]:
-    """Return the columns of attributes and then of strata, and the number of the former."""
-    table = source.groups if isinstance(source, RowSource) else source.lazy()
-    groups = named_columns("attributes", attributes, table)
-    if within is None:
-        return attributes, len(groups)
-    strata = named_columns("within", within, table)
-    if both := sorted(strata.keys() & groups.keys()):
-        reject("within", "not name a column of `attributes`", f"{both[0]!r} in both")
-    return [column.alias(name) for name, column in (groups | strata).items()], len(groups)
+    source: pl.DataFrame | pl.LazyFrame | RowSource, within: IntoColumns
+) -> InnerColumns:
+    """Return the columns of strata."""
+    strata = named_columns("within", within, table_of_groups(source))
+    return InnerColumns(strata, "within", "not name a column of `attributes`")
 
 
 @dataclass(frozen=True)
@@ -138,12 +126,12 @@ def compare_within(
     There are also the gap without strata, the share of it that they explain, and the share of the
     segment's weight in strata where its reference has rows.
     """
-    crude = compare_segments(metric, partition, rules).columns
+    crude = compare_segments.compare_segments(metric, partition, rules).columns
     if metric in RATES:
         pair = pair_rates_within(metric, strata, partition.reference)
     else:
         pair = pair_aucs_within(strata, partition.reference)
-    found = compare_pair(metric, pair, partition, rules)
+    found = compare_segments.compare_pair(metric, pair, partition, rules)
     # A gap without strata whose interval includes 0 may be nothing.
     is_gap = (crude["gap_low"] > 0) | (crude["gap_high"] < 0)
     more = {
@@ -203,9 +191,9 @@ def _average_rate(rate: Rate, other: Rate, shares: Array) -> Sample:
     value, complement = (average_strata(each, shares) for each in (rate.value, rate.complement))
     # v = h2 p (1 - p) / (1 - h2) in each stratum, without bias
     h2, other_h2 = rate.all.inverse_size, np.minimum(other.all.inverse_size, _MOST)
-    of_reference = other.value * other.complement / (1 - other_h2)
+    other_spread = other.value * other.complement / (1 - other_h2)
     own = rate.value * rate.complement / (1 - h2)
-    variances = h2 * np.where(h2 > _ONE_ROW, of_reference, own)
+    variances = h2 * np.where(h2 > _ONE_ROW, other_spread, own)
     variance, size = (average_strata(each, shares, 2) for each in (variances, h2))
     spread = value * complement
     size = np.where((spread > 0) & (variance > 0), variance / spread, size)

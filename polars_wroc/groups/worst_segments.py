@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE, score_name
-from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
-from polars_wroc.groups.divisions import read_divisions
-from polars_wroc.groups.group_gaps import find_decisions
+from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE
+from polars_wroc.groups.crossed_cells import sum_crossed_cells
+from polars_wroc.groups.group_columns import find_decisions, read_groups
 from polars_wroc.groups.segment_search import SEARCH_SCHEMA, SearchRules, SegmentSearch
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
-from polars_wroc.inputs.decisions import Favorable, check_favorable, score_or_decisions
+from polars_wroc.inputs.decisions import Favorable, check_favorable
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.metric import Metric, Worse, check_metric
@@ -23,11 +19,10 @@ from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.mean_sums import read_precision
 from polars_wroc.metrics.registry import LOSSES
-from polars_wroc.metrics.segments import Decisions
 from polars_wroc.queries import FrameT
-from polars_wroc.rows import Rows, read_columns, table_of
+from polars_wroc.rows import Rows, table_of
 from polars_wroc.thresholds.registry import AUDIT_RATES, RateMetric
-from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
+from polars_wroc.thresholds.rules import Threshold, read_threshold
 
 SEARCHED: dict[str, Metric] = {
     **AUDIT_RATES,
@@ -167,8 +162,8 @@ def worst_segments(
     """
     choice = read_threshold(threshold, selected)
     chosen = _read_metric(metric, has_label=label is not None, has_decisions=choice is not None)
-    of_decisions = isinstance(chosen, RateMetric)
-    check_favorable(favorable, threshold, decided=of_decisions)
+    decides = isinstance(chosen, RateMetric)
+    check_favorable(favorable, threshold, decided=decides)
     require_groups(attributes, called="attributes")
     level, survey = checks.level_of_one_look(level, "a search"), read_design(design)
     if survey.replicate_weights is not None:
@@ -177,39 +172,39 @@ def worst_segments(
     checks.flag("redundant", redundant)
     for argument, number in (("depth", depth), ("min_rows", min_rows), ("top", top)):
         checks.whole_number(argument, number, low=1)
-    source = read_source(frame)
-    name = score_name(source, score)
-    columns = read_columns(
-        source,
+    groups = read_groups(
+        read_source(frame),
         label,
-        score_or_decisions(source, score, selected),
+        score,
+        attributes,
+        choice=choice,
+        selected=selected,
         weight=weight,
-        by=attributes,
         pos_label=pos_label,
         design=design,
-        selected=selected,
-        argument="attributes",
     )
-    if columns.several:
+    if groups.columns.several:
         msg = "`score` must be one column; found several"
         raise ValueError(msg)
-    (model,) = columns.models
-    names = [division.attribute for division in read_divisions(columns, intersections=False)]
+    model = groups.columns.models[0]
+    name = groups.score_names[model]
     worse: Worse = chosen.worse_if(favorable)
-    if not of_decisions:
-        columns.require_scores(f"metric={metric!r}")
+    if not decides:
+        groups.columns.require_scores(f"metric={metric!r}")
         worse = "higher" if chosen.better == "low" else "either"
-    plan = SearchPlan(
-        SearchRules(chosen, worse, names, depth, min_rows, top, level, redundant),
-        columns.keys,
-        Decisions(recorded=True) if selected is not None else choice,
-        read_precision(columns)[model],
-    )
+    names = list(groups.attributes.values())
+    rules = SearchRules(chosen, worse, names, depth, min_rows, top, level, redundant)
+    precision = read_precision(groups.columns)[model]
 
     def compute(rows: Rows) -> pl.DataFrame:
-        return plan.table(rows, model).with_columns(pl.lit(name, pl.String).alias(MODEL))
+        decisions = find_decisions(rows, model, groups.choice)
+        rows = rows if chosen.needs_label else rows.ignore_labels()
+        keys = groups.columns.keys
+        cells = sum_crossed_cells(rows, keys, model, chosen, decisions, precision)
+        table = SegmentSearch(cells, rules, rows.sample).table()
+        return table.with_columns(pl.lit(name, pl.String).alias(MODEL))
 
-    return table_of(frame, columns, SEARCH_SCHEMA, compute)
+    return table_of(frame, groups.columns, SEARCH_SCHEMA, compute)
 
 
 def _read_metric(metric: str, *, has_label: bool, has_decisions: bool) -> Metric:
@@ -229,25 +224,3 @@ def _read_metric(metric: str, *, has_label: bool, has_decisions: bool) -> Metric
         msg = f"`label` must be given for {metric}; found None"
         raise ValueError(msg)
     return SEARCHED[metric]
-
-
-@dataclass(frozen=True)
-class SearchPlan:
-    """What is searched, by which columns, and how decisions are made.
-
-    A loss needs the machine ``precision`` of the score.
-    """
-
-    rules: SearchRules
-    keys: Sequence[str]
-    choice: Decisions | Rule | float | None
-    precision: float
-
-    def table(self, rows: Rows, model: str) -> pl.DataFrame:
-        """Return the table of the segments that are significantly worse, by one of the scores."""
-        decisions = find_decisions(rows, model, self.choice)
-        if not self.rules.metric.needs_label:
-            rows = rows.ignore_labels()
-        needs = SearchNeeds(self.rules.metric, decisions, self.precision)
-        cells = sum_crossed_cells(rows, self.keys, model, needs)
-        return SegmentSearch(cells, self.rules, rows.sample).table()

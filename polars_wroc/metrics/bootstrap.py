@@ -18,7 +18,6 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
-from polars_wroc.config import Progress
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
@@ -26,6 +25,7 @@ from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.auc_sums import auc_influences
 from polars_wroc.metrics.mean_sums import read_precision, require_all_probabilities
 from polars_wroc.metrics.registry import Formula, Metrics, named_metrics, need_scores
+from polars_wroc.progress import Progress
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import curve_of_points
 from polars_wroc.rows import (

@@ -36,7 +36,7 @@ ComparisonMethod: TypeAlias = Literal["delong"]
 PAIR = (MODEL, "reference")
 _VALUES = ("value", "reference_value", "gap", "gap_low", "gap_high")
 _TESTS_OF_GAPS = ("gap_se", "p_value", "p_adjusted")
-_SCHEMA: dict[str, type[pl.DataType]] = {
+PAIR_SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys((*PAIR, "metric"), pl.String),
     **dict.fromkeys(_VALUES, pl.Float64),
     **dict.fromkeys(("verdict", "reason"), pl.String),
@@ -44,7 +44,6 @@ _SCHEMA: dict[str, type[pl.DataType]] = {
     "n": pl.Int64,
     "n_missing": pl.Int64,
 }
-PAIR_COLUMNS = tuple(_SCHEMA)
 _MOST_PAIRS = 5_000
 
 
@@ -171,7 +170,7 @@ def compare(
         level=level,
         adjust=adjust,
     )
-    return table_of(frame, columns, columns.schema(_SCHEMA), compute)
+    return table_of(frame, columns, columns.schema(PAIR_SCHEMA), compute)
 
 
 def _test_carefully(placed: paired_aucs.ScoredRows, one: str, other: str) -> Difference:

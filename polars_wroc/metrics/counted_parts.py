@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from polars_wroc.config import Division, Progress
+from polars_wroc.config import Division
 from polars_wroc.counts.score_sums import (
     HIGH,
     LOW,
@@ -31,6 +31,7 @@ from polars_wroc.counts.score_sums import (
 from polars_wroc.inputs.columns import MODEL, SCORE, score_column
 from polars_wroc.inputs.rows import MISSING_MARKS, PlannedRows
 from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges, find_fineness
+from polars_wroc.progress import Progress
 from polars_wroc.queries import collect
 from polars_wroc.rows import Columns, Rows, join_rows, read_counted, require_exact
 from polars_wroc.steps import FloatType

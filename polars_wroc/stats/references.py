@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 
 ReferenceKind: TypeAlias = Literal["rest", "overall", "earlier"]
 
@@ -68,6 +68,18 @@ class Reference:
         """Return which of a number of segments is the reference itself."""
         place = self.kind if isinstance(self.kind, int) else -1
         return np.asarray(np.arange(number) == place)
+
+
+def pick_highest(value: Array, weight: Array) -> Reference:
+    """Return the segment with the highest value as reference; NaN is no candidate.
+
+    Ties go to the heavier segment, then to the first.
+    """
+    if np.isnan(value).all():
+        return Reference(-1)
+    # Equal AUCs of different rows may round differently.
+    is_highest = value >= np.nanmax(value) - TOLERANCE
+    return Reference(int(np.argmax(np.where(is_highest, weight, -1.0))))
 
 
 def _add_before(values: Array, starts: Ints | None = None) -> Array:

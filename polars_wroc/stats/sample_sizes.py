@@ -113,10 +113,10 @@ def _plan_moments(complement: Array, second: Array, h2: Array) -> ClassMoments:
 class RowSizes:
     """Inverse sizes that fall as rows are added, given the inverse sizes of a single row.
 
-    AUCs have multiples ``of_one`` of the sizes of a plan.
+    AUCs have multiples ``one_row`` of the sizes of a plan.
     """
 
-    of_one: InverseSizes
+    one_row: InverseSizes
     plan: AucPlan | None = None
 
     @classmethod
@@ -144,8 +144,8 @@ class RowSizes:
     def at(self, rows: Array) -> InverseSizes:
         """Return the inverse sizes of so many rows."""
         if self.plan is None:
-            return self.of_one * (1 / rows)
-        planned = zip(self.of_one, self.plan.sizes(rows), strict=True)
+            return self.one_row * (1 / rows)
+        planned = zip(self.one_row, self.plan.sizes(rows), strict=True)
         return InverseSizes(*(size * each for size, each in planned))
 
     def estimate(self, value: Array, rows: Array) -> Wilson:

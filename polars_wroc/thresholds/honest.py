@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.config import Progress
+from polars_wroc.progress import Progress
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows
 from polars_wroc.stats.resampling import count_poisson, hash_evenly, seeds

@@ -17,8 +17,8 @@ from sweeps import sweep
 from wide_tables import gaps_of
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
-from polars_wroc.cli.process import BAD_INPUT, DONE
+from polars_wroc.cli import main
+from polars_wroc.cli.report import BAD_INPUT, DONE
 
 CROSSED = "sex \N{MULTIPLICATION SIGN} age"
 

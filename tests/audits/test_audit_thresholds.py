@@ -16,7 +16,7 @@ from sweeps import sweep
 from wide_tables import fairness_of, segments_of
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.thresholds.rules import Rule
 
 RULES: dict[str, dict[str, Any]] = {
@@ -276,7 +276,7 @@ def test_command_prints_decisions(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--threshold", "high"], "argument --threshold: must be a number, median or a rule"),
+        (["--threshold", "high"], "for --threshold: must be a number, median or a rule"),
         (["--threshold", "yuden"], "found 'yuden'; did you mean 'youden'?"),
         (["--threshold", "max-fpr=1.5"], "found 'max-fpr=1.5': fpr must lie between 0 and 1"),
         (["--threshold", "max-fpr"], "must be such as max-fpr=0.1; found"),

@@ -17,7 +17,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 
 GIVEN: dict[str, Any] = {"attributes": ["sex", "race"], "favorable": "selected"}

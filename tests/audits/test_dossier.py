@@ -16,7 +16,8 @@ import pytest
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import command_line, main
+from polars_wroc.cli import main
+from polars_wroc.cli.app import write_command_line
 
 SCHEMA = json.loads(files("polars_wroc.audits").joinpath("audit-2.0.schema.json").read_text())
 
@@ -122,7 +123,7 @@ def test_the_command_line_says_what_it_read(
     "secret", ["s3://user:pass@bucket/x.parquet", "https://h/x.parquet?sig=pass"]
 )
 def test_commands_are_without_credentials(secret: str) -> None:
-    assert "pass" not in command_line(["audit", secret, "--label", "y"])
+    assert "pass" not in write_command_line(["audit", secret, "--label", "y"])
 
 
 def test_the_date_may_be_set(rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from wide_tables import fairness_of, gaps_of, wide_gaps
 import polars_wroc as wroc
 from polars_wroc.audits.gates import of_audit, read_gate
 from polars_wroc.audits.tables import JudgedGate
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,6 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
         ("auc.gap_hihg<0", "found 'gap_hihg'; did you mean 'gap_high'?"),
         ("auc_gap_high<0", "found 'auc_gap_high<0'; did you mean 'auc.gap_high'?"),
         ("auc_gap_hihg<0", "found 'auc_gap_hihg<0'; did you mean 'auc.gap_high'?"),
-        ("auc<0.7", "found 'auc<0.7'; did you mean 'auc.value'?"),
         ("auc_drop>0", "found 'auc_drop>0'; of auc there are value, value_low, "),
         ("auk_gap>0", "found 'auk_gap>0'; there are auc, "),
         ("auk.gap>0", "found 'auk'; did you mean 'auc'?"),
@@ -191,7 +190,9 @@ def test_gates_that_cannot_hold_are_refused(gate: str, message: str) -> None:
 
 
 def test_gates_on_limits_take_negative_ones() -> None:
-    assert read_gate("auc.gap_high<-0.05", of_audit(decides=False, ratios=True)).limit == -0.05
+    short = read_gate("auc.gap_high<-0.05", of_audit(decides=False, ratios=True)).short
+    assert short is not None
+    assert short.limit == -0.05
 
 
 def test_a_gap_that_is_to_be_below_zero_has_its_sign(unequal: pl.DataFrame) -> None:
@@ -395,6 +396,7 @@ def test_a_gate_that_cannot_be_judged_hides_no_failure(
         ("age=<18:auc.value<=.7", "age=<18:auc <= 0.7"),
         ("demographic_parity_difference.gap>0.1", "demographic_parity_difference > 0.1"),
         ("tpr.gap>1e-1", "tpr.gap > 0.1"),
+        ("auc < 0.7", "auc < 0.7"),
         ("race=b:tpr.verdict=different", "race=b:tpr.verdict = different"),
     ],
 )
@@ -418,3 +420,45 @@ def test_lines_of_a_gate_name_the_first_few_segments() -> None:
     assert failed.endswith(" and 35 more")
     assert judged.sentence == f"{lacking}. {failed}"
     assert judged.as_dict().keys() == {"gate", "met", "n_judged", "where", "not_judged", "sentence"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "short"),
+    [
+        ("metric = 'tpr' AND abs(gap) > 0.05", "tpr.gap>0.05"),
+        ("metric = 'auc' AND value < 0.7", "auc < 0.7"),
+        ("attribute = 'g' AND segment = 'c' AND metric = 'tpr' AND gap < 0", "g=c:tpr.gap<0"),
+        ("verdict = 'different' AND metric = 'auc'", "auc.verdict=different"),
+    ],
+)
+def test_a_condition_in_sql_is_met_where_its_short_form_is(
+    audit: wroc.Audit, sql: str, short: str
+) -> None:
+    in_sql, in_short = judge(sql, audit), judge(short, audit)
+    for part in ("met", "n_judged", "not_judged"):
+        assert getattr(in_sql, part) == getattr(in_short, part)
+    assert [row["segment"] for row in in_sql.met_rows] == [
+        row["segment"] for row in in_short.met_rows
+    ]
+    assert in_short.met
+
+
+def test_a_condition_in_sql_says_which_numbers_meet_it(audit: wroc.Audit) -> None:
+    gaps = audit.table.filter(metric="auc", segment="c").row(0, named=True)
+    judged = judge("metric = 'auc' AND gap < -0.1 AND n > 100", audit)
+    assert judged.where == [f"g = c (gap {gaps['gap']:.4g}, n {gaps['n']})"]
+    assert judge("metric = 'auc' AND gap < -0.1 AND n > 100000", audit).n_judged == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gapp > 0.1", "; did you mean 'gap'?"),
+        ("verdict = different", "there is no column 'different' (texts are in single quotes)"),
+        ("gap > 0.1; DROP TABLE x", "found 'gap > 0.1; DROP TABLE x': "),
+        ("gap + 1", "found 'gap + 1'"),
+    ],
+)
+def test_sql_that_is_no_condition(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_gate(text, of_audit(decides=True, ratios=True))

@@ -94,8 +94,9 @@ def test_columns_are_named_for_what_they_hold_where_being_selected_is_bad() -> N
     table = glance(audit)
     notes = {column.heading: column.note for column in table.columns}
     assert notes["Impact ratio (granted)"] == "to the highest share granted"
-    assert notes["Denied"] == "selection rate"
-    assert "four fifths of the highest share granted" in [sign.meaning for sign in table.legend]
+    assert notes["Denied"] == "share of all"
+    fifths = "beyond it, fewer than four fifths of the highest share granted"
+    assert fifths in [sign.meaning for sign in table.legend]
     black = cell_of(table, "black", "Denied")
     assert (black.change[0], black.tone) == ("▲", "worse")
     # The share granted of black applicants, by that of white ones.
@@ -131,7 +132,7 @@ def test_many_groups_that_do_not_differ_are_one_row() -> None:
         "Everyone",
         "region",
         "r7",
-        "19 others, none shown to differ",
+        "19 others, inconclusive or alike",
     ]
     dots = table.rows[-1].cells[1].dots
     assert dots is not None
@@ -146,7 +147,7 @@ def test_many_groups_that_do_not_differ_are_one_row() -> None:
 @pytest.mark.parametrize(
     ("rates", "name"),
     [
-        ([0.5] * 20, "20 groups, none shown to differ"),
+        ([0.5] * 20, "20 groups, inconclusive or alike"),
         ([0.1] * 10 + [0.9] * 10, "5 others, 5 of them different"),
     ],
 )
@@ -183,7 +184,7 @@ def test_the_legend_has_only_what_occurs(loans: wroc.Audit) -> None:
     assert meanings == [
         "group, with 95% interval",
         "everyone else",
-        "plain: no difference that matters is shown",
+        "plain: inconclusive",
     ]
 
 
@@ -210,7 +211,10 @@ def test_the_first_sign_with_a_size_says_what_it_is() -> None:
     options: dict[str, Any] = {"attributes": "g", "selected": "hired"}
     table = glance(wroc.audit(frame, favorable="selected", **options))
     meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
-    assert meanings == ["worse than everyone else by n points", "better"]
+    assert meanings == [
+        "worse than everyone else by n points, or below four fifths",
+        "better",
+    ]
     table = glance(wroc.audit(frame, favorable="neither", **options))
     meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
     assert meanings == ["different by n points, neither better nor worse"]

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 
 @pytest.fixture(scope="module")

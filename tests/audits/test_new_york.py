@@ -18,7 +18,7 @@ from html_pages import ReadPage
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.typing import NewYorkSummary
 

@@ -20,7 +20,7 @@ from wide_tables import fairness_of, gaps_of, impact_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.small_cells import hidden_segments
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.groups.comparisons import GAP_METRICS
 
 CALL: dict[str, Any] = {

@@ -13,7 +13,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.groups.categories import CROSSED
 
 QUOTED_Y = "\N{LEFT DOUBLE QUOTATION MARK}y\N{RIGHT DOUBLE QUOTATION MARK}"
@@ -125,7 +125,7 @@ def test_the_reading_comes_first_everywhere(
     assert json.loads(audit.to_json())["reading"] == reading
     audit.save(tmp_path / "x.md")
     deck = (tmp_path / "x.md").read_text("utf-8").split("\n\n")[1]
-    assert deck == f"80 rows, 50% of them positive. {reading}".strip()
+    assert deck == f"80 rows, 50% of them positive (the outcome). {reading}".strip()
     assert " ".join(deck.split()) in " ".join(repr(audit).split())
 
 
@@ -138,7 +138,7 @@ def test_the_verdict_turns_round_with_the_good_decision(rows: pl.DataFrame) -> N
     assert "impact ratio, 0.33 (" in good
     often = "is denied more often: 60%, against 20% of everyone else, 40 points higher ("
     assert bad.startswith(f"The group m (sex) {often}")
-    assert "impact ratio, 0.50 (" in bad
+    assert "impact ratio of the shares not denied, 0.50 (" in bad
     assert neither.startswith("The group f (sex) is selected less often: 20%, against 60%")
     assert "neither good nor bad" in neither
 
@@ -184,13 +184,13 @@ PEOPLE = replace(NAMES, people="applicants", groups={"region": "applicants in {}
         (
             f"sex{CROSSED}branch",
             "male, 7",
-            "male applicants with branch 7 (sex)",
+            "male applicants with branch 7",
             "the group male, 7 (sex and branch)",
         ),
         (
             f"sex{CROSSED}age",
             "female, 55+",
-            "female applicants aged 55 or over (sex)",
+            "female applicants aged 55 or over",
             "the group female, 55+ (sex and age)",
         ),
         (
@@ -232,7 +232,7 @@ def test_the_command_has_the_words(
     out = " ".join(capsys.readouterr().out.split())
     assert "A score of 0.5 or more means denied (40%), which is bad for them." in out
     assert "M people (sex) are denied more often: 60%" in out
-    assert "impact ratio, 0.50 (" in out
+    assert "impact ratio of the shares accepted, 0.50 (" in out
 
 
 @pytest.mark.parametrize(

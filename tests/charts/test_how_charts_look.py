@@ -118,6 +118,16 @@ def test_names_of_panels_in_a_row_are_at_one_height(name: str) -> None:
     assert tops["white"] == tops["hispanic"] == tops["black"]
 
 
+def test_points_at_the_end_of_an_axis_leave_names_of_panels_in_line() -> None:
+    rows = make_rows(["white", "hispanic", "black"])
+    # One group is selected at each threshold.
+    rows = rows.with_columns(s=pl.when(pl.col("g") == "white").then(0.99).otherwise("s"))
+    table = wroc.threshold_metrics(rows, "y", ["s", "t"], by="g", threshold=[0.2, 0.4, 0.6])
+    chart = wroc.rates_chart(table, rates="selection_rate")
+    tops = {text: top for text, _, top in texts_of(chart)}
+    assert tops["white"] == tops["hispanic"] == tops["black"]
+
+
 def test_labels_are_where_no_curve_is() -> None:
     # Precision is low from the first row on: the corner below is taken.
     recall = [n / 20 for n in range(1, 21)]

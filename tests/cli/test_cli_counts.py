@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from processes import of_groups
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 GOOD = ("--favorable", "selected")
@@ -82,7 +81,7 @@ def test_counts_of_several_scores_and_a_positive_label(rows: pl.DataFrame) -> No
     assert main([*call, "--score", "s", "--score", "s2", "-o", "x.parquet"]) == 0
     expected = wroc.score_counts(rows, "sex", ["s", "s2"], pos_label="m")
     assert_frame_equal(pl.read_parquet("x.parquet"), expected)
-    assert main(["auc", "--counts", "x.parquet", "-o", "auc.parquet"]) == 0
+    assert main(["auc", "x.parquet", "-o", "auc.parquet"]) == 0
     auc = wroc.summary(rows, "sex", ["s", "s2"], pos_label="m")
     assert_frame_equal(pl.read_parquet("auc.parquet"), auc, abs_tol=1e-12)
 
@@ -91,9 +90,9 @@ def test_merged_days_are_the_counts_of_all_rows(rows: pl.DataFrame) -> None:
     sources = ["counts1.parquet", "counts2.parquet", "counts3.parquet"]
     expected = wroc.score_counts(rows, "y", "s", weight="w", by=["sex", "age"])
     for names in (sources, ["counts?.parquet"]):
-        assert main(["merge", *names, "-o", "year.parquet"]) == 0
+        assert main(["counts", *names, "-o", "year.parquet"]) == 0
         assert_frame_equal(pl.read_parquet("year.parquet"), expected, rel_tol=1e-9)
-    assert main(["merge", *sources, "--bins", "32", "-o", "bins.csv"]) == 0
+    assert main(["counts", *sources, "--bins", "32", "-o", "bins.csv"]) == 0
     wide = wroc.score_counts(rows, "y", "s", weight="w", by=["sex", "age"], bins=32)
     assert_frame_equal(pl.read_csv("bins.csv"), wide, rel_tol=1e-9)
 
@@ -101,7 +100,7 @@ def test_merged_days_are_the_counts_of_all_rows(rows: pl.DataFrame) -> None:
 def test_files_of_several_formats_and_bins_are_merged(rows: pl.DataFrame) -> None:
     day = ["counts", "day1.parquet", *COLUMNS, "--by", "sex", "--by", "age", "--bins", "32"]
     assert main([*day, "-o", "counts1.csv"]) == 0
-    call = ["merge", "counts1.csv", "counts2.parquet", "counts3.parquet", "-o", "x.parquet"]
+    call = ["counts", "counts1.csv", "counts2.parquet", "counts3.parquet", "-o", "x.parquet"]
     assert main(call) == 0
     expected = wroc.score_counts(rows, "y", "s", weight="w", by=["sex", "age"], bins=32)
     assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
@@ -119,7 +118,7 @@ def test_audit_of_counts_is_that_of_the_labeled_rows(
     by = ["--attribute", "sex", "--attribute", "age", *more, "-o", "-"]
     assert main(["audit", "labeled.parquet", *COLUMNS, *by]) == 0
     expected = json.loads(capsys.readouterr().out)
-    assert main(["audit", "--counts", "counts1.parquet", "counts[23].parquet", *by]) == 0
+    assert main(["audit", "counts1.parquet", "counts[23].parquet", *by]) == 0
     found = json.loads(capsys.readouterr().out)
     for table in ("segments", "table"):
         one, other = (pl.DataFrame(part[table]).drop("model") for part in (found, expected))
@@ -128,7 +127,7 @@ def test_audit_of_counts_is_that_of_the_labeled_rows(
 
 @pytest.mark.slow
 def test_audit_of_counts_as_a_report_with_a_gate(capsys: pytest.CaptureFixture[str]) -> None:
-    call = ["audit", "--counts", "counts?.parquet", "--attribute", "sex"]
+    call = ["audit", "counts?.parquet", "--attribute", "sex"]
     assert main([*call, "-o", "x.html", "--fail-if", "auc.gap>0.9"]) == 0
     assert "<html" in Path("x.html").read_text()
     assert main([*call, "--fail-if", "auc.value>0.1"]) == 1
@@ -137,78 +136,71 @@ def test_audit_of_counts_as_a_report_with_a_gate(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.slow
 def test_auc_and_curve_of_counts_are_those_of_the_rows(rows: pl.DataFrame) -> None:
-    assert main(["auc", "counts?.parquet", "--counts", "--by", "sex", "-o", "auc.parquet"]) == 0
+    assert main(["auc", "counts?.parquet", "--by", "sex", "-o", "auc.parquet"]) == 0
     expected = wroc.summary(rows, "y", "s", weight="w", by="sex")
     assert_frame_equal(pl.read_parquet("auc.parquet"), expected, abs_tol=1e-9)
-    assert main(["curve", "counts?.parquet", "--counts", "-o", "curve.parquet"]) == 0
+    assert main(["curve", "counts?.parquet", "-o", "curve.parquet"]) == 0
     curve = wroc.roc_curve(rows, "y", "s", weight="w")
     assert_frame_equal(pl.read_parquet("curve.parquet"), curve, abs_tol=1e-9)
-    assert main(["curve", "counts?.parquet", "--counts", "--by", "sex", "-o", "curve.svg"]) == 0
+    assert main(["curve", "counts?.parquet", "--by", "sex", "-o", "curve.svg"]) == 0
     assert "AUC" in Path("curve.svg").read_text()
 
 
 def test_counts_in_wider_bins(rows: pl.DataFrame) -> None:
-    call = ["auc", "counts?.parquet", "--counts", "--bins", "32", "-o", "auc.parquet"]
+    call = ["auc", "counts?.parquet", "--approximate", "32", "-o", "auc.parquet"]
     assert main(call) == 0
     counts = wroc.score_counts(rows, "y", "s", weight="w", bins=32)
     expected = wroc.from_counts(counts).summary()
     assert_frame_equal(pl.read_parquet("auc.parquet"), expected, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize("command", ["auc", "curve"])
+@pytest.mark.parametrize(
+    ("command", "function"), [("auc", wroc.summary), ("curve", wroc.roc_curve)]
+)
 @pytest.mark.parametrize("bins", [None, 16])
-def test_bins_of_rows_are_asked_for_only_when_given(
-    command: str, bins: int | None, monkeypatch: pytest.MonkeyPatch
+def test_rows_are_taken_in_bins_if_asked_for(
+    command: str, function: Callable[..., pl.DataFrame], bins: int | None, rows: pl.DataFrame
 ) -> None:
-    name = {"auc": "summary", "curve": "roc_curve"}[command]
-    function = getattr(wroc, name)
-    asked: list[object] = []
-
-    def called(frame: pl.LazyFrame, *, bins: object = "nothing", **more: Any) -> object:
-        asked.append(bins)
-        return function(frame, **more)
-
-    monkeypatch.setattr(wroc, name, called)
-    call = [command, "rows.parquet", *COLUMNS, *of_groups(command, "sex"), "-o", "x.csv"]
-    assert main([*call, *([] if bins is None else ["--bins", str(bins)])]) == 0
-    assert asked == ["nothing" if bins is None else bins]
+    call = [command, "rows.parquet", *COLUMNS, "--by", "sex", "-o", "x.parquet"]
+    assert main([*call, *([] if bins is None else ["--approximate", str(bins)])]) == 0
+    expected = function(rows, "y", "s", weight="w", by="sex", bins=bins)
+    assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-12)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (
-            ["auc", "--counts", "counts1.parquet", "--label", "y"],
-            "--label is about columns of",
+            ["auc", "counts1.parquet", "--label", "y"],
+            "--label needs rows, and counts1.parquet has counts",
         ),
         (
-            ["auc", "--counts", "counts1.parquet", "--score", "s"],
-            "--score is about columns of",
+            ["auc", "counts1.parquet", "--score", "s"],
+            "--score needs rows, and counts1.parquet has counts",
         ),
         (
-            ["auc", "--counts", "counts1.parquet", "--pos-label", "1"],
-            "--pos-label is about col",
+            ["auc", "counts1.parquet", "--pos-label", "1"],
+            "--pos-label needs rows, and counts1.parquet has counts",
         ),
-        (["auc", "--counts", "counts1.parquet", "--cluster", "c"], "--cluster is about columns of"),
         (
-            ["audit", "--counts", "counts1.parquet", "--attribute", "g", "--fpc", "f"],
-            "--fpc is about col",
+            ["auc", "counts1.parquet", "--cluster", "c"],
+            "--replicate-weights) needs rows, and counts1.parquet has counts",
         ),
-        (["auc", "counts1.parquet"], "the following arguments are required: --label, --score"),
-        (["auc", "day1.parquet", "--label", "y"], "the following arguments are required: --score"),
-        (["counts", "day1.parquet", *COLUMNS], "the following arguments are required: -o/--output"),
-        (["merge", "counts1.parquet"], "the following arguments are required: -o/--output"),
-        (["merge", "counts1.parquet", "-o", "x.html"], "--output must end in one of .parquet, "),
-        (["merge", "counts1.parquet", "-o", "counts1.parquet"], "must not be a file that is read"),
-        (["merge", "counts?.parquet", "--bins", "0", "-o", "x.csv"], "--bins must be 16 or more"),
-        (["auc", "day1.parquet", "--counts"], "FILE must be a table of polars-wroc counts"),
-        (["auc", "counts1.parquet", "--counts", "--by", "no"], "--by must name a column"),
         (
-            ["merge", "counts1.parquet", "day2.parquet", "-o", "x.parquet"],
+            ["auc", "day1.parquet", "--label", "y"],
+            "--score must be given, unless files hold counts",
+        ),
+        (["counts", "day1.parquet", *COLUMNS], "-o FILE must be given"),
+        (["counts", "counts1.parquet"], "-o FILE must be given"),
+        (["counts", "counts1.parquet", "-o", "x.html"], "--output must end in one of .parquet, "),
+        (["counts", "counts1.parquet", "-o", "counts1.parquet"], "must not be a file that is read"),
+        (["counts", "counts?.parquet", "--bins", "0", "-o", "x.csv"], "--bins must be 16 or more"),
+        (["auc", "counts1.parquet", "--by", "no"], "--by must name a column"),
+        (
+            ["counts", "counts1.parquet", "day2.parquet", "-o", "x.parquet"],
             "must be a table of polars-wroc counts; found no 'score' in ",
         ),
-        (["merge", "counts1.parquet", "day2.parquet", "-o", "x.parquet"], ", in day2.parquet"),
-        (["counts", "day1.parquet", "--label", "y", "-o", "x.csv"], "are required: --score"),
+        (["counts", "day1.parquet", "--label", "y", "-o", "x.csv"], "--score must be given"),
         (["counts", "day1.parquet", "--score", "s", "--pos-label", "1", "-o", "x.csv"], "--label"),
     ],
 )
@@ -224,7 +216,7 @@ def test_mistakes_with_counts(
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("command", [["merge", "-o", "x.parquet"], ["auc", "--counts"]])
+@pytest.mark.parametrize("command", [["counts", "-o", "x.parquet"], ["auc"]])
 def test_counts_of_other_groups_are_named(
     command: list[str], rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,7 +232,7 @@ def test_counts_of_other_groups_are_named(
     assert not Path("x.parquet").exists()
 
 
-@pytest.mark.parametrize("command", [["merge", "-o", "x.parquet"], ["auc", "--counts"]])
+@pytest.mark.parametrize("command", [["counts", "-o", "x.parquet"], ["auc"]])
 def test_counts_of_scores_with_fewer_bits_are_named(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -261,10 +253,9 @@ def test_counts_of_scores_with_fewer_bits_are_named(
 def test_counts_that_are_no_numbers_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     damaged = pl.read_parquet("counts2.parquet").with_columns(w_pos=-pl.col("w_pos"))
     damaged.write_parquet("counts2.parquet")
-    assert main(["merge", "counts?.parquet", "-o", "x.parquet"]) == 2
+    assert main(["counts", "counts?.parquet", "-o", "x.parquet"]) == 2
     message = capsys.readouterr().err
     assert "must hold numbers that are finite and zero or more in column 'w_pos'" in message
-    assert message.endswith(", in counts2.parquet\n")
     assert message.count("\n") == 1
     assert not Path("x.parquet").exists()
 
@@ -291,7 +282,7 @@ def test_impact_ratios_of_counts_without_a_label(
     for day in (1, 2, 3):
         call = ["counts", f"day{day}.parquet", *columns, "--by", "sex", "--by", "age"]
         assert main([*call, "-o", f"plain{day}.csv"]) == 0
-    assert main(["impact", "--counts", "plain?.csv", *IMPACT, "-o", "x.parquet"]) == 0
+    assert main(["impact", "plain?.csv", *IMPACT, "-o", "x.parquet"]) == 0
     expected = wroc.impact_ratios(
         rows,
         "s",
@@ -310,7 +301,6 @@ def test_impact_ratios_of_counts_without_a_label(
         main(
             [
                 "impact",
-                "--counts",
                 "counts1.parquet",
                 "--threshold",
                 "0.6",
@@ -323,32 +313,38 @@ def test_impact_ratios_of_counts_without_a_label(
         == 0
     )
     for call in (
-        ["auc", "--counts", "plain1.csv"],
-        ["audit", "--counts", "plain1.csv", "--attribute", "sex"],
+        ["auc", "plain1.csv"],
+        ["audit", "plain1.csv", "--attribute", "sex"],
     ):
         assert main(call) == 2
-        assert f"--counts must have labels for {call[0]}; found" in capsys.readouterr().err
-    assert main(["merge", "plain1.csv", "counts2.parquet", "-o", "x.csv"]) == 2
+        assert f"FILE must have labels for {call[0]}; found" in capsys.readouterr().err
+    assert main(["counts", "plain1.csv", "counts2.parquet", "-o", "x.csv"]) == 2
     assert "found counts with labels and without" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--attribute sex", "impact needs --threshold with --counts"),
-        ("--attribute sex --threshold 0.5 --score s", "--score is about columns of rows"),
-        ("--attribute sex --selected s", "--selected is about columns of rows"),
+        ("--attribute sex", "impact of counts needs --threshold"),
+        (
+            "--attribute sex --threshold 0.5 --score s",
+            "--score needs rows, and counts1.parquet has counts",
+        ),
+        ("--attribute sex --selected s", "--selected needs rows, and counts1.parquet has counts"),
         (
             "--attribute no --threshold 0.5",
             "--attribute must name a column of counts1.parquet; found no column",
         ),
-        ("--attribute sex --threshold 0.5 --strata age", "--strata is about columns of rows"),
+        (
+            "--attribute sex --threshold 0.5 --strata age",
+            "--replicate-weights) needs rows, and counts1.parquet has counts",
+        ),
     ],
 )
 def test_mistakes_with_impact_ratios_of_counts(
     options: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call = ["impact", "--counts", "counts1.parquet", "--favorable", "selected"]
+    call = ["impact", "counts1.parquet", "--favorable", "selected"]
     assert main([*call, *options.split()]) == 2
     out, err = capsys.readouterr()
     assert out == ""

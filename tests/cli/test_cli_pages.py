@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 COLUMNS = ["--label", "y", "--score", "s"]
@@ -255,16 +255,27 @@ def test_an_audit_is_written_in_several_formats(capsys: pytest.CaptureFixture[st
     out = capsys.readouterr().out
     assert out.endswith("wrote a.json\nwrote a.csv\n")
     assert main([*call, "-o", "b.json", "-o", "-", "-o", "b", "--format", "md"]) == 0
-    printed = capsys.readouterr().out
+    printed = capsys.readouterr()
     first, second = (json.loads(Path(f"{name}.json").read_text()) for name in "ab")
     assert first["table"] == second["table"]
     assert pl.read_csv("a.csv").height == len(first["table"])
-    report, wrote = printed.split("wrote ", 1)
-    assert report == Path("b").read_text(encoding="utf-8")
-    assert wrote == "b.json\nwrote b\n"
+    assert printed.out == Path("b").read_text(encoding="utf-8")
+    assert printed.err == "polars-wroc: wrote b.json\npolars-wroc: wrote b\n"
     # None is written where one cannot be.
     assert main([*call, "-o", "c.json", "-o", "c.docx"]) == 2
     assert not Path("c.json").exists()
+
+
+def test_every_command_writes_several_files(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["auc", "rows.parquet", *COLUMNS, "--by", "g"]
+    assert main([*call, "-o", "x.md", "-o", "x.parquet", "-o", "-"]) == 0
+    expected = wroc.summary(rows, "y", "s", by="g")
+    assert_frame_equal(pl.read_parquet("x.parquet"), expected)
+    assert Path("x.md").read_text(encoding="utf-8").startswith("# AUCs by g\n")
+    # What is printed is JSON alone.
+    assert len(json.loads(capsys.readouterr().out)) == expected.height
 
 
 def test_changes_as_markdown() -> None:
@@ -284,13 +295,18 @@ def test_changes_as_markdown() -> None:
     ("words", "message"),
     [
         (["-o", "summary"], "--output must end in one of .parquet, .csv"),
-        (["--format", "md"], "--format is that of a file whose name does not end in one"),
-        (["-o", "-", "--format", "png"], "of text that -o - prints; found -o - --format png"),
-        (["-o", "-", "--format", "parquet"], "prints; found -o - --format parquet"),
-        (["-o", "x.csv", "--format", "md"], "prints; found -o x.csv --format md"),
-        (["-o", "x.csv", "-o", "y.csv"], "-o may be given several times to audit only; found x"),
-        (["-o", "x", "--format", "docx"], "argument --format: invalid choice: 'docx'"),
-        (["-o", "rows.parquet", "--format", "parquet"], "must not be a file that is read"),
+        (["--format", "md"], "--format applies to a file whose name does not end in one"),
+        (["-o", "-", "--format", "png"], "-o - prints text, and .png is none: name a file"),
+        (["-o", "-", "--format", "parquet"], "-o - prints text, and .parquet is none: name a file"),
+        (
+            ["-o", "x.csv", "--format", "md"],
+            "--format applies to a file whose name does not end in one",
+        ),
+        (
+            ["-o", "x", "--format", "docx"],
+            "--format must be one of parquet, csv, json, xlsx, md, prom, html, png, svg; found",
+        ),
+        (["-o", "rows.parquet"], "must not be a file that is read"),
     ],
 )
 def test_formats_that_are_refused(

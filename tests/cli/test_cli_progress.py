@@ -9,28 +9,26 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
 import pytest
-from processes import COMMAND, PLAIN
+from processes import PLAIN
 
-from polars_wroc.cli import commands, process
-from polars_wroc.cli.main import main
-from polars_wroc.cli.process import Progress, sentence
+from polars_wroc import progress
+from polars_wroc.cli import main
+from polars_wroc.progress import Progress
 
 # The command, which shows from the start what it works on: how fast the machine is does not matter.
 IMPATIENT = """
 import sys
-from polars_wroc.cli import process
-from polars_wroc.cli.main import main
-process._PATIENCE = process._PROGRESS_INTERVAL = 0.01
+from polars_wroc import progress
+from polars_wroc.cli import main
+progress._PATIENCE = 0.01
 sys.exit(main())
 """
-CLEAR = "\r\x1b[K"
 ROWS = 2_000_000
-COLUMNS = ["--label", "y", "--score", "s"]
+_CODES = re.compile(r"\x1b\[[?\d;]*[a-zA-Z]|\r|\n")
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +42,14 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def on_terminal(arguments: list[str], command: Sequence[str] = COMMAND) -> tuple[int, str, str]:
+def on_terminal(*arguments: str) -> tuple[int, str, str]:
     """Run a command with standard error on a terminal; the code and both outputs."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(  # noqa: S603  (our own code)
-        [*command, *arguments], env=PLAIN, stdout=subprocess.PIPE, stderr=theirs
+        [sys.executable, "-c", IMPATIENT, *arguments],
+        env=PLAIN | {"TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
     )
     os.close(theirs)
     shown = b""
@@ -70,104 +71,68 @@ def on_terminal(arguments: list[str], command: Sequence[str] = COMMAND) -> tuple
 @pytest.mark.slow
 def test_rows_and_time_are_shown_and_removed(rows: Path, tmp_path: Path) -> None:
     output = tmp_path / "x.parquet"
-    call = ["counts", str(rows), *COLUMNS, "--weight", "w", "--by", "g", "-o", str(output)]
-    code, printed, shown = on_terminal(call, [sys.executable, "-c", IMPATIENT])
-    assert code == 0
-    assert printed == f"wrote {output}\n"
-    lines = shown.split(CLEAR)
-    assert lines[0] == lines[-1] == ""
-    assert len(lines) > 2
-    # Until the number of rows is known there is the time alone.
-    for line in lines[1:-1]:
-        assert re.fullmatch(r"working( on 2,000,000 rows)?, 0:\d\d", line)
-    assert "on 2,000,000 rows" in shown
-    assert "\n" not in shown
+    columns = ["--label", "y", "--score", "s", "--weight", "w", "--by", "g"]
+    code, printed, shown = on_terminal("counts", str(rows), *columns, "-o", str(output))
+    assert (code, printed) == (0, f"wrote {output}\n")
+    assert re.search(r"working on 2,000,000 rows, 0:\d\d", shown)
+    # The line is erased at the end, and the cursor is shown again.
+    assert shown.rstrip().endswith("\x1b[2K")
+    assert "\x1b[?25h" in shown
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "more", [["--label", "w"], ["--label", "y", "--weight", "s", "--bins", "x"]]
-)
-def test_error_stands_alone(more: list[str], rows: Path) -> None:
-    code, printed, shown = on_terminal(["auc", str(rows), "--score", "s", "--by", "g", *more])
-    assert code == 2
-    assert printed == ""
-    assert shown.split(CLEAR)[-1].startswith("\x1b[1;31mpolars-wroc:\x1b[0m ")
-    assert shown.count("\n") == 1
+def test_an_error_stands_alone(rows: Path) -> None:
+    code, printed, shown = on_terminal(
+        "auc", str(rows), "--label", "y", "--score", "y", "--by", "h"
+    )
+    assert (code, printed) == (2, "")
+    last = shown.rstrip().split("\x1b[2K")[-1]
+    assert _CODES.sub("", last).startswith("polars-wroc: --by must name a column of ")
 
 
-@pytest.mark.slow
-def test_nothing_is_shown_when_not_wanted(rows: Path) -> None:
-    code, printed, shown = on_terminal(["auc", str(rows), *COLUMNS, "--by", "g", "--no-progress"])
-    assert (code, shown) == (0, "")
-    assert "AUC" in printed
+class Terminal(io.StringIO):
+    """Standard error that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
-@pytest.mark.slow
-def test_nothing_is_shown_for_short_work(
-    rows: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(process, "_PATIENCE", 1000)
-    assert main(["auc", str(rows), *COLUMNS]) == 0
-    assert capsys.readouterr().err == ""
+def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Make standard error a terminal; a fixture would do so before the output is captured."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    return terminal
 
 
-@pytest.mark.slow
-def test_a_terminal_changes_no_query(
-    rows: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plans: list[str] = []
-
-    def collect(plan: pl.LazyFrame) -> pl.DataFrame:
-        plans.append(plan.explain())
-        return plan.collect()
-
-    monkeypatch.setattr(commands, "collect", collect)
-    for terminal in (False, True):
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)  # noqa: B023
-        assert main(["auc", str(rows), *COLUMNS, "-o", "-"]) == 0
-        assert capsys.readouterr().err.split(CLEAR)[-1] == ""
-    assert plans[0] == plans[1]
-
-
-def test_rows_of_all_files_are_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_PATIENCE", 0)
-    monkeypatch.setattr(process, "_PROGRESS_INTERVAL", 0.001)
-    pl.select(n=pl.int_range(1000)).write_parquet(tmp_path / "rows.parquet")
-    frame = pl.scan_parquet(tmp_path / "rows.parquet")
-    missing = pl.scan_parquet(tmp_path / "none.parquet")
-    for frames, expected in (
-        ([], "working, "),
-        ([frame], "working on 1,000 rows, "),
-        ([frame, frame], "working on 2,000 rows, "),
-        ([frame, None], "working, "),
-        ([frame, missing, frame], "working, "),
-    ):
-        terminal = io.StringIO()
-        shown = Progress(terminal)
-        for each in frames:
-            shown.add(each)
-        wait_for(lambda: terminal.getvalue().split(CLEAR)[-1].startswith(expected))  # noqa: B023
-        shown.stop()
-        assert terminal.getvalue().endswith(CLEAR)
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
+def wait_for(terminal: Terminal, text: str) -> None:
     end = time.monotonic() + 20
-    while not holds():
+    while text not in terminal.getvalue():
         assert time.monotonic() < end
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize(
-    ("rows", "seconds", "said"),
-    [
-        (0, 0.6, "working, 0:00"),
-        (1000, 9.9, "working on 1,000 rows, 0:09"),
-        (4_000_000, 61, "working on 4,000,000 rows, 1:01"),
-        (None, 3600, "working, 60:00"),
-    ],
-)
-def test_sentence(rows: int | None, seconds: float, said: str) -> None:
-    assert sentence(rows, seconds) == said
+def test_the_innermost_work_is_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    with Progress(describe=lambda: "working"), Progress(7, "passes over the rows") as passes:
+        passes.advance(3)
+        wait_for(terminal, "working, 3 of 7 passes over the rows, 0:0")
+
+
+def test_nothing_is_shown_for_short_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    terminal = open_terminal(monkeypatch)
+    monkeypatch.setattr(progress, "_PATIENCE", 1000)
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame({"y": [0, 1], "s": [0.1, 0.2]}).write_parquet(path)
+    assert main(["auc", str(path), "--label", "y", "--score", "s"]) == 0
+    assert terminal.getvalue() == ""
+
+
+def test_nothing_is_shown_elsewhere(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    with Progress(3, "rows"):
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 CALL = ["release", "val.parquet", "--label", "y", "--old", "s1", "--new", "s2"]
 TWO = ["release", "old.csv", "new.csv", "--key", "id", "--label", "y", "--old", "s", "--new", "s"]
@@ -155,13 +155,13 @@ def test_keys_must_match(capsys: pytest.CaptureFixture[str], change: Any, messag
     [
         ([*CALL, "--key", "id"], "--key needs two files"),
         ([*CALL, "--threshold", "old=0.5"], "--threshold must map 'old' and 'new'"),
-        ([*CALL, "--threshold", "high"], "--threshold must be a number"),
-        ([*CALL, "--selected", "y"], "--selected must map 'old' and 'new'"),
+        ([*CALL, "--threshold", "high"], "--threshold: must be a number"),
+        ([*CALL, "--selected", "y"], "--selected must be such as old=D and new=D"),
         (
             [*CALL, "--selected", "old=g", "--selected", "new=g"],
             "--selected must name a column of true and false",
         ),
-        ([*CALL, "--margin", "much"], "--margin must be a number"),
+        ([*CALL, "--margin", "much"], "--margin: must be a number"),
         ([*CALL, "--margin", "tprr=0.1"], "--margin must be one of auc, "),
         ([*CALL, "--metrics", "aucc"], "did you mean 'auc'?"),
         ([*CALL, "--metrics", "tpr"], "--metrics must come with a --threshold or --selected"),
@@ -169,7 +169,7 @@ def test_keys_must_match(capsys: pytest.CaptureFixture[str], change: Any, messag
         ([*CALL[:-1], "s3"], "--new must"),
         ([*CALL, "--fail-if", "any.verdict=bad"], "must name a verdict of"),
         ([*CALL, "--fail-if", "aucc.gap<0"], "did you mean 'auc'?"),
-        (CALL[:2] + CALL[4:], "the following arguments are required: --label"),
+        (CALL[:2] + CALL[4:], "--label must be given"),
     ],
 )
 def test_errors_name_the_option(

@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 LOANS = wroc.data.loans()
 
@@ -86,8 +86,8 @@ def test_from_a_table(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["loans.parquet", "--gap", "0.1"], "FILE must be a table of .*; found no column"),
         (["none.json", "--gap", "0.1"], "FILE must be the JSON of an audit; found no such file"),
         (["none.parquet", "--gap", "0.1"], "none.parquet"),
-        (["a.json", "b.json", "--gap", "0.1"], "size takes one FILE; found 2"),
-        (["--metric", "tpr", "--gap", "x"], "invalid float value: 'x'"),
+        (["a.json", "b.json", "--gap", "0.1"], "cannot use b.json"),
+        (["--metric", "tpr", "--gap", "x"], 'unable to convert "x" into float'),
     ],
 )
 def test_messages(call: list[Any], message: str, capsys: pytest.CaptureFixture[str]) -> None:

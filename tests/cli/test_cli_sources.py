@@ -16,8 +16,8 @@ import pytest
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli import sources
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main, source
+from polars_wroc.files.scan import scan_files
 from polars_wroc.files.sources import each_file
 
 COLUMNS = ["--label", "y", "--score", "s"]
@@ -151,7 +151,7 @@ TWICE = {
 }
 
 
-@pytest.mark.parametrize("command", ["auc", "audit", "curve", "counts", "merge", "auc --counts"])
+@pytest.mark.parametrize("command", ["auc", "audit", "curve", "counts"])
 @pytest.mark.parametrize("name", sweep(TWICE, fast=list(TWICE)[::4]))
 def test_one_file_is_read_once(
     name: str, command: str, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -163,10 +163,9 @@ def test_one_file_is_read_once(
     Path("l/latest.parquet").symlink_to("c.parquet")
     Path("m/again").symlink_to(folder / "m")
     files = [file.format(here=folder) for file in TWICE[name]]
-    columns = [] if command in ("merge", "auc --counts") else COLUMNS
     output = [] if command.startswith("au") else ["-o", "x.csv"]
     by = ["--attribute", "g"] if command == "audit" else []
-    call = [*command.split(), *files, *columns, *by, *output]
+    call = [*command.split(), *files, *COLUMNS, *by, *output]
     err = assert_refused(capsys, call)
     assert "given twice" in err or "the same file" in err or "there twice, by a link" in err
     assert not Path("x.csv").exists()
@@ -201,7 +200,7 @@ def test_what_has_no_end_is_refused(name: str, capsys: pytest.CaptureFixture[str
     ENDLESS[name]()
     said = " is a pipe or a device; "
     assert_refused(capsys, ["auc", name, *COLUMNS], said)
-    assert_refused(capsys, ["merge", name, "-o", "y.csv"], said)
+    assert_refused(capsys, ["counts", name, "-o", "y.csv"], said)
 
 
 def test_a_folder_of_several_formats_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,7 +219,7 @@ NOT_UTF8 = os.fsdecode(b"a\xff.parquet")
     [
         (["auc", f"{LONG}.parquet", *COLUMNS], "cannot read aaa"),
         (["auc", LONG, *COLUMNS], "cannot read aaa"),
-        (["merge", f"{LONG}.parquet", "-o", "x.csv"], "cannot read aaa"),
+        (["counts", f"{LONG}.parquet", "-o", "x.csv"], "cannot read aaa"),
         (["auc", f"{LONG}*.parquet", *COLUMNS], "cannot read aaa"),
         (["auc", f"a\n{LONG}.parquet", *COLUMNS], "cannot read a a"),
         (["auc", "a\nb.parquet", *COLUMNS], "no such file: a b.parquet"),
@@ -276,14 +275,13 @@ def test_a_fault_in_one_of_many_files_that_go_away(
 ) -> None:
     save("a.parquet", 40)
     save("b.parquet", 40)
-    scan_files = sources.scan_files
 
-    def scanned(files: list[str]) -> pl.LazyFrame:
-        frame = scan_files(files)
+    def scanned(*given: Any, **options: Any) -> pl.LazyFrame:
+        frame = scan_files(*given, **options)
         Path("b.parquet").unlink(missing_ok=True)
         return frame
 
-    monkeypatch.setattr(sources, "scan_files", scanned)
+    monkeypatch.setattr(source, "scan_files", scanned)
     assert_refused(capsys, ["auc", "a.parquet", "b.parquet", *COLUMNS], "b.parquet")
 
 
@@ -298,7 +296,7 @@ ADDRESSES = [
 @pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize(
     "call",
-    [["auc", *COLUMNS], ["auc", *COLUMNS, "--frob"], ["merge", "-o", "x.csv"], ["auc", "--counts"]],
+    [["auc", *COLUMNS], ["auc", *COLUMNS, "--frob"], ["counts", "-o", "x.csv"]],
 )
 def test_no_message_tells_credentials(
     address: str, call: list[str], capsys: pytest.CaptureFixture[str]

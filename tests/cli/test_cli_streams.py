@@ -5,7 +5,6 @@ All in processes of their own, in an environment that hides nothing.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -18,8 +17,9 @@ import pytest
 from processes import COMMAND, PLAIN
 from sweeps import sweep
 
-from polars_wroc.cli import commands as cli_commands
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
+from polars_wroc.cli.commands import audit
+from polars_wroc.cli.source import Source
 
 _SCORED = ["--label", "y", "--score", "s"]
 COLUMNS = [*_SCORED, "--by", "g"]
@@ -30,8 +30,8 @@ NAMES = ["é", "ł=", "😀", "a"]
 UNBUFFERED = {**PLAIN, "PYTHONUNBUFFERED": "1"}
 PRINTING = [AUC, [*AUC, "-o", "-"], [*AUC, "-o", "x.csv"], AUDIT, ["auc", "--help"], ["--version"]]
 CALLS = [*((call, PLAIN) for call in PRINTING), (AUC, UNBUFFERED)]
-FULL = "polars-wroc: standard output must be writable; found [Errno 28] "
-CLOSED = "polars-wroc: standard output must be writable; found that it is closed\n"
+FULL = "polars-wroc: cannot write to standard output: [Errno 28] "
+CLOSED = "polars-wroc: cannot write to standard output: it is closed\n"
 FAILED = "polars-wroc: FAILED auc > 0.1 in "
 
 
@@ -191,7 +191,7 @@ def test_names_that_the_output_cannot_encode(encoding: str, shown: list[str]) ->
         (RuntimeError("broken\nlines"), "unexpected RuntimeError: broken"),
         (RecursionError("too deep"), "unexpected RecursionError: too deep"),
         (AttributeError(), "unexpected AttributeError: AttributeError"),
-        (MemoryError(), "memory must suffice; found that it does not"),
+        (MemoryError(), "out of memory; try --memory 4GB, or --approximate 4096"),
         (pl.exceptions.PanicException("index"), "unexpected PanicException: index"),
         (UnicodeEncodeError("ascii", "é", 0, 1, "no"), "'ascii' codec can't encode character"),
     ],
@@ -205,10 +205,10 @@ def test_what_nobody_expects_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def fail(_: argparse.Namespace) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(cli_commands, f"run_{command}", fail)
+    monkeypatch.setattr(Source, "plan", fail)
     assert main(AUC if command == "auc" else AUDIT) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -226,7 +226,7 @@ def test_what_nobody_expects_hides_no_gate(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(cli_commands, "_show_audit", fail)
+    monkeypatch.setattr(audit, "_show_audit", fail)
     assert main(AUDIT) == 2
     capsys.readouterr()
     assert main(FAILING) == 1
@@ -241,8 +241,7 @@ LONG = "a" * 5000
     [
         ["auc", f"{LONG}.parquet", *COLUMNS],
         ["auc", f"{LONG}/*.parquet", *COLUMNS],
-        ["auc", "--counts", f"{LONG}.parquet"],
-        ["merge", f"{LONG}.parquet", "-o", "x.csv"],
+        ["counts", f"{LONG}.parquet", "-o", "x.csv"],
         [*AUC, "-o", f"{LONG}.csv"],
         [*AUC, "-o", f"{LONG}/x.csv"],
         [*AUC, "-o", f"{'a/' * 2500}x.csv"],
@@ -292,7 +291,7 @@ def test_outputs_that_are_no_files_are_refused_before_any_work(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     make(folder / "x.csv")
-    monkeypatch.setattr(cli_commands, "collect", sys.exit)
+    monkeypatch.setattr(Source, "plan", sys.exit)
     assert main([*AUC, "-o", "x.csv"]) == 2
     assert capsys.readouterr().err.startswith(f"polars-wroc: {message}")
     assert not (folder / "x.csv").is_file()

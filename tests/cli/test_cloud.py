@@ -16,7 +16,7 @@ from moto.server import ThreadedMotoServer
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.files.scan import scan_files
 
 BUCKET = "studies"

@@ -19,7 +19,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 Change: TypeAlias = dict[str, Any]
 # In bins it holds several scores.
@@ -333,7 +333,7 @@ def test_counts_survive_each_kind_of_file(suffix: str, bins: int | None, tmp_pat
     getattr(table, f"write_{writers[suffix]}")(file)
     read = getattr(pl, f"read_{writers[suffix]}")(file)
     assert_frame_equal(read, table)
-    assert main(["merge", str(file), "-o", str(tmp_path / "merged.parquet")]) == 0
+    assert main(["counts", str(file), "-o", str(tmp_path / "merged.parquet")]) == 0
     assert_frame_equal(pl.read_parquet(tmp_path / "merged.parquet"), table)
 
 
@@ -343,7 +343,7 @@ def parquet(table: pl.DataFrame) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("call", sweep([["merge", "-o", "x.parquet"], ["auc", "--counts"]]))
+@pytest.mark.parametrize("call", sweep([["counts", "-o", "x.parquet"], ["auc"]]))
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -358,7 +358,7 @@ def parquet(table: pl.DataFrame) -> bytes:
         (parquet(changed(counts(16), bins=17)), "found 17 in row 2 (counted from 0), g a, score "),
         (
             parquet(pl.concat([counts()] * 2)),
-            "group once, as from polars-wroc merge; found it 2 times",
+            "group once, as from polars-wroc counts; found it 2 times",
         ),
     ],
     # Not of the bytes: the last digits of sums differ between processes, and so would the names.

@@ -26,6 +26,7 @@ from polars_wroc.documents.blocks import (
 from polars_wroc.documents.html_writer import write_html
 from polars_wroc.documents.markdown_writer import write_markdown
 from polars_wroc.documents.notebook import write_for_notebook
+from polars_wroc.documents.phrases import write_list
 from polars_wroc.documents.text_writer import Terminal, text_width, write_text
 
 GROUPS = Table(
@@ -287,3 +288,17 @@ def test_wide_letters_take_two_columns_and_marks_none() -> None:
     cut = write_text([table], Terminal(8)).splitlines()
     assert cut[1] == "日本…  1"
     assert max(map(text_width, cut)) == 8
+
+
+@pytest.mark.parametrize(
+    ("parts", "most", "text"),
+    [
+        (["a"], None, "a"),
+        (["a", "b"], None, "a and b"),
+        (["a", "b", "c", "d"], None, "a, b, c and d"),
+        (["a", "b", "c", "d"], 4, "a, b, c and d"),
+        (["a", "b", "c", "d"], 3, "a, b and 2 others"),
+    ],
+)
+def test_lists_end_with_and(parts: list[str], most: int | None, text: str) -> None:
+    assert write_list(parts, most) == text

@@ -289,14 +289,18 @@ def test_a_value_far_down_that_is_no_number_is_named_with_its_line() -> None:
 
 @pytest.mark.parametrize("format_", ["parquet", "ndjson", "xlsx"])
 def test_numbers_in_text_are_numbers_in_every_format(format_: str) -> None:
-    frame = pl.DataFrame({"y": [0, 1, 1], "s": ["0.5", " 2 ", None], "g": ["a", "b", "c"]})
+    texts = ["0.5", " 2 ", None, "NA"]
+    frame = pl.DataFrame({"y": [0, 1, 1, 0], "s": texts, "g": ["a", "b", "NA", "d"]})
     writers: dict[str, Callable[[str], object]] = {
         "parquet": frame.write_parquet,
         "ndjson": frame.write_ndjson,
         "xlsx": frame.write_excel,
     }
     writers[format_](f"a.{format_}")
-    assert read(f"a.{format_}")["s"].to_list() == [0.5, 2.0, None]
+    found = read(f"a.{format_}")
+    assert found["s"].to_list() == [0.5, 2.0, None, None]
+    # Other formats have missing values of their own, so a text is a text there.
+    assert found["g"].to_list() == ["a", "b", "NA", "d"]
 
 
 def test_ndjson_with_fractions_far_down() -> None:
@@ -439,6 +443,13 @@ def test_formats_by_the_end_of_their_names(name: str) -> None:
     assert read(name).equals(ROWS)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"y,s\n1,2\n", "cannot read a.xlsx: "), (b"", "cannot read a.xlsx: ")]
+)
+def test_workbooks_that_are_none_are_named(content: bytes, said: str) -> None:
+    assert refuse(save(content, "a.xlsx")).startswith(said)
+
+
 def test_workbooks_without_an_engine_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     ROWS.write_excel("a.xlsx")
     monkeypatch.setattr(scan, "find_spec", lambda _: None)
@@ -523,6 +534,8 @@ def test_a_folder_of_any_one_format_is_read(suffix: str) -> None:
         WRITERS[suffix](ROWS, f"d/{name}.{suffix}")
     save("a note", "d/README.txt")
     save("", "d/_SUCCESS")
+    for name in (".ipynb_checkpoints/a.csv", "_delta_log/a.parquet", "_temporary/a.ndjson"):
+        save("of another program", f"d/{name}")
     assert read("d").equals(pl.concat([ROWS, ROWS]))
 
 
@@ -548,6 +561,24 @@ def test_a_file_with_other_columns_is_named(
     for name, frame in (("a", ROWS), ("b", ROWS), ("c", change(ROWS))):
         WRITERS[suffix](frame, f"d/{name}.{suffix}")
     assert refuse("d") == f"d/c.{suffix} has other columns than d/a.{suffix}: {said}"
+
+
+def test_a_file_with_another_type_is_named() -> None:
+    ROWS.write_parquet("a.parquet")
+    ROWS.cast({"y": pl.String}).write_parquet("b.parquet")
+    said = refuse(["a.parquet", "b.parquet"])
+    assert said == "b.parquet has other columns than a.parquet: 'y' is String in place of Int64"
+
+
+def test_numbers_that_are_whole_in_one_file_only_are_numbers_in_all() -> None:
+    save("y,s,g\n1,2,10\n")
+    save("y,s,g\n0,0.5,010\n", "b.csv")
+    assert read(["a.csv", "b.csv"]).rows() == [(1, 2.0, "10"), (0, 0.5, "010")]
+    Path("h/k=1").mkdir(parents=True)
+    Path("h/k=2").mkdir()
+    Path("a.csv").rename("h/k=1/a.csv")
+    Path("b.csv").rename("h/k=2/b.csv")
+    assert read("h").rows() == [(1, 2.0, "10", 1), (0, 0.5, "010", 2)]
 
 
 def test_columns_in_another_order_are_read_by_their_names() -> None:

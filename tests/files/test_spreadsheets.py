@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from processes import of_groups
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.files import outputs as files
 
 WIDE = "\N{FULLWIDTH HYPHEN-MINUS}1"

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 DAY = dt.date(2026, 1, 1)
 # Each value of `few` occurs, and 40 of the others.

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
 OFF_THE_SCALE = [(25, "nobody is selected"), (-1, "everybody is selected")]
@@ -130,6 +130,8 @@ def test_no_gate_passes_on_it(
     [
         (["50"], "fpr.verdict=worse", 3),
         (["50"], "fpr.gap_high>0.01", 3),
+        # Inconclusive since all have the same decision, which is no finding.
+        (["50"], "tpr.verdict!=no worse", 3),
         # Only by the new score nobody is selected, of which a condition may be met.
         (["old=0.5", "new=50"], "tpr.verdict=worse", 1),
         (["old=0.5", "new=50"], "fpr.verdict=worse", 3),

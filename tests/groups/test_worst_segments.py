@@ -15,7 +15,7 @@ from statsmodels.stats.proportion import proportions_ztest
 
 import polars_wroc as wroc
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
+from polars_wroc.groups.crossed_cells import sum_crossed_cells
 from polars_wroc.groups.segment_search import SearchRules, SegmentSearch
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.metrics.segments import Decisions
@@ -54,8 +54,8 @@ def search(
     """Search rows for segments with higher values."""
     read = read_columns(table, by=attributes, argument="attributes", **columns)
     rows = read.rows(read.plan.collect())
-    needs = SearchNeeds(SEARCHED[metric], decisions, 2.0**-52)
-    cells = sum_crossed_cells(rows, read.keys, read.models[0], needs)
+    model, precision = read.models[0], 2.0**-52
+    cells = sum_crossed_cells(rows, read.keys, model, SEARCHED[metric], decisions, precision)
     rules = SearchRules(SEARCHED[metric], "higher", attributes, 3, 30, 20, 0.95, redundant=False)
     return SegmentSearch(cells, rules, rows.sample)
 

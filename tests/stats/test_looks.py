@@ -21,7 +21,7 @@ from sweeps import sweep
 from wide_tables import wide_ratios
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 from polars_wroc.stats.levels import Level
 
 # Of the methods specification: c at 5 %, by the proportion of the planned rows.

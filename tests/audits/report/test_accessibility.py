@@ -12,7 +12,7 @@ from chromium import Chromium
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli.main import main
+from polars_wroc.cli import main
 
 AXE = Path(axe_core_python.__file__).parent / "axe.min.js"
 VIOLATIONS = """axe.run(document, {resultTypes: ['violations']}).then(found =>

@@ -1,0 +1,263 @@
+"""The command line: its commands, how they end, and how errors are said."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from importlib.metadata import version
+from inspect import BoundArguments
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from cyclopts import App, ArgumentCollection, CycloptsError, Parameter
+from cyclopts.config import Env, Toml
+from cyclopts.exceptions import (
+    MissingArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+from polars.exceptions import PolarsError
+
+from polars_wroc.cli import report, terminal
+from polars_wroc.cli.commands import COMMANDS
+from polars_wroc.files.sources import first_line, without_credentials
+from polars_wroc.groups.many_groups import ManyGroupsWarning
+from polars_wroc.keywords import synonym
+
+_SETTINGS, _VARIABLES = "wroc.toml", "POLARS_WROC_"
+_WEB = "https://pypi.org/project/polars-wroc"
+# How much alike names of options are spelled by mistake; race and source are not.
+_ALIKE = 0.65
+
+
+def _write_default(value: Any) -> str | None:
+    """Write a default that a reader should know of."""
+    if isinstance(value, bool) or value is None or value in ("", [], ()):
+        return None
+    if isinstance(value, list | tuple):
+        return ",".join(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _name_settings(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Keep the arguments of the call, whose tokens say where each comes from."""
+    _called[:] = arguments
+
+
+# The arguments of the command that is called, with the texts that each was given.
+_called: list[Any] = []
+
+app = App(
+    name="polars-wroc",
+    help="Weighted ROC analysis and fairness audits of scored rows.",
+    help_epilogue=f"Options are read from {_SETTINGS} too, and from variables such as "
+    f"{_VARIABLES}LABEL. Documentation: {_WEB}",
+    version=lambda: f"polars-wroc {version('polars-wroc')}",
+    default_parameter=Parameter(
+        negative_iterable=(), negative_bool=(), show_default=_write_default, allow_repeating=True
+    ),
+    config=(
+        Toml(_SETTINGS, source=_SETTINGS),
+        Toml(_SETTINGS, source=_SETTINGS, use_commands_as_keys=False, allow_unknown=True),
+        Env(_VARIABLES, command=False, show=False),
+        _name_settings,
+    ),
+    result_action="return_value",
+    exit_on_error=False,
+    print_error=False,
+    suppress_keyboard_interrupt=False,
+)
+for _name, _about in COMMANDS.items():
+    _place = _name.replace("-", "_")
+    app.command(
+        f"polars_wroc.cli.commands.{_place}:{_place}",
+        name=_name,
+        help=f"{_about.text}.\n\nTo {_about.purpose}:\n\n```sh\n{_about.example}\n```",
+        sort_key=[*COMMANDS].index(_name),
+    )
+app.register_install_completion_command(help="Install completion for the shell.")
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    """Run a command, by default that of the process, and return its exit code."""
+    if arguments is not None:
+        return _run([*arguments])
+    terminal.open_closed_streams()
+    try:
+        return _run(sys.argv[1:])
+    finally:
+        terminal.drop_unwritable()
+
+
+def _run(arguments: list[str]) -> int:
+    """Run a command; every error becomes one sentence."""
+    try:
+        command, bound, *_ = app.parse_args(arguments)
+        if command.__name__ in ("help_print", "version_print"):
+            _print_help(command, bound)
+        else:
+            _carry_out(command, bound, arguments)
+    except BrokenPipeError:
+        # The reader of the output closed it, as `head` does.
+        return report.DONE
+    except SystemExit as error:
+        return int(error.code or 0)
+    except report.ConditionError as error:
+        if error.__cause__ is not None and not isinstance(error.__cause__, BrokenPipeError):
+            terminal.print_error(describe_error(error.__cause__))
+        for line in error.lines:
+            terminal.print_error(line)
+        return error.code
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  (a panic of Polars is no Exception)
+        terminal.print_error(describe_error(error))
+        return report.BAD_INPUT
+    return report.DONE
+
+
+def _print_help(command: Callable[..., Any], bound: BoundArguments) -> None:
+    """Print help or the version; an output that is closed or full is an error."""
+    # Only help should cost the import.
+    from rich.console import Console  # noqa: PLC0415
+
+    text = StringIO()
+    colored, width = terminal.is_colored(sys.stdout), shutil.get_terminal_size().columns
+    console = Console(file=text, force_terminal=colored, width=width)
+    command(*bound.args, **bound.kwargs | {"console": console})
+    terminal.print_text(text.getvalue())
+
+
+def _carry_out(command: Callable[..., Any], bound: BoundArguments, arguments: list[str]) -> None:
+    report.command_line.set(write_command_line([*arguments, *_settings()], _paths()))
+    with warnings.catch_warnings():
+        # Hints of Polars about cloud settings; and the command itself advises its own options.
+        warnings.filterwarnings("ignore", r".*\bregion\b.* not set", UserWarning)
+        warnings.simplefilter("ignore", ManyGroupsWarning)
+        command(*bound.args, **bound.kwargs)
+
+
+def _settings() -> list[str]:
+    """Return the options that are not from the command line, as they could have been given."""
+    return [
+        text
+        for argument in _called
+        for token in argument.tokens
+        if token.source != "cli"
+        for text in (argument.name, token.value)
+    ]
+
+
+def _paths() -> list[str]:
+    """Return the files that are read and written."""
+    files = [each for each in _called if each.name in ("FILE", "BEFORE", "AFTER", "--output")]
+    return [token.value for argument in files for token in argument.tokens]
+
+
+def write_command_line(arguments: Sequence[str], paths: Sequence[str] = ()) -> str:
+    """Write the command as one line, without credentials of addresses and folders of files."""
+    named = [_without_folders(argument, paths) for argument in arguments]
+    return without_credentials(shlex.join(["polars-wroc", *named]))
+
+
+def _without_folders(argument: str, paths: Sequence[str]) -> str:
+    """Return an argument with the name alone of the local file that it is, or ends with."""
+    for path in sorted(paths, key=len, reverse=True):
+        if argument.endswith(path) and path != "-" and "://" not in path:
+            return argument.removesuffix(path) + (Path(path).name or path)
+    return argument
+
+
+def describe_error(error: BaseException) -> str:
+    """Describe an error in one sentence, with the options in place of arguments."""
+    if isinstance(error, CycloptsError):
+        return _describe_wrong_call(error)
+    if isinstance(error, MemoryError):
+        return "out of memory; try --memory 4GB, or --approximate 4096"
+    if isinstance(error, ValueError | TypeError | OSError | ImportError | PolarsError):
+        return _name_options(first_line(error))
+    return f"unexpected {type(error).__name__}: {first_line(error)}"
+
+
+# Arguments of functions that have other names than the options.
+_ALIASES = {
+    "path": "--output",
+    "counts": "FILE",
+    "files": "FILE",
+    "frame": "FILE",
+    "frames": "FILE",
+    "table": "FILE",
+    **dict.fromkeys(("by", "attributes", "facet"), "--attribute"),
+    "bins": "--approximate",
+    "design": "--cluster",
+    "planned": "--looks",
+    "client": "--dask",
+}
+# Functions that messages name, and the commands that call them.
+_FUNCTIONS = {"score_counts": "polars-wroc counts", "merge_counts": "polars-wroc counts"}
+
+
+def _name_options(message: str) -> str:
+    """Name arguments in a message as the options that set them, and the one file that is read."""
+    flags = {each.name for each in _called}
+    known = {argument: flag for argument, flag in _ALIASES.items() if flag in flags}
+    known |= _FUNCTIONS
+    if "--by" in flags:
+        known |= dict.fromkeys(("by", "attributes", "facet"), "--by")
+    known |= {flag.lower(): flag for flag in flags if flag.isupper()} | {"FILE": "FILE"}
+    known |= {flag.removeprefix("--").replace("-", "_"): flag for flag in flags if flag[0] == "-"}
+    files = [token.value for each in _called if each.name == "FILE" for token in each.tokens]
+    if len(files) == 1:
+        known |= dict.fromkeys(("counts", "files"), files[0])
+        message = message.replace("a column of the frame", f"a column of {files[0]}")
+    message = message.replace("a column of the frame", "a column of the files")
+    message = re.sub(r"`(--[\w-]+)`", r"\1", message)
+    # What is no argument is a file.
+    message = re.sub(r"^`(\W*\w*\W[^`]*)`", r"\1", message)
+    return re.sub(r"`(\w+)`", lambda found: known.get(found[1], found[0]), message)
+
+
+def _describe_wrong_call(error: CycloptsError) -> str:
+    """Say what is wrong with the options, and what is meant."""
+    error.verbose = False
+    command = " ".join(["polars-wroc", *(error.command_chain or ())])
+    if isinstance(error, UnknownCommandError):
+        word = (error.unused_tokens or [""])[0]
+        said = f"there is no command {word!r}{_hint(word, [*COMMANDS])}"
+    elif isinstance(error, UnknownOptionError):
+        flag = (error.token.keyword or error.token.value).partition("=")[0]
+        arguments = error.argument_collection or _called
+        said = f"there is no option {flag}{_hint_option(flag, arguments)}"
+    elif isinstance(error, MissingArgumentError) and error.argument is not None:
+        what = "needs a value" if error.argument.tokens or error.keyword else "must be given"
+        said = f"{error.keyword or error.argument.name} {what}"
+        unknown = [each for each in error.unused_tokens or () if each.startswith("--")]
+        if unknown:
+            said += f"; there is no option {unknown[0]}{_hint_option(unknown[0], _called)}"
+    elif isinstance(error, UnusedCliTokensError):
+        said = f"cannot use {shlex.join(error.unused_tokens or [])}"
+    else:
+        said = str(error).rstrip(".")
+    see = " See" if said.endswith("?") else "; see"
+    return f"{said}{see} {command} --help"
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    close = get_close_matches(word, known, 1, _ALIKE)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _hint_option(flag: str, arguments: ArgumentCollection | list[Any]) -> str:
+    """Name the option that an unknown one may stand for."""
+    flags = [name for each in arguments for name in each.names if name.startswith("--")]
+    known = [each[2:].replace("-", "_") for each in flags if "*" not in each]
+    name = flag[2:].replace("-", "_")
+    meant = synonym(name, known) or next(iter(get_close_matches(name, known, 1, _ALIKE)), None)
+    return f"; did you mean '--{meant.replace('_', '-')}'?" if meant else ""

@@ -1,0 +1,116 @@
+"""The commands, each in a module of its name, which is imported when the command runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class About(NamedTuple):
+    """What a command does, and an example: what for, and the call."""
+
+    text: str
+    purpose: str
+    example: str
+
+
+COMMANDS = {
+    "audit": About(
+        "AUCs, decisions and gaps of segments, or decisions without a label, as a report",
+        "write a report on sex and on ranges of age",
+        "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 \\\n"
+        "  --favorable selected --attribute sex --attribute 'age:18,30,50' -o report.html",
+    ),
+    "demo": About(
+        "The audit of bundled loan applications, and the command that does the same",
+        "write report.html",
+        "polars-wroc demo",
+    ),
+    "diff": About(
+        "What changed between two audits of different rows",
+        "fail if a gap in AUC has grown by more than two points",
+        "polars-wroc diff march.json april.json --fail-if 'auc_gap.growth>0.02'",
+    ),
+    "impact": About(
+        "Selection rates of categories divided by the highest, without a label",
+        "fail if the whole interval of an impact ratio is below four fifths",
+        "polars-wroc impact hires.csv --selected hired --favorable selected \\\n"
+        "  --attribute sex --attribute race --fail-if 'impact_ratio.ratio_high<0.8'",
+    ),
+    "new-york": About(
+        "The summary of a bias audit that New York City asks employers to publish",
+        "write the summary of decisions by sex, race and both",
+        "polars-wroc new-york hires.csv --selected decision=hired \\\n"
+        "  --attribute sex --attribute race --source 'All applications of 2025' \\\n"
+        "  --distribution-date 2026-01-15 -o summary.html",
+    ),
+    "auc": About(
+        "The AUC and other metrics of each group",
+        "draw the AUC of each site with its interval",
+        "polars-wroc auc loans.parquet --label repaid --score s --by site -o auc.svg",
+    ),
+    "compare": About(
+        "Tests whether two or more scores have different AUCs on the same rows",
+        "compare a new score with the old one",
+        "polars-wroc compare loans.parquet --label repaid --score old --score new",
+    ),
+    "release": About(
+        "Whether a new score is no worse than the old one on the same rows, in every segment",
+        "fail if the new score is significantly worse, in all rows or for a sex",
+        "polars-wroc release validation.parquet --label repaid --old s1 --new s2 \\\n"
+        "  --threshold 0.5 --attribute sex --fail-if 'any.verdict=worse' -o release.html",
+    ),
+    "gaps": About(
+        "Tests whether groups differ from a reference in AUC or in rates",
+        "compare the true positive rate of each site with that of the others",
+        "polars-wroc gaps loans.parquet --label repaid --score s --attribute site \\\n"
+        "  --threshold 0.5 --metric tpr",
+    ),
+    "fairness": About(
+        "Fairness metrics of each attribute: its most different groups, with joint limits",
+        "fail if equalized odds are significantly violated",
+        "polars-wroc fairness loans.parquet --label repaid --score s --threshold 0.5 \\\n"
+        "  --attribute race --fail-if 'equalized_odds_difference.gap_low>0.1'",
+    ),
+    "trend": About(
+        "Metrics by period, each compared with all earlier periods, and shifts of scores",
+        "fail if the AUC of the last month is significantly lower",
+        "polars-wroc trend days.parquet --label repaid --score s --over day --every 1mo \\\n"
+        "  --fail-if \"metric = 'auc' AND gap < 0 AND verdict = 'different'\"",
+    ),
+    "validate": About(
+        "The measures that a validation of a risk model reports, with their limits",
+        "validate a model at each site",
+        "polars-wroc validate patients.parquet --label died --score risk --by site",
+    ),
+    "size": About(
+        "How many rows a width, a gap, an equivalence or a margin needs",
+        "ask how many positives show that tpr is equivalent within 5 points",
+        "polars-wroc size audit.json --metric tpr --equivalent-within 0.05",
+    ),
+    "search": About(
+        "Searches all combinations of attributes for segments that are significantly worse",
+        "find the combinations in which fewest of those who repaid are selected",
+        "polars-wroc search loans.parquet --label repaid --score s --attribute site \\\n"
+        "  --attribute sex --attribute age:30,50 --threshold 0.5 --favorable selected",
+    ),
+    "thresholds": About(
+        "Rates at thresholds, or at one that a rule chooses",
+        "find the lowest threshold that at most a tenth of the negatives reach",
+        "polars-wroc thresholds loans.parquet --label repaid --score s --threshold max-fpr=0.1",
+    ),
+    "calibrate": About(
+        "Whether scores are probabilities: observed rates in bins, and the calibration slope",
+        "show the calibration of each sex in bins of equal weight",
+        "polars-wroc calibrate loans.parquet --label repaid --score s --by sex --strategy quantile",
+    ),
+    "curve": About(
+        "ROC and other curves, as a drawing of characters, a table or a chart",
+        "draw the precision-recall curve of each site",
+        "polars-wroc curve loans.parquet --label repaid --score s --by site --kind pr -o pr.png",
+    ),
+    "counts": About(
+        "Counts of rows by score, which add up and can replace the rows; adds up counts",
+        "count the rows of a day by sex",
+        "polars-wroc counts monday.csv --label repaid --score s --by sex -o monday.parquet",
+    ),
+}

@@ -1,0 +1,37 @@
+"""The command ``auc``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars_wroc as wroc
+from polars_wroc.audits.gates import of_table
+from polars_wroc.cli import sentences
+from polars_wroc.cli.bundles import ByGroups
+from polars_wroc.cli.options import Approximate, Files, Workers, with_arguments_of
+from polars_wroc.cli.report import Report, Shown
+
+
+@with_arguments_of(wroc.summary, "diagnostics")
+def auc(
+    file: Files,
+    /,
+    *,
+    options: ByGroups = ByGroups(),
+    approximate: Approximate = None,
+    workers: Workers = Workers(),
+    **given: Any,
+) -> None:
+    """Print or write the summary of each group."""
+    source = options.read(file, approximate=approximate)
+    with workers.at_work(), source.at_work():
+        plan = source.plan(wroc.summary, **given, **options.limits)
+        keys = sentences.list_before(plan.collect_schema(), "auc")
+        gates = options.read_conditions(of_table(plan.collect_schema(), keys))
+        table = plan.collect()
+    source.check_positives(found=bool(table["n_pos"].sum()))
+    verdict = sentences.say_backwards(table, keys)
+    shown = Shown(f"AUCs{sentences.name_groups(keys)}", table, keys, verdict or None)
+    options.show(
+        Report(source, table, [shown], lambda: [wroc.gap_chart(table, show="value")]), gates
+    )

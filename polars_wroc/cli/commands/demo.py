@@ -1,0 +1,53 @@
+"""The command ``demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+from cyclopts import Parameter
+
+import polars_wroc as wroc
+from polars_wroc.cli.bundles import Segments
+from polars_wroc.cli.commands.audit import audit
+from polars_wroc.cli.options import OUTPUT, Rows
+from polars_wroc.cli.output import Output
+from polars_wroc.cli.report import command_line
+from polars_wroc.cli.terminal import print_text
+
+_DATA = "loans.csv"
+_OPTIONS = (
+    "--label approved --score score --attribute race --attribute sex --threshold 0.85 "
+    "--favorable selected"
+)
+
+
+def demo(
+    *,
+    output: Annotated[
+        str,
+        Parameter(name=("--output", "-o"), help="The report that is written.", group=OUTPUT),
+    ] = "report.html",
+) -> None:
+    """Audit loan applications by race and sex, and say which command does the same."""
+    same = f"polars-wroc audit {_DATA} {_OPTIONS} -o {output}"
+    command_line.set(same)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / _DATA
+        wroc.data.loans().write_csv(path)
+        audit(
+            [str(path)],
+            options=Segments(
+                rows=Rows(label="approved", score=["score"]),
+                attributes=["race", "sex"],
+                threshold=0.85,
+            ),
+            favorable="selected",
+            output=Output(output=[output]),
+        )
+    print_text(
+        "\nThe rows are applications for mortgages in Boston. The same with them as a file:\n\n"
+        f"  python -c \"import polars_wroc; polars_wroc.data.loans().write_csv('{_DATA}')\"\n"
+        f"  {same}\n"
+    )
