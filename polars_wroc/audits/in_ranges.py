@@ -109,7 +109,7 @@ def sum_range(each: ScoreRange, rows: Rows, plan: AuditPlan) -> RangeOfScore:
     outside = each.outside(all_rows)
     best = _find_best(all_rows, outside, plan.choice) if isinstance(plan.choice, Rule) else None
     decisions = Decisions(plan.choice) if isinstance(plan.choice, float) else None
-    every = descending.segments(Numbering.of_finest(finest.keys))
+    every = descending.segments(Numbering.from_finest(finest.keys))
     sums = sum_finest(every, rows, decisions, calibrated=True)
     return RangeOfScore(finest.keys, sums, parts, best, outside.totals[:, 0])
 

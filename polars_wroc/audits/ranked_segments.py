@@ -146,9 +146,9 @@ class DescendingRows:
             )
             order: Ints | slice = slice(None)
         else:
-            of_finest = numbering.number.astype(_smallest_type(numbering.size))
+            from_finest = numbering.number.astype(_smallest_type(numbering.size))
             found = move_to_buckets(
-                of_finest[self.finest], numbering.size, [self.score, self.weight]
+                from_finest[self.finest], numbering.size, [self.score, self.weight]
             )
             order = found.places
         looks_up = self.rows.sample is not None or self.rows.selected is not None
@@ -445,7 +445,7 @@ def _rank_score(rows: Rows, model: str, finest: FinestSegments, plan: AuditPlan)
     has_bins = calibrated and len(descending.score) > _BINNED_ROWS * finest.keys.height
     sums = bins = segments = None
     if rows.sample is None or has_bins:
-        segments = descending.segments(Numbering.of_finest(finest.keys))
+        segments = descending.segments(Numbering.from_finest(finest.keys))
         if rows.sample is None:
             sums = sum_finest(segments, rows, decisions, calibrated=calibrated)
         if has_bins:
@@ -465,7 +465,7 @@ def _rank_unlabeled(
     descending = rank_rows(every.at(is_unlabeled), model, FinestSegments(finest.keys, number))
     sums = None
     if rows.sample is None:
-        segments = descending.segments(Numbering.of_finest(finest.keys))
+        segments = descending.segments(Numbering.from_finest(finest.keys))
         sums = sum_finest(segments, descending.rows, decisions, calibrated=False)
     return RankedRows(descending, finest.keys, decisions, calibrated=False, sums=sums)
 

@@ -79,14 +79,14 @@ class HMeasure:
         """
         second = pl.lit(2.0) if self.density == "beta22" else 1 / hull.prevalence
         share = hull.dp / (hull.dp + hull.dn)
-        saved = hull.dp * _integrate_cost(share, second, of_positives=True)
-        added = hull.dn * _integrate_cost(share, second, of_positives=False)
+        saved = hull.dp * _integrate_cost(share, second, missed=True)
+        added = hull.dn * _integrate_cost(share, second, missed=False)
         prevalence = hull.positives
-        all_missed = prevalence * _integrate_cost(pl.lit(1.0), second, of_positives=True)
+        all_missed = prevalence * _integrate_cost(pl.lit(1.0), second, missed=True)
         constant = (
             all_missed
-            + hull.negatives * _integrate_cost(prevalence, second, of_positives=False)
-            - prevalence * _integrate_cost(prevalence, second, of_positives=True)
+            + hull.negatives * _integrate_cost(prevalence, second, missed=False)
+            - prevalence * _integrate_cost(prevalence, second, missed=True)
         )
         loss = all_missed + (added - saved).sum()
         return hull.if_both_classes((1 - loss / constant).clip(0.0, 1.0))
@@ -101,14 +101,14 @@ def reduce_hull(curve: Curve, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:
     return hull_list(points).list.agg(formula(list_curve())).first()
 
 
-def _integrate_cost(until: pl.Expr, second: pl.Expr, *, of_positives: bool) -> pl.Expr:
+def _integrate_cost(until: pl.Expr, second: pl.Expr, *, missed: bool) -> pl.Expr:
     """Integrate the cost of an error over c from 0 to ``until``, with density Beta(2, ``second``).
 
-    The error costs 1 - c ``of_positives`` (a false negative) and c otherwise (a false positive).
+    The error costs 1 - c for a ``missed`` positive (a false negative) and c otherwise (a false positive).
     The density is b (b + 1) c (1 - c)^(b - 1), so both integrals have a closed form.
     """
     power = (second * (-until).log1p()).exp()
-    if of_positives:
+    if missed:
         integral = 1 - power * (1 - until) * (1 + (second + 1) * until)
         return second / (second + 2) * integral
     integral = 1 - power * (1 + second * until + second * (second + 1) / 2 * until**2)

@@ -160,7 +160,7 @@ class Numbering(NamedTuple):
         return cls(*number_groups(finest.select(keys)))
 
     @classmethod
-    def of_finest(cls, finest: pl.DataFrame) -> Numbering:
+    def from_finest(cls, finest: pl.DataFrame) -> Numbering:
         """Return the finest segments themselves."""
         return cls(finest, np.arange(finest.height))
 
