@@ -146,9 +146,9 @@ class DescendingRows:
             )
             order: Ints | slice = slice(None)
         else:
-            from_finest = numbering.number.astype(_smallest_type(numbering.size))
+            finest_number = numbering.number.astype(_smallest_type(numbering.size))
             found = move_to_buckets(
-                from_finest[self.finest], numbering.size, [self.score, self.weight]
+                finest_number[self.finest], numbering.size, [self.score, self.weight]
             )
             order = found.places
         looks_up = self.rows.sample is not None or self.rows.selected is not None

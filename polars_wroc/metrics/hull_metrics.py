@@ -104,7 +104,7 @@ def reduce_hull(curve: Curve, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:
 def _integrate_cost(until: pl.Expr, second: pl.Expr, *, missed: bool) -> pl.Expr:
     """Integrate the cost of an error over c from 0 to ``until``, with density Beta(2, ``second``).
 
-    The error costs 1 - c for a ``missed`` positive (a false negative) and c otherwise (a false positive).
+    The error costs 1 - c for a ``missed`` positive, a false negative, and c for a false positive.
     The density is b (b + 1) c (1 - c)^(b - 1), so both integrals have a closed form.
     """
     power = (second * (-until).log1p()).exp()
