@@ -130,8 +130,8 @@ def _print_help(command: Callable[..., Any], bound: BoundArguments) -> None:
 
     text = StringIO()
     colored, width = terminal.is_colored(sys.stdout), shutil.get_terminal_size().columns
-    console = Console(file=text, force_terminal=colored, width=width)
-    command(*bound.args, **bound.kwargs | {"console": console})
+    bound.arguments["console"] = Console(file=text, force_terminal=colored, width=width)
+    command(*bound.args, **bound.kwargs)
     terminal.print_text(text.getvalue())
 
 
