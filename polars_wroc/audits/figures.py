@@ -132,7 +132,7 @@ def draw_ranking(toned: TonedAudit, attribute: str) -> Figure | None:
         options |= {"facet": MODEL, "color": "segment", "columns": 2, "width": 196, "height": 210}
     else:
         summary = aucs.select("segment", auc="value", auc_low="value_low", auc_high="value_high")
-        how = f"{_CHANCE} Brackets: {100 * words.confidence:.4g}% interval of the AUC."
+        how = f"{_CHANCE} Brackets: {100 * words.confidence:.4g}% intervals of AUC."
     axes = {}
     if settings.selected is None and settings.decides:
         axes = {
@@ -185,7 +185,7 @@ def draw_calibration(toned: TonedAudit, attribute: str) -> Figure | None:
     title = _say_calibration(rows, slopes, words)
     part = f" {len(chosen)} of {len(n)} groups." if len(chosen) < len(n) else ""
     how = (
-        f"Share {words.positive}, against the score. Below the dashed line the score is too high; "
+        f"Share {words.positive} by score: too high below the dashed line; "
         f"bigger dots: more {words.rows}.{part}"
     )
     axes = {"↑ Share that is positive": f"↑ {capitalised(words.positive)}"}

@@ -336,13 +336,13 @@ class _Glance:
             for rows in self.numbers.values()
             for metric, row in rows.items()
         )
-        return "inconclusive, or differs by too little to matter" if is_small else "inconclusive"
+        return "inconclusive, or a small difference" if is_small else "inconclusive"
 
     def _explain_ratios(self) -> str:
         """Say which impact ratios are marked, if some are."""
         rows = (row.get(IMPACT_RATIO, {}) for row in self.numbers.values())
         is_marked = any(row.get("tone") == "worse" for row in rows)
-        return " or shown to be below four fifths" if is_marked else ""
+        return ", or below four fifths" if is_marked else ""
 
     def _explain_alike(self) -> str:
         """Say what is shown of comparisons without a difference that matters."""

@@ -386,7 +386,7 @@ def test_what_changed_is_told_in_the_words_of_the_audit() -> None:
     ]
     # The JSON has the words, too.
     told = write_changes(changes_between(audits[0], json.loads(audits[1].to_json()), "holm"))
-    assert told == write_changes(changes_between(*audits, "holm"))
+    assert told == write_changes(changes_between(audits[0], audits[1], "holm"))
     value, old = (
         audit.table.filter(segment="b", metric="tpr")["value"].item() for audit in reversed(audits)
     )
@@ -411,7 +411,7 @@ def test_gaps_in_auc_are_not_told_in_points() -> None:
         f"{changed[name].item():+.3f}".replace("-", "\N{MINUS SIGN}")
         for name in ("reference_value", "value")
     )
-    told = write_changes(changes_between(*audits, "holm"))
+    told = write_changes(changes_between(audits[0], audits[1], "holm"))
     start = "The group b (g), ranking (AUC): the gap to everyone else"
     assert [each for each in told if each.startswith(start)] == [f"{start} opened from {ends}."]
 
@@ -430,7 +430,7 @@ def test_impact_ratios_that_changed_are_named() -> None:
     table = wroc.audit_changes(*audits).filter(metric="impact_ratio", segment="b")
     assert table["finding"].to_list() == ["new"]
     old, new = table.select("reference_value", "value").row(0)
-    told = write_changes(changes_between(*audits, "holm"))
+    told = write_changes(changes_between(audits[0], audits[1], "holm"))
     assert (
         f"The group b (g), impact ratio: {new:.2f}, against {old:.2f} before, now shown to be "
         "below four fifths (0.8)."
@@ -444,6 +444,6 @@ def test_a_rule_and_a_named_reference_are_read_from_json() -> None:
     )
     saved = [json.loads(audit.to_json()) for audit in (one, other)]
     assert_frame_equal(wroc.audit_changes(*saved), wroc.audit_changes(one, other), rel_tol=1e-12)
-    told = write_changes(changes_between(*saved, "holm"))
+    told = write_changes(changes_between(saved[0], saved[1], "holm"))
     assert told == write_changes(changes_between(one, other, "holm"))
     assert any("the gap to the group a (g) opened from" in each for each in told)

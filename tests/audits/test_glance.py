@@ -212,7 +212,7 @@ def test_the_first_sign_with_a_size_says_what_it_is() -> None:
     table = glance(wroc.audit(frame, favorable="selected", **options))
     meanings = [sign.meaning for sign in table.legend if sign.cell is not None]
     assert meanings == [
-        "worse than everyone else by n points or shown to be below four fifths",
+        "worse than everyone else by n points, or below four fifths",
         "better",
     ]
     table = glance(wroc.audit(frame, favorable="neither", **options))

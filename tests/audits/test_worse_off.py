@@ -253,8 +253,8 @@ def test_gaps_of_each_group_that_is_named_are_explained() -> None:
     means = {}
     for name in "AB":
         for column in ("y", "p"):
-            own, others = frame.filter(g=name)[column], frame.filter(pl.col("g") != name)[column]
-            means[name, column] = [f"{own.mean():.0%}", f"{others.mean():.0%}"]
+            sides = (frame.filter(is_own) for is_own in (pl.col("g") == name, pl.col("g") != name))
+            means[name, column] = [f"{side.select(pl.mean(column)).item():.0%}" for side in sides]
     (own, others), (score, score_of_others) = means["A", "y"], means["A", "p"]
     first = (
         f"In the data, {own} of the group A (g) are positive, against {others} of everyone else; "

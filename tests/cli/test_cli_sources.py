@@ -17,6 +17,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.cli import main, source
+from polars_wroc.files.scan import scan_files
 from polars_wroc.files.sources import each_file
 
 COLUMNS = ["--label", "y", "--score", "s"]
@@ -274,7 +275,6 @@ def test_a_fault_in_one_of_many_files_that_go_away(
 ) -> None:
     save("a.parquet", 40)
     save("b.parquet", 40)
-    scan_files = source.scan_files
 
     def scanned(*given: Any, **options: Any) -> pl.LazyFrame:
         frame = scan_files(*given, **options)

@@ -181,7 +181,7 @@ def test_the_first_sheet_says_what_the_workbook_is(
     assert about["A1"].value == "Fairness audit of “score” by =race and sex"
     rows = [(row[0].value, row[1].value) for row in about.iter_rows(min_row=3)]
     facts = dict(rows)
-    assert facts["Audited"].startswith("1,989 rows, 88% of them approved.")
+    assert facts["Audited"].startswith("1,989 rows, 88% of them approved (the outcome).")
     assert facts["Answer"] == audit.verdict
     assert facts["Date (UTC)"] == audit.run.date.replace(tzinfo=None)
     assert (facts["Setting: threshold"], facts["Setting: min_rows"]) == (0.85, 30)
