@@ -130,8 +130,8 @@ def _print_help(command: Callable[..., Any], bound: BoundArguments) -> None:
 
     text = StringIO()
     colored, width = terminal.is_colored(sys.stdout), shutil.get_terminal_size().columns
-    console = Console(file=text, force_terminal=colored, width=width)
-    command(*bound.args, **bound.kwargs | {"console": console})
+    bound.arguments["console"] = Console(file=text, force_terminal=colored, width=width)
+    command(*bound.args, **bound.kwargs)
     terminal.print_text(text.getvalue())
 
 
@@ -215,12 +215,11 @@ def _name_options(message: str) -> str:
     known |= {flag.removeprefix("--").replace("-", "_"): flag for flag in flags if flag[0] == "-"}
     files = [token.value for each in _called if each.name == "FILE" for token in each.tokens]
     if len(files) == 1:
-        known |= dict.fromkeys(("counts", "files"), files[0])
         message = message.replace("a column of the frame", f"a column of {files[0]}")
     message = message.replace("a column of the frame", "a column of the files")
     message = re.sub(r"`(--[\w-]+)`", r"\1", message)
     # What is no argument is a file.
-    message = re.sub(r"^`(\W*\w*\W[^`]*)`", r"\1", message)
+    message = re.sub(r"^`(?!\w+`)([^`]+)`", r"\1", message)
     return re.sub(r"`(\w+)`", lambda found: known.get(found[1], found[0]), message)
 
 
