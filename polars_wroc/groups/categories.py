@@ -113,6 +113,10 @@ def divide(attributes: Mapping[str, str], intersections: Intersections) -> list[
     if intersections and len(names) == 1:
         msg = f"`intersections` needs two or more `attributes`; found {names}"
         raise ValueError(msg)
+    if ambiguous := [name for name in names if CROSSED in name]:
+        sign = f"{CROSSED!r}, which joins the names of crossed attributes"
+        msg = f"`attributes` must have names without {sign}; found {ambiguous[0]!r}: rename it"
+        raise ValueError(msg)
     crossed = [Grouping(tuple(keys), tuple(names))] if intersections else []
     for reserved in (OVERALL, *(division.attribute for division in crossed)):
         if reserved in names:
