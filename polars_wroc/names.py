@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection
 
 # A space without width.
@@ -24,6 +25,19 @@ def write_in_one_line(text: str) -> str:
     # Most texts hold nothing of all that.
     plain = text if text.isprintable() else escape_controls(text)
     return " ".join(plain.split())
+
+
+def quote(name: str) -> str:
+    """Write a name in quotation marks."""
+    left, right = "\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"
+    return f"{left}{escape_controls(name)}{right}"
+
+
+def show_name(name: str) -> str:
+    """Write a name, in quotation marks if none of its characters is visible."""
+    shown = escape_controls(name)
+    is_invisible = all(unicodedata.category(character)[0] in "ZC" for character in shown)
+    return quote(name) if is_invisible else shown
 
 
 def unique_name(name: str, taken: Collection[str]) -> str:

@@ -26,7 +26,11 @@ from wide_tables import by_attributes
 
 import polars_wroc as wroc
 
-pytestmark = pytest.mark.slow
+# Some of the tables have few rows.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:limits may be too narrow"),
+]
 
 BATCHES = 10
 CALLS_IN_BATCH = 75
@@ -99,10 +103,6 @@ def _without_label(function: Callable[..., Any], **options: Any) -> Callable[...
         return function(frame, **used, **options)
 
     return table
-
-
-# Some of the tables have few rows.
-pytestmark = pytest.mark.filterwarnings("ignore:limits may be too narrow")
 
 
 def _of_counts(frame: Any, by: Any = None, **arguments: Any) -> Any:

@@ -26,10 +26,11 @@ from polars_wroc.audits.say import (
     write_sentence,
 )
 from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit, find_keys
-from polars_wroc.audits.words import Words, capitalised, many, quote, verb
+from polars_wroc.audits.words import Words, capitalised, many, verb
 from polars_wroc.groups.comparisons import CALIBRATION, IMPACT_RATIO, is_cleared, is_finding
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import SLOPE
+from polars_wroc.names import quote
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 # Second sentences, of what else differs of the same group.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
@@ -18,7 +19,6 @@ from polars_wroc.audits.words import (
     first_few,
     many,
     name_briefly,
-    quote,
     required_values,
     verb,
     write_threshold,
@@ -30,7 +30,7 @@ from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.reasons import NO_VARIANCE
 from polars_wroc.inputs.spellings import say_near_equal
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
-from polars_wroc.names import escape_controls
+from polars_wroc.names import escape_controls, quote, show_name
 
 # From more numbers than this ranges are suggested.
 _NUMBERS = 50
@@ -74,7 +74,7 @@ def say_missing(audit: AuditTables, words: Words) -> Iterator[str]:
     """Count the rows that lack a value; those without an attribute are a group."""
     settings = audit.settings
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
-        shown = escape_controls(name)
+        shown = show_name(name)
         counted = words.count_rows(rows)
         if name in audit.run.left_out_of_totals:
             continue
@@ -112,11 +112,11 @@ def say_left_out(audit: AuditTables, words: Words) -> Iterator[str]:
         if missing[name] is not None:
             rows = f"{missing[name]:,} {words.rows}"
         yield (
-            f"{rows} with no recorded {escape_controls(name)} are left out of all numbers, totals "
+            f"{rows} with no recorded {show_name(name)} are left out of all numbers, totals "
             f"included: too few to show, with fewer than {least} of a {kind}."
         )
     without = [f"{name} {MISSING}" for name in audit.run.left_out_of_totals]
-    if names := [escape_controls(name) for name in audit.run.left_out if name not in without]:
+    if names := [show_name(name) for name in audit.run.left_out if name not in without]:
         yield (
             f"{many(len(names), 'group')} not shown, with fewer than {least} {words.rows} of a "
             f"{kind}, or numbers that would give such a group away: {first_few(names, '; ')}."
@@ -220,7 +220,7 @@ def _find_untested_attributes(table: pl.DataFrame) -> list[str]:
     untested: list[str] = attributes.filter(~pl.col("tested"))["attribute"].to_list()
     if len(untested) == attributes.height:
         return []
-    return [escape_controls(name) for name in untested]
+    return [show_name(name) for name in untested]
 
 
 def _say_uncalibrated(audit: AuditTables) -> Iterator[str]:
@@ -278,7 +278,7 @@ def _say_numbers(segments: pl.DataFrame) -> list[str]:
     return [
         f"Each of the {n:,} numbers in {attribute} is a group. To compare larger groups, cut it "
         f"into ranges: wroc.ranges({attribute!r}, [...]) in Python, or on the command line "
-        f"--attribute '{attribute}:...', with the numbers at which ranges begin."
+        f"--attribute {shlex.quote(f'{attribute}:...')}, with the numbers at which ranges begin."
         for attribute, n in found.rows()
     ]
 
@@ -293,7 +293,7 @@ def _say_spellings(segments: pl.DataFrame) -> list[str]:
 
 def _say_taken_as_given(settings: AuditSettings) -> Iterator[str]:
     """Say what an audit of these columns cannot show."""
-    names = write_list([escape_controls(name) for name in settings.attributes])
+    names = write_list([show_name(name) for name in settings.attributes])
     was = verb(len(settings.attributes), "was", "were")
     yield f"Only {names} {was} compared; other groups may differ."
     if settings.labeled and settings.label is not None:

@@ -14,7 +14,7 @@ from polars_wroc.audits.audit_changes import (
     Changes,
 )
 from polars_wroc.audits.say import AUC, ComparedRow, fill, fill_sentence, name_score
-from polars_wroc.audits.words import Words, capitalised, first_few, many, name_briefly, quote, verb
+from polars_wroc.audits.words import Words, capitalised, first_few, many, name_briefly, verb
 from polars_wroc.charts.wording import GAP_VERBS, write_gap_change
 from polars_wroc.documents.numbers import value_form
 from polars_wroc.documents.phrases import write_list
@@ -26,6 +26,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.reasons import FEW
+from polars_wroc.names import quote
 from polars_wroc.thresholds.registry import GAP_RATES
 
 # Most changes of a kind that have a sentence each; tables have all of them.

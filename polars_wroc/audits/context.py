@@ -12,14 +12,14 @@ from polars_wroc.audits.answer import find_named_rows
 from polars_wroc.audits.say import SELECTION_RATE, ComparedRow
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings
 from polars_wroc.audits.toned_audit import TonedAudit, find_keys
-from polars_wroc.audits.words import ABOVE, Words, capitalised, many, quote, write_threshold
+from polars_wroc.audits.words import ABOVE, Words, capitalised, many, write_threshold
 from polars_wroc.documents.numbers import DASH, write_points
 from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
-from polars_wroc.names import escape_controls
+from polars_wroc.names import quote, show_name
 from polars_wroc.thresholds.registry import RateMetric
 
 _QUALITY = {"selected": "good", "rejected": "bad", "neither": "neither good nor bad"}
@@ -36,7 +36,7 @@ def write_title(settings: AuditSettings) -> str:
     if settings.text.title:
         return settings.text.title
     names = write_list([quote(name) for name in settings.audited])
-    attributes = write_list([escape_controls(name) for name in settings.attributes])
+    attributes = write_list([show_name(name) for name in settings.attributes])
     return (
         f"Fairness audit of {names} by {attributes}" if names else f"Fairness audit by {attributes}"
     )

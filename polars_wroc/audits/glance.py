@@ -21,6 +21,7 @@ from polars_wroc.documents.numbers import DASH, write_number, write_size
 from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
+from polars_wroc.names import show_name
 from polars_wroc.stats.families import DIFFERENT
 
 # The comparisons of a group by their metrics.
@@ -181,7 +182,7 @@ class _Glance:
         rows = [Row(name_attribute(attribute), kind="group")]
         for name in shown:
             cells = self._write_cells(attribute, name)
-            rows += self._write_rows(name_of(name), counts[name], cells)
+            rows += self._write_rows(show_name(name_of(name)), counts[name], cells)
         if others := [name for name in groups if name not in shown]:
             different = sum(self._differs(attribute, name) for name in others)
             found = f"{different:,} of them different" if different else "inconclusive or alike"

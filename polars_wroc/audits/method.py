@@ -7,12 +7,12 @@ from typing import Any
 
 from polars_wroc.audits.amounts import write_margin
 from polars_wroc.audits.tables import AuditSettings, AuditTables
-from polars_wroc.audits.words import Words, quote
+from polars_wroc.audits.words import Words
 from polars_wroc.documents.blocks import Text
 from polars_wroc.documents.numbers import write_points
 from polars_wroc.inputs.columns import OVERALL
 from polars_wroc.looks import Looks
-from polars_wroc.names import escape_controls
+from polars_wroc.names import escape_controls, quote
 from polars_wroc.thresholds.rules import Rule, expected_optimism
 
 _RULES = {

@@ -14,19 +14,18 @@ import polars as pl
 from polars_wroc.audits.page import write_document
 from polars_wroc.audits.provenance import list_provenance, write_foot
 from polars_wroc.audits.tables import Run
-from polars_wroc.audits.words import many, verb
+from polars_wroc.audits.words import many, name_attribute, verb
 from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
 from polars_wroc.documents.notebook import write_for_notebook
 from polars_wroc.documents.numbers import DASH, PLAIN, SHARE, NumberForm
-from polars_wroc.documents.phrases import write_list
 from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.documents.workbook import write_workbook
 from polars_wroc.files import outputs
-from polars_wroc.groups.categories import CROSSED, split_crossed
+from polars_wroc.groups.categories import split_crossed
 from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON
 from polars_wroc.inputs.columns import UNKNOWN_CATEGORY
-from polars_wroc.names import unique_name
+from polars_wroc.names import show_name, unique_name
 
 SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
 _SIGNATURE = "Independent auditor, name, date and signature:"
@@ -145,7 +144,7 @@ def _list_facts(summary: NewYorkSummary) -> Iterator[tuple[str, str | int]]:
     yield "Source and explanation of the data", summary.source
     yield "Individuals assessed", summary.n
     for name in _list_divisions(summary):
-        yield f"In an unknown category by {_name_division(name)}", _count_unknown(summary, name)
+        yield f"In an unknown category by {name_attribute(name)}", _count_unknown(summary, name)
     if summary.n_missing:
         unit = "score" if summary.scored else "decision"
         yield f"Left out of all numbers, without a {unit}", summary.n_missing
@@ -173,10 +172,6 @@ def _list_divisions(summary: NewYorkSummary) -> list[str]:
     return divisions
 
 
-def _name_division(attribute: str) -> str:
-    return write_list(attribute.split(CROSSED))
-
-
 def _count_unknown(summary: NewYorkSummary, attribute: str) -> int:
     unknown = summary.table.filter(pl.col("reason") == UNKNOWN_REASON, attribute=attribute)
     return int(unknown["n"].sum())
@@ -194,11 +189,13 @@ def _lay_out_division(summary: NewYorkSummary, attribute: str) -> Table:
     numbers = _write_numbers(summary, rows)
     numbers["Impact ratio"] = _write_column(rows, "impact_ratio", PLAIN)
     names = [attribute]
-    parts: list[tuple[str, ...]] = [(row["segment"],) for row in rows]
+    parts: list[tuple[str | None, ...]] = [(row["segment"],) for row in rows]
     if attribute not in summary.attributes:
         names = [*summary.attributes]
         categories = [{*_find_known(summary, name)["segment"]} for name in names]
-        parts = [split_crossed(row["segment"], categories) for row in rows]
+        divided = [split_crossed(row["segment"], categories) for row in rows]
+        # A name that may be that of several combinations is whole, in the first column.
+        parts = [tuple(part or None for part in each) for each in divided]
     # An attribute may have any name.
     keys = {
         unique_name(name, numbers): [part[place] for part in parts]
@@ -208,7 +205,7 @@ def _lay_out_division(summary: NewYorkSummary, attribute: str) -> Table:
     if number := _count_unknown(summary, attribute):
         notes.append(
             f"{many(number, 'more individual')} {verb(number, 'is', 'are')} in an unknown category "
-            f"by {_name_division(attribute)}, and not in the calculations above."
+            f"by {name_attribute(attribute)}, and not in the calculations above."
         )
     if any((row["reason"] or "").startswith(SMALL_SHARE) for row in rows):
         notes.append(f"{DASH} Left out of the impact ratios: see below.")
@@ -216,7 +213,7 @@ def _lay_out_division(summary: NewYorkSummary, attribute: str) -> Table:
         pl.DataFrame(keys | numbers),
         [*keys],
         essential=[*numbers],
-        title=f"By {_name_division(attribute)}",
+        title=f"By {name_attribute(attribute)}",
         note=" ".join(notes),
     )
 
@@ -228,7 +225,9 @@ def _lay_out_small_categories(summary: NewYorkSummary) -> list[Table]:
     if not rows:
         return []
     columns = {
-        "Category": [f"{_name_division(row['attribute'])}: {row['segment']}" for row in rows],
+        "Category": [
+            f"{name_attribute(row['attribute'])}: {show_name(row['segment'])}" for row in rows
+        ],
         **_write_numbers(summary, rows),
         "Share": _write_column(rows, "share", SHARE),
     }

@@ -19,7 +19,7 @@ from polars_wroc.audits.amounts import (
     write_percent,
 )
 from polars_wroc.audits.calibration_tests import right_slopes
-from polars_wroc.audits.words import Words, capitalised, quote
+from polars_wroc.audits.words import Words, capitalised
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.numbers import write_number, write_points, write_signed_size
 from polars_wroc.groups import comparisons
@@ -28,6 +28,7 @@ from polars_wroc.inputs import reasons
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.names import quote
 
 ComparedRow: TypeAlias = Mapping[str, Any]
 AUC, SELECTION_RATE = ROC_AUC.column, "selection_rate"

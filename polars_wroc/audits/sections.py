@@ -16,7 +16,7 @@ from polars_wroc.audits.provenance import write_foot
 from polars_wroc.audits.say import SELECTION_RATE, ComparedRow, write_in_short, write_line
 from polars_wroc.audits.tables import AuditTables, name_of
 from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit, find_keys
-from polars_wroc.audits.words import Words, capitalised, many, name_attribute, quote
+from polars_wroc.audits.words import Words, capitalised, many, name_attribute
 from polars_wroc.documents.blocks import (
     Beside,
     Block,
@@ -48,6 +48,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import SLOPE
+from polars_wroc.names import quote, show_name
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT
 
 # Groups whose differences have a line each, most lines of other groups, attributes with charts, and
@@ -292,7 +293,7 @@ def _list_numbers(toned: TonedAudit) -> Block:
 
 
 def _name_group(row: ComparedRow, words: Words) -> str:
-    name = f"{name_of(row['segment'])} ({name_attribute(row['attribute'])})"
+    name = f"{show_name(name_of(row['segment']))} ({name_attribute(row['attribute'])})"
     if row["attribute"] == OVERALL:
         name = capitalised(words.everyone)
     return f"{name}, score {row[MODEL]}" if words.several else name

@@ -26,7 +26,7 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
 from polars_wroc.keywords import hint_arguments
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
-from polars_wroc.names import escape_controls
+from polars_wroc.names import show_name
 from polars_wroc.queries import collect
 from polars_wroc.stats.families import Adjustment
 from polars_wroc.stats.levels import Level
@@ -387,7 +387,7 @@ def name_of(segment: str | None) -> str:
 
 def segment_in_words(attribute: str, segment: str | None) -> str:
     """Name a segment in a sentence: ``race = black``, or ``Region 12`` of the attribute region."""
-    name, attribute = escape_controls(name_of(segment)), escape_controls(attribute)
+    name, attribute = show_name(name_of(segment)), show_name(attribute)
     if attribute == OVERALL:
         return ALL_ROWS
     return name if repeats_attribute(attribute, name) else f"{attribute} = {name}"

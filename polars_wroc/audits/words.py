@@ -14,7 +14,7 @@ from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
 from polars_wroc.inputs.columns import MISSING, OVERALL
 from polars_wroc.inputs.metric import MINUS, SampleSize
-from polars_wroc.names import escape_controls
+from polars_wroc.names import escape_controls, show_name
 
 _NAMES = 5
 # A threshold that selects no row.
@@ -57,12 +57,6 @@ def first_few(names: Sequence[str], separator: str = ", ", most: int = _NAMES) -
     """Write the first few names and the number of the others."""
     more = len(names) - most
     return f"{separator.join(names[:most])}{f' and {more:,} more' if more > 0 else ''}"
-
-
-def quote(name: str) -> str:
-    """Write a name of a column or of a score in quotation marks."""
-    left, right = "\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"
-    return f"{left}{escape_controls(name)}{right}"
 
 
 # Names of labels that say what people are, as far as an ending tells.
@@ -165,10 +159,10 @@ class Words:
         """Name a group in a sentence: ``black applicants (race)``, ``the group black (race)``."""
         if attribute == OVERALL:
             return self.everyone
-        attributes = escape_controls(attribute).split(CROSSED)
+        attributes = [show_name(name) for name in attribute.split(CROSSED)]
         if segment is None:
             return f"{self.rows} with no recorded {write_list(attributes)}"
-        name = escape_controls(segment) if segment.strip() else quote(segment)
+        name = show_name(segment)
         if attribute in self.groups:
             return escape_controls(self.groups[attribute]).replace("{}", name)
         names = name.split(", ") if len(attributes) > 1 else [name]
@@ -258,15 +252,15 @@ def _add_attributes(attributes: Sequence[str]) -> str:
 
 def name_attribute(attribute: str) -> str:
     """Name an attribute in tables: ``race and sex`` for groups of both."""
-    return write_list(attribute.split(CROSSED))
+    return write_list([show_name(name) for name in attribute.split(CROSSED)])
 
 
 def name_briefly(attribute: str, segment: str | None) -> str:
     """Name a group in a list: ``black (race)``, ``no recorded sex``."""
-    shown = escape_controls(name_attribute(attribute))
+    shown = name_attribute(attribute)
     if segment is None:
         return f"no recorded {shown}"
-    return f"{escape_controls(segment)} ({shown})"
+    return f"{show_name(segment)} ({shown})"
 
 
 def _name_classes(label: str | None, value: object) -> tuple[str, str]:

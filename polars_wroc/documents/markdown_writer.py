@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
@@ -19,6 +20,9 @@ from polars_wroc.documents.blocks import (
 )
 from polars_wroc.names import write_in_one_line
 
+# A bullet, a number of a list, or a rule.
+_BEGINS_BLOCK = re.compile(r"^(\d*)([-+=.)])(?= |[-= ]*$)")
+
 
 def write_markdown(blocks: Iterable[Block]) -> str:
     """Return blocks as Markdown, with an empty line between them."""
@@ -28,9 +32,14 @@ def write_markdown(blocks: Iterable[Block]) -> str:
 def escape_markdown(text: str) -> str:
     """Escape what Markdown or HTML would read as its own, in one line."""
     text = write_in_one_line(text)
-    for sign in "\\`*_[]<>|#&~":
+    for sign in "\\`*_[]<>|#&~$":
         text = text.replace(sign, f"\\{sign}")
     return text
+
+
+def _escape_line(text: str) -> str:
+    """Escape a text that begins a line, where it could begin a list or be a rule."""
+    return _BEGINS_BLOCK.sub(r"\1\\\2", escape_markdown(text))
 
 
 def markdown_table(
@@ -50,9 +59,9 @@ def _write_block(block: Block) -> Iterator[str]:
         case Table():
             yield from _table(block)
         case Figures(figures):
-            yield "\n".join(f"- {escape_markdown(figure.title)}" for figure in figures)
+            yield "\n".join(f"- {_escape_line(figure.title)}" for figure in figures)
         case Fold(_, _, instead) if instead:
-            yield escape_markdown(instead)
+            yield _escape_line(instead)
         case Fold(title, inside):
             yield write_markdown([Text(title, 2), *inside]).rstrip()
         case Beside(parts):
@@ -68,24 +77,25 @@ def _lines(block: Lines) -> Iterator[str]:
 
 
 def _with_lead(lead: str, text: str) -> str:
-    parts = [f"**{escape_markdown(lead)}**" if lead else "", escape_markdown(text)]
-    return " ".join(filter(None, parts))
+    if not lead:
+        return _escape_line(text)
+    return " ".join(filter(None, [f"**{escape_markdown(lead)}**", escape_markdown(text)]))
 
 
 def _table(block: Table) -> Iterator[str]:
     if block.title:
         yield f"## {escape_markdown(block.title)}"
     if any(sign.cell for sign in block.legend):
-        yield escape_markdown(" · ".join(_write_legend(block.legend)))
+        yield _escape_line(" · ".join(_write_legend(block.legend)))
     # Dot plots are left out: their numbers are in the next column.
     places = [place for place, column in enumerate(block.columns[1:]) if column.style != "plot"]
     columns = [block.columns[0], *(block.columns[1 + place] for place in places)]
     right = [False, *(column.style not in ("left", "name") for column in columns[1:])]
     rows = [_cells(row, places) for row in block.rows]
     yield markdown_table([_heading(column) for column in columns], rows, right)
-    yield from map(escape_markdown, block.remarks)
+    yield from map(_escape_line, block.remarks)
     if block.note:
-        yield escape_markdown(block.note)
+        yield _escape_line(block.note)
 
 
 def _write_legend(legend: Sequence[Sign]) -> Iterator[str]:

@@ -55,11 +55,13 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.metrics.registry import CURVE_METRICS
+from polars_wroc.names import show_name
 from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE
 
 _Record: TypeAlias = Mapping[str, Any]
 
-# Texts are cut to so many letters. Reasons that are longer than any verdict are below the table.
+# Values that are neither texts nor numbers are cut to so many letters. Reasons that are longer than
+# any verdict are below the table.
 _MOST_LETTERS, _LONGEST_REASON = 200, len(AT_LEAST_FOUR_FIFTHS)
 # More rows than these are counted, not named, below a table.
 _MOST_NAMED = 5
@@ -224,6 +226,8 @@ def write_column(column: pl.Series, *, is_key: bool = False) -> list[str]:
 
 def _write_key_value(value: object, form: NumberForm = PLAIN) -> str:
     """Write a value that names rows: whole numbers, such as years, have no commas."""
+    if isinstance(value, str):
+        return show_name(value)
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return str(value) if is_number else write_value(value, form)
 
@@ -248,7 +252,8 @@ def write_value(value: object, form: NumberForm = PLAIN) -> str:
         return form.write(value)
     if isinstance(value, pl.Series | list | tuple):
         return ", ".join(write_value(one, form) for one in value)
-    return str(value)[:_MOST_LETTERS]
+    text = str(value)
+    return text if isinstance(value, str) else text[:_MOST_LETTERS]
 
 
 def _read_texts(frame: pl.DataFrame) -> pl.DataFrame:
@@ -686,7 +691,7 @@ class _Layout:
             is_new = not number or attribute != before.get("attribute")
             # Rows of everyone need a heading only where they follow those of an attribute.
             if self.is_grouped and is_new and (number or attribute != OVERALL):
-                yield Row(MISSING if attribute is None else attribute, kind="group")
+                yield Row(MISSING if attribute is None else show_name(attribute), kind="group")
             is_all = first == "segment" and attribute == OVERALL
             again = (
                 bool(number)

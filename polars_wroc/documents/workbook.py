@@ -35,6 +35,8 @@ from polars_wroc.inputs.columns import MISSING, OVERALL
 
 # The rows of a sheet without its header, and the whole numbers up to which it has all.
 _MOST_ROWS, _LARGEST = 2**20 - 1, 2**53
+# The most characters of a cell.
+_LONGEST = 2**15 - 1
 # The first day that a sheet has.
 _FIRST_DAY = dt.date(1900, 1, 1)
 _FORMATS: Mapping[NumberForm, str] = {
@@ -77,7 +79,7 @@ def write_workbook(
     ImportError
         When xlsxwriter is not installed, with the command that installs it.
     ValueError
-        When a table has more rows than a sheet.
+        When a table has more rows than a sheet, or a text more characters than a cell.
     """
     try:
         import xlsxwriter  # noqa: PLC0415  (an extra)
@@ -103,12 +105,12 @@ def _write_facts(book: Any, title: str, facts: Sequence[tuple[str, object]]) -> 
     sheet = book.add_worksheet(_ABOUT)
     sheet.set_column(0, 0, _NAMES)
     sheet.set_column(1, 1, _TEXTS)
-    sheet.write_string(0, 0, title, book.add_format({"bold": True, "font_size": 14}))
+    _write_text(sheet, 0, 0, title, book.add_format({"bold": True, "font_size": 14}))
     top = {"valign": "top", "text_wrap": True}
     name_format = book.add_format({"bold": True, **top})
     formats = _Formats(book, {"align": "left", **top})
     for row, (name, value) in enumerate(facts, start=2):
-        sheet.write_string(row, 0, name, name_format)
+        _write_text(sheet, row, 0, name, name_format)
         number_format = _FORMATS[COUNT] if isinstance(value, int) else "General"
         _write_cell(sheet, row, 1, value, formats, number_format)
 
@@ -122,7 +124,7 @@ def _write_sheet(book: Any, name: str, table: pl.DataFrame) -> None:
     metrics = table[named].to_list() if named else [None] * table.height
     columns = spread_crossed(table)
     for place, (heading, values) in enumerate(columns):
-        sheet.write_string(0, place, heading, header)
+        _write_text(sheet, 0, place, heading, header)
         number_formats = _choose_formats(values, metrics)
         for row, value in enumerate(values):
             _write_cell(sheet, row + 1, place, value, formats, number_formats[row])
@@ -176,9 +178,20 @@ def _write_cell(
         case dt.date() if not isinstance(value, dt.datetime) and value >= _FIRST_DAY:
             sheet.write_datetime(row, column, value, formats.find(_DAY))
         case pl.Series():
-            sheet.write_string(row, column, ", ".join(map(str, value)), look)
+            _write_text(sheet, row, column, ", ".join(map(str, value)), look)
         case _:
-            sheet.write_string(row, column, str(value), look)
+            _write_text(sheet, row, column, str(value), look)
+
+
+def _write_text(sheet: Any, row: int, column: int, text: str, look: Any) -> None:
+    """Write a text, which has to fit a cell."""
+    if len(text) > _LONGEST:
+        msg = (
+            f"`path` must have another format than .xlsx, whose cells hold texts of at most "
+            f"{_LONGEST:,} characters; found one of {len(text):,}"
+        )
+        raise ValueError(msg)
+    sheet.write_string(row, column, text, look)
 
 
 def _choose_formats(values: pl.Series, metrics: Sequence[str | None]) -> list[str]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.checks import did_you_mean
-from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
+from polars_wroc.groups.categories import CROSSED, CategoryReference, Grouping, Intersections
 from polars_wroc.inputs.columns import MISSING, OVERALL, Typed, exact
 from polars_wroc.inputs.frames import require_text
 from polars_wroc.rows import Columns
@@ -28,6 +28,10 @@ def read_divisions(columns: Columns, intersections: Intersections) -> list[Group
     names = [*columns.names.values()]
     if intersections and len(names) == 1:
         msg = f"`intersections` needs two or more `attributes`; found {names}"
+        raise ValueError(msg)
+    if ambiguous := [name for name in names if CROSSED in name]:
+        sign = f"{CROSSED!r}, which joins the names of crossed attributes"
+        msg = f"`attributes` must have names without {sign}; found {ambiguous[0]!r}: rename it"
         raise ValueError(msg)
     crossed = [Grouping(tuple(columns.names), tuple(names))] if intersections else []
     for reserved in (OVERALL, *(division.attribute for division in crossed)):

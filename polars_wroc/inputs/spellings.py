@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 
 import polars as pl
@@ -13,11 +14,21 @@ _MOST = 5
 
 
 def near_equal(values: Iterable[str]) -> list[list[str]]:
-    """Return groups of values that differ only in capitals and white space."""
+    """Return groups of values that differ only in capitals, white space and how they are coded.
+
+    Invisible characters do not count, nor whether an accent is a character of its own.
+    """
     alike: dict[str, list[str]] = {}
     for value in dict.fromkeys(values):
-        alike.setdefault(" ".join(value.casefold().split()), []).append(value)
+        plain = value if value.isascii() else _compose(value)
+        alike.setdefault(" ".join(plain.casefold().split()), []).append(value)
     return [spellings for spellings in alike.values() if len(spellings) > 1]
+
+
+def _compose(text: str) -> str:
+    """Leave out characters without width, and compose letters with their accents."""
+    visible = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFC", visible)
 
 
 def count_values(frame: pl.LazyFrame, column: str) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import numpy as np
@@ -107,5 +108,12 @@ def test_many_numbers_are_answered_by_ranges() -> None:
         assert hint.startswith(f"Each of the 51 numbers in {name} is a group. To compare larger")
         assert f"into ranges: wroc.ranges('{name}', [...]) in Python" in hint
     assert all(hint in " ".join(repr(audit).split()) for hint in hints)
+    # What readers copy into a shell is one word.
+    name = "age'; rm -rf ~; '"
+    with pytest.warns(UserWarning, match="is a group"):
+        audit = wroc.audit(some.rename({"age": name}), "y", "s", attributes=name, min_rows=0)
+    (hint,) = [text for text in cautions(audit) if "wroc.ranges" in text]
+    option = hint.partition("--attribute ")[2].partition(", with the numbers")[0]
+    assert shlex.split(option) == [f"{name}:..."]
     cut = wroc.audit(some, "y", "s", attributes=wroc.ranges("age", [20, 40]))
     assert not [text for text in cautions(cut) if "wroc.ranges" in text]

@@ -261,7 +261,7 @@ def test_names_are_inert_in_html(name: str) -> None:
 def test_names_are_inert_in_markdown(name: str) -> None:
     found, plain = write_markdown(_of_name(name)), write_markdown(_of_name("plain"))
     assert found.count("\n") == plain.count("\n")
-    bare = re.sub(r"\\[\\`*_\[\]<>|#&~]", "", found)
+    bare = re.sub(r"\\[\\`*_\[\]<>|#&~$]", "", found)
     for sign in "`[]<>&~_":
         assert sign not in bare
     assert [line.count("|") for line in bare.splitlines()] == [
@@ -276,6 +276,24 @@ def test_names_are_inert_in_a_terminal(name: str, width: int) -> None:
     found = write_text(_of_name(name), Terminal(width, colored=True))
     bare = re.sub(r"\x1b\[(?:1;38;5;166|38;5;32|[012])m", "", found)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2028\u2029\ud800]", bare)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("- dash", r"\- dash"),
+        ("+ plus", r"\+ plus"),
+        ("1. item", r"1\. item"),
+        ("12) item", r"12\) item"),
+        ("---", r"\---"),
+        ("===", r"\==="),
+        ("-5 or 0.5", "-5 or 0.5"),
+        ("0.5 of $x$", r"0.5 of \$x\$"),
+    ],
+)
+def test_a_text_in_markdown_begins_no_list_and_is_no_rule(text: str, written: str) -> None:
+    assert write_markdown([Text(text)]) == f"{written}\n"
+    assert write_markdown([Lines([Line(text)])]) == f"- {written}\n"
 
 
 def test_wide_letters_take_two_columns_and_marks_none() -> None:

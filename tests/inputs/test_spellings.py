@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -64,3 +65,11 @@ def test_two_values_need_no_word(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == ""
     audit = wroc.audit(rows, "y", "s", attributes="g", pos_label="yes")
     assert "different groups" not in repr(audit)
+
+
+@pytest.mark.parametrize("other", ["caf\u00e9\u200b", "cafe\u0301", "CAF\u00c9 "])
+def test_groups_that_look_the_same_are_pointed_out(other: str) -> None:
+    rows = pl.DataFrame({"g": ["caf\u00e9", other] * 40, "y": [1, 0, 0, 1] * 20})
+    audit = wroc.audit(rows, attributes="g", selected="y", favorable="selected")
+    remarks = json.loads(audit.to_json())["remarks"]
+    assert any("of g are different groups: make the spellings one" in one for one in remarks)
