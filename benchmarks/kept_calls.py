@@ -284,7 +284,7 @@ def _decide_audits() -> None:
     _decide(_calls_of("audit", [_STRATA, _REPLICATES]), tests, _HEAVINESS, at_most=2e-3)
     ratios = "*_ratio.ratio_low *_ratio.ratio_high impact_ratio.value_low impact_ratio.value_high"
     limits = f"*_difference.gap_low *_difference.gap_high {ratios}"
-    _decide(moved, limits, _WELCH, at_most=0.1)
+    _decide(moved, limits, _WELCH, at_most=0.25)
     _decide(_calls_of("audit", _OF_DESIGNS), "*.detectable", _OF_TEST, at_most=0.3, rows=1)
     ends = "*.value_low *.value_high *.gap_low *.gap_high *.ratio_low *.ratio_high"
     numbers = f"{ends} *.p_value *.p_adjusted *.detectable"
