@@ -19,13 +19,8 @@ FILE, VARIABLES = "wroc.toml", "POLARS_WROC_"
 _ALIKE = 0.65
 # Sources of options that are meant for all commands.
 _SHARED = (FILE, VARIABLES)
-# Options that exclude --selected.
-_RIVALS = {
-    "impact": ("--score", "--threshold"),
-    "new-york": ("--score",),
-    "fairness": ("--threshold",),
-    "release": ("--threshold",),
-}
+# Commands for which --selected excludes --score too, as it excludes --threshold for all.
+_WITHOUT_SCORE = ("impact", "new-york")
 
 
 def add_settings(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -144,7 +139,8 @@ def _leave_out_excluded(command: str, arguments: dict[str, Argument]) -> None:
             _leave_out_shared(argument)
     selected = arguments.get("--selected")
     if selected is not None and selected.tokens:
-        rivals = [arguments[name] for name in _RIVALS.get(command, ())]
+        names = ("--threshold", "--score") if command in _WITHOUT_SCORE else ("--threshold",)
+        rivals = [arguments[name] for name in names if name in arguments]
         if any(_is_own(rival) for rival in rivals) and not _is_own(selected):
             _leave_out_shared(selected)
         else:

@@ -77,6 +77,7 @@ SUMMARY = ["--source", "all", "--distribution-date", "2026-01-15"]
         (["impact", *DECISIONS, "--favorable", "selected"], "score = ['s']\nthreshold = 3\n"),
         (["new-york", *DECISIONS, *SUMMARY], "score = ['s']\n"),
         (["audit", *DECISIONS, "--favorable", "selected"], ""),
+        (["audit", *DECISIONS, "--favorable", "selected"], "threshold = 3\n"),
     ],
 )
 def test_options_for_all_commands_give_way_where_a_command_takes_none(
@@ -104,3 +105,12 @@ def test_impact_neither_lists_nor_takes_a_label(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err.startswith(
         "polars-wroc: impact is about how often people are selected, and takes no --label"
     )
+
+
+def test_a_score_of_the_call_comes_before_decisions_for_all_commands() -> None:
+    call = ["impact", "rows.csv", "--score", "s", "--threshold", "3", "--attribute", "g"]
+    call += ["--favorable", "selected", "-o"]
+    assert main([*call, "alone.csv"]) == 0
+    SETTINGS.write_text("selected = 'd'", encoding="utf-8")
+    assert main([*call, "settings.csv"]) == 0
+    assert Path("settings.csv").read_bytes() == Path("alone.csv").read_bytes()
