@@ -206,7 +206,7 @@ class Gate:
         known = dict.fromkeys([OVERALL, *places["attribute"], *places["place"]])
         if self.short.place not in known or not table.filter(_is_at(self.short.place)).height:
             msg = (
-                "`--fail-if` must name an attribute, or a segment such as sex=f; found "
+                "--fail-if must name an attribute, or a segment such as sex=f; found "
                 f"{self.short.place!r}{did_you_mean(self.short.place, known)}"
             )
             raise ValueError(msg)
@@ -392,7 +392,7 @@ def read_gate(text: str, of: Judged) -> Gate:
             known = (
                 f"{', '.join(of.verdicts)}; found {verdict!r}{did_you_mean(verdict, of.verdicts)}"
             )
-            msg = f"`--fail-if` must name a verdict of {of.what}: {known}"
+            msg = f"--fail-if must name a verdict of {of.what}: {known}"
             raise ValueError(msg)
         return _write_gate(text, of, GateCondition(place, metric, "verdict", sign, verdict))
     parts = _SHORT.fullmatch(text)
@@ -419,10 +419,31 @@ def _read_sql(text: str, of: Judged) -> pl.Expr:
         hint = did_you_mean(name, of.schema) or " (texts are in single quotes)"
         _refuse(text, of, f": there is no column {name!r}{hint}")
     except pl.exceptions.PolarsError as error:
-        _refuse(text, of, f": {first_line(error)}")
+        _refuse(text, of, f": {_explain_refusal(text, first_line(error))}")
     if not is_condition:
-        _refuse(text, of)
+        _refuse(text, of, ": it has no comparison by one of > >= < <= and =")
     return condition
+
+
+def _explain_refusal(text: str, message: str) -> str:
+    """Say what is wrong with a condition in SQL that Polars refuses, and what to do."""
+    function = re.search(r"unsupported function '(.*?)'", message)
+    starts_query = re.match(r"\s*(select|where|from|with)\b", text, re.IGNORECASE)
+    if not text.strip():
+        cure = "write a condition, or leave out --fail-if"
+    elif starts_query or ";" in text:
+        cure = "write the condition alone, without SELECT, WHERE and ;"
+    elif text.count("'") % 2:
+        cure = "close each single quote"
+    elif text.count("(") != text.count(")"):
+        cure = "close each bracket"
+    elif "cannot compare" in message:
+        cure = "it compares a text with a number: write only texts in single quotes"
+    elif function:
+        cure = f"there is no function {function[1]!r}; take one such as abs"
+    else:
+        cure = "complete it, and leave out what is not SQL"
+    return cure
 
 
 def _write_gate(given: str, of: Judged, short: GateCondition) -> Gate:
@@ -459,7 +480,7 @@ def _asks_below_zero(short: GateCondition) -> bool:
 def _refuse(text: str, of: Judged, hint: str = "") -> NoReturn:
     examples = f"{of.example} or {of.verdict_example}" if of.verdicts else of.example
     msg = (
-        f"`--fail-if` must be a metric, a column, one of > >= < <= and a number, such as {examples}"
+        f"--fail-if must be a metric, a column, one of > >= < <= and a number, such as {examples}"
         f", or a condition in SQL; found {text!r}{hint}"
     )
     raise ValueError(msg)
@@ -490,23 +511,23 @@ def _check(short: GateCondition, given: str, of: Judged) -> None:
         if short.metric == _ANY:
             example = of.verdict_example if of.verdicts else of.example
             hint = f": write a condition for each metric, such as {example}"
-        msg = f"`--fail-if` must name a metric of {of.what}; found {short.metric!r}{hint}"
+        msg = f"--fail-if must name a metric of {of.what}; found {short.metric!r}{hint}"
         raise ValueError(msg)
     if short.column not in (*of.columns, "verdict"):
         hint = did_you_mean(short.column, of.columns) or f"; there are {', '.join(of.columns)}"
-        msg = f"`--fail-if` must name a column of {of.what}; found {short.column!r}{hint}"
+        msg = f"--fail-if must name a column of {of.what}; found {short.column!r}{hint}"
         raise ValueError(msg)
     if not short.column.startswith(_UNSIGNED) or isinstance(short.limit, str):
         return
     if short.column == _UNSIGNED and short.limit < 0 and not _asks_below_zero(short):
         msg = (
-            "`--fail-if` must be a condition that not every gap meets, which is compared without "
+            "--fail-if must be a condition that not every gap meets, which is compared without "
             f"its sign unless it is to be below 0; found {given}"
         )
         raise ValueError(msg)
     if short.metric != "calibration_slope" and abs(short.limit) > 1:
         msg = (
-            "`--fail-if` must have a limit between -1 and 1 for a gap, so that 0.05 is 5 points; "
+            "--fail-if must have a limit between -1 and 1 for a gap, so that 0.05 is 5 points; "
             f"found {given}"
         )
         raise ValueError(msg)

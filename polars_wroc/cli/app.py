@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from cyclopts import App, ArgumentCollection, CycloptsError, Parameter
-from cyclopts.config import Env, Toml
 from cyclopts.exceptions import (
     MissingArgumentError,
     UnknownCommandError,
@@ -25,15 +24,13 @@ from cyclopts.exceptions import (
 )
 from polars.exceptions import PolarsError
 
-from polars_wroc.cli import report, terminal
+from polars_wroc.cli import report, settings, terminal
 from polars_wroc.cli.commands import COMMANDS
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.many_groups import ManyGroupsWarning
-from polars_wroc.keywords import synonym
 
-_SETTINGS, _VARIABLES = "wroc.toml", "POLARS_WROC_"
 _WEB = "https://pypi.org/project/polars-wroc"
-# How much alike names of options are spelled by mistake; race and source are not.
+# How much alike names of commands are spelled by mistake.
 _ALIKE = 0.65
 
 
@@ -46,9 +43,10 @@ def _write_default(value: Any) -> str | None:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _name_settings(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Keep the arguments of the call, whose tokens say where each comes from."""
+def _add_settings(_: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Add options of the file and of variables; keep the arguments, whose tokens say the source."""
     _called[:] = arguments
+    settings.add_settings(app, commands, arguments)
 
 
 # The arguments of the command that is called, with the texts that each was given.
@@ -57,18 +55,14 @@ _called: list[Any] = []
 app = App(
     name="polars-wroc",
     help="Weighted ROC analysis and fairness audits of scored rows.",
-    help_epilogue=f"Options are read from {_SETTINGS} too, and from variables such as "
-    f"{_VARIABLES}LABEL. Documentation: {_WEB}",
+    help_epilogue="Exit codes: 0 done, 1 condition met, 2 error, 3 not judged, 130 stopped.\n\n"
+    f"Options are read from {settings.FILE} too, and from variables such as "
+    f"{settings.VARIABLES}LABEL. Documentation: {_WEB}",
     version=lambda: f"polars-wroc {version('polars-wroc')}",
     default_parameter=Parameter(
         negative_iterable=(), negative_bool=(), show_default=_write_default, allow_repeating=True
     ),
-    config=(
-        Toml(_SETTINGS, source=_SETTINGS),
-        Toml(_SETTINGS, source=_SETTINGS, use_commands_as_keys=False, allow_unknown=True),
-        Env(_VARIABLES, command=False, show=False),
-        _name_settings,
-    ),
+    config=(_add_settings,),
     result_action="return_value",
     exit_on_error=False,
     print_error=False,
@@ -201,7 +195,14 @@ _ALIASES = {
     "client": "--dask",
 }
 # Functions that messages name, and the commands that call them.
-_FUNCTIONS = {"score_counts": "polars-wroc counts", "merge_counts": "polars-wroc counts"}
+_FUNCTIONS = {
+    "audit": "polars-wroc audit",
+    "audit_changes": "polars-wroc diff",
+    "group_gaps": "polars-wroc gaps",
+    "merge_counts": "polars-wroc counts",
+    "release_check": "polars-wroc release",
+    "score_counts": "polars-wroc counts",
+}
 
 
 def _name_options(message: str) -> str:
@@ -238,7 +239,9 @@ def _describe_wrong_call(error: CycloptsError) -> str:
         what = "needs a value" if error.argument.tokens or error.keyword else "must be given"
         said = f"{error.keyword or error.argument.name} {what}"
         unknown = [each for each in error.unused_tokens or () if each.startswith("--")]
-        if unknown:
+        if unknown and error.argument.name == "--over" and (period := _read_period(error)):
+            said += "; give the length of periods as --over {} --every {}".format(*period)
+        elif unknown:
             said += f"; there is no option {unknown[0]}{_hint_option(unknown[0], _called)}"
     elif isinstance(error, UnusedCliTokensError):
         said = f"cannot use {shlex.join(error.unused_tokens or [])}"
@@ -248,6 +251,12 @@ def _describe_wrong_call(error: CycloptsError) -> str:
     return f"{said}{see} {command} --help"
 
 
+def _read_period(error: CycloptsError) -> list[str] | None:
+    """Return the column and the length of --by day:1mo, which other commands take."""
+    found = re.search(r"--by[ =](\S+):(\w+)", " ".join(error.unused_tokens or ()))
+    return found and [shlex.quote(found[1]), found[2]]
+
+
 def _hint(word: str, known: Iterable[str]) -> str:
     close = get_close_matches(word, known, 1, _ALIKE)
     return f"; did you mean {close[0]!r}?" if close else ""
@@ -255,8 +264,5 @@ def _hint(word: str, known: Iterable[str]) -> str:
 
 def _hint_option(flag: str, arguments: ArgumentCollection | list[Any]) -> str:
     """Name the option that an unknown one may stand for."""
-    flags = [name for each in arguments for name in each.names if name.startswith("--")]
-    known = [each[2:].replace("-", "_") for each in flags if "*" not in each]
-    name = flag[2:].replace("-", "_")
-    meant = synonym(name, known) or next(iter(get_close_matches(name, known, 1, _ALIKE)), None)
-    return f"; did you mean '--{meant.replace('_', '-')}'?" if meant else ""
+    meant = settings.guess_option(flag[2:], settings.list_options(arguments))
+    return f"; did you mean '--{meant}'?" if meant else ""

@@ -19,6 +19,7 @@ from polars_wroc.cli.options import (
     Selected,
     Threshold,
     Uncertainty,
+    Unlabeled,
 )
 from polars_wroc.cli.output import TABLES_AND_CHARTS, TableOutput
 from polars_wroc.cli.report import Report, show_report
@@ -131,3 +132,11 @@ class ByAttributes(Segments, TableOptions):
         source = self.make_source(files)
         source.require(*required)
         return source
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class UnlabeledByAttributes(ByAttributes):
+    """Options of a command that compares how often segments are selected."""
+
+    rows: Unlabeled = Unlabeled()

@@ -255,6 +255,15 @@ class Rows(Scores, Labels):
     """Labels, scores and weights of rows."""
 
 
+@Parameter(name="*", group=INPUT)
+@dataclass(frozen=True, kw_only=True)
+class Unlabeled(Rows):
+    """Scores and weights of rows; a label is parsed only to be refused with the reason."""
+
+    label: Annotated[str | None, Parameter(show=False)] = None
+    pos_label: Annotated[str | None, Parameter(show=False)] = None
+
+
 @Parameter(name="*", group=SURVEY)
 @dataclass(frozen=True, kw_only=True)
 class Uncertainty:

@@ -15,7 +15,7 @@ import polars as pl
 
 from polars_wroc.audits.hints import list_missing
 from polars_wroc.audits.tables import AuditedFile, audited_files, saved_audits
-from polars_wroc.checks import favorable_choice
+from polars_wroc.checks import did_you_mean, favorable_choice
 from polars_wroc.cli import values
 from polars_wroc.cli.options import Rows, Scores, Weights
 from polars_wroc.cli.terminal import print_note
@@ -282,7 +282,11 @@ class Source(Files):
         """Check that the value that --selected gives, if it does, is that of some rows."""
         name, sign, value = (self.selected or "").partition("=")
         if sign and not n_selected:
-            msg = f"--selected must name a value that column {name!r} holds; no row has {value!r}"
+            values = collect(self.frame.select(pl.col(name).drop_nulls().unique())).to_series()
+            msg = (
+                f"--selected must name a value that column {name!r} holds; no row has {value!r}"
+                f"{did_you_mean(value, [each for each in values if isinstance(each, str)])}"
+            )
             raise ValueError(msg)
 
     def say_values(self) -> None:

@@ -34,7 +34,8 @@ def print_text(text: str, *, json: bool = False) -> None:
         raise
     except (OSError, ValueError) as error:
         # A closed file is a bare ValueError.
-        msg = f"cannot write to standard output: {first_line(error)}"
+        why = getattr(error, "strerror", None) or first_line(error)
+        msg = f"cannot write to standard output: {why[0].lower()}{why[1:]}"
         raise OSError(msg) from error
 
 

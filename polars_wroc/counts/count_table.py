@@ -207,7 +207,7 @@ def with_same_keys(
         if types != first:
             msg = (
                 f"`{argument}` must all have the same groups; "
-                f"found {first} in {called[0]} and {types} in {name}"
+                f"found {_write_types(first)} in {called[0]} and {_write_types(types)} in {name}"
             )
             raise ValueError(msg)
     return [_with_keys_of(parts[0], part) for part in parts]
@@ -252,6 +252,11 @@ def read_count_table(
     # A DataFrame is checked once, here; a LazyFrame whenever it is collected.
     eager = isinstance(frame, pl.DataFrame)
     return CountTable(collect(counts).lazy() if eager else counts, [*keys], binned, names=names)
+
+
+def _write_types(types: Mapping[str, str]) -> str:
+    """Write the groups with their types in words."""
+    return " and ".join(f"{name} of type {dtype}" for name, dtype in types.items()) or "none"
 
 
 def _types_of_keys(part: CountTable | PlannedRows) -> dict[str, str]:

@@ -394,6 +394,9 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 def read_standard_input() -> bytes:
     """Read the standard input once, and decompress it."""
+    if sys.stdin is None or sys.stdin.closed:
+        msg = "cannot read the standard input: it is closed"
+        raise OSError(msg)
     return _read_all(sys.stdin)
 
 

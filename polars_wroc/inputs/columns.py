@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.checks import shown
+from polars_wroc.checks import did_you_mean, shown
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import collect, raise_at_collect, unless_mixed
 
@@ -326,9 +326,10 @@ def check_positives(pos_label: object, *, found: bool, labels: pl.Series | None 
         return
     known = [] if labels is None else labels.drop_nulls().unique().sort().to_list()
     others = ", ".join(map(shown, known)) if len(known) <= _FEW_LABELS else ""
+    hint = did_you_mean(pos_label, [each for each in known if isinstance(each, str)])
     msg = (
         "`pos_label` must be the label of a row with a score and a weight; found none with "
-        f"{shown(pos_label)}{f': labels are {others}' if others else ''}"
+        f"{shown(pos_label)}{f': labels are {others}' if others else ''}{hint}"
     )
     raise ValueError(msg)
 

@@ -226,8 +226,8 @@ def test_counts_of_other_groups_are_named(
     assert main([command[0], *sources, *command[1:]]) == 2
     assert capsys.readouterr().err == (
         "polars-wroc: FILE must all have the same groups; found "
-        "{'age': 'Int64', 'sex': 'String'} in counts1.parquet and "
-        "{'sex': 'String'} in counts2.parquet\n"
+        "age of type Int64 and sex of type String in counts1.parquet and "
+        "sex of type String in counts2.parquet\n"
     )
     assert not Path("x.parquet").exists()
 

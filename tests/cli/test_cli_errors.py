@@ -110,6 +110,17 @@ def assert_refused(
         ),
         ({"--fail-if": "verdict=different"}, "such as tpr.gap>0.05 or tpr.verdict=different, or"),
         ({"--fail-if": "gapp > 0.1 AND n > 5"}, "no column 'gapp'; did you mean 'gap'?\n"),
+        ({"--fail-if": "abs(gap > 0.05"}, "found 'abs(gap > 0.05': close each bracket\n"),
+        (
+            {"--fail-if": "gap > 'x'"},
+            "it compares a text with a number: write only texts in single quotes\n",
+        ),
+        ({"--fail-if": "metric = 'auc"}, ": close each single quote\n"),
+        ({"--fail-if": ""}, "found '': write a condition, or leave out --fail-if\n"),
+        ({"--fail-if": "SELECT gap"}, "write the condition alone, without SELECT, WHERE and ;\n"),
+        ({"--fail-if": "gap >"}, "found 'gap >': complete it, and leave out what is not SQL\n"),
+        ({"--fail-if": "gap + 1"}, "found 'gap + 1': it has no comparison by one of > >= < <= "),
+        ({"--fail-if": "f(gap) > 1"}, ": there is no function 'f'; take one such as abs\n"),
         ({"--favorable": "selected"}, "about decisions: pass a --threshold or --selected too; fo"),
         ({"--weigh": "w"}, "did you mean '--weight'? See polars-wroc audit --help"),
     ],
@@ -389,3 +400,54 @@ def test_the_closest_name_is_suggested(
     call: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert_refused(call.split(), message, folder, capsys)
+
+
+OVER_MONTHS = "--over day --every 1mo"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            ["trend", *SCORED, "--by", "day:1mo"],
+            f"must be given; give the length of periods as {OVER_MONTHS};",
+        ),
+        (["trend", *SCORED, "--over", "day:1mo"], f"give the length of periods as {OVER_MONTHS}\n"),
+        (["auc", "--label", "text", "--pos-label", "X", "--score", "s"], "; did you mean 'x'?\n"),
+        (
+            ["impact", "--selected", "text=X", "--favorable", "selected", "--attribute", "g"],
+            "no row has 'X'; did you mean 'x'?\n",
+        ),
+    ],
+)
+def test_what_is_meant_is_named(
+    call: list[str],
+    message: str,
+    folder: Path,
+    rows: pl.DataFrame,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    day = pl.date_range(pl.date(2025, 1, 1), pl.date(2025, 3, 21), "1d")
+    rows.with_columns(day=day).write_parquet("rows.parquet")
+    command, *options = call
+    assert_refused([command, "rows.parquet", *options], message, folder, capsys)
+
+
+def test_audits_of_the_same_rows_are_referred_to_the_command_release(
+    folder: Path, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pl.concat([rows] * 20).write_parquet("rows.parquet")
+    second = pl.concat([rows] * 20).with_columns(s=-pl.col("s"))
+    second.write_parquet("second.parquet")
+    for name in ("rows", "second"):
+        assert main(["audit", f"{name}.parquet", *COLUMNS, "-o", f"{name}.json"]) == 0
+    capsys.readouterr()
+    message = "test a new score on the same rows by polars-wroc release, or set --different-rows"
+    assert_refused(["diff", "rows.json", "second.json"], message, folder, capsys)
+
+
+@pytest.mark.parametrize("call", [["--help"], ["diff", "--help"], ["auc", "--help"]])
+def test_help_names_the_exit_codes(call: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(call) == 0
+    line = "Exit codes: 0 done, 1 condition met, 2 error, 3 not judged, 130 stopped."
+    assert line in [each.strip() for each in capsys.readouterr().out.splitlines()]

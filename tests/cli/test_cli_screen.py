@@ -318,6 +318,3 @@ def test_options_are_read_from_a_file_and_from_variables(
     capsys.readouterr()
     assert main(["auc", "rows.parquet", "--score", "s", "-o", "-"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["n"] == 400
-    Path("wroc.toml").write_text("lable = 'y'\n[auc]\nscores = 's'\n", encoding="utf-8")
-    assert main(["auc", "rows.parquet"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1

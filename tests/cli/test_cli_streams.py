@@ -30,7 +30,7 @@ NAMES = ["é", "ł=", "😀", "a"]
 UNBUFFERED = {**PLAIN, "PYTHONUNBUFFERED": "1"}
 PRINTING = [AUC, [*AUC, "-o", "-"], [*AUC, "-o", "x.csv"], AUDIT, ["auc", "--help"], ["--version"]]
 CALLS = [*((call, PLAIN) for call in PRINTING), (AUC, UNBUFFERED)]
-FULL = "polars-wroc: cannot write to standard output: [Errno 28] "
+FULL = "polars-wroc: cannot write to standard output: no space left on device\n"
 CLOSED = "polars-wroc: cannot write to standard output: it is closed\n"
 FAILED = "polars-wroc: FAILED auc > 0.1 in "
 
@@ -321,3 +321,10 @@ def test_json_tells_what_is_no_number(
     assert main([*AUC, "-o", output]) == 0
     text = capsys.readouterr().out if output == "-" else (folder / output).read_text()
     assert [row["g"] for row in json.loads(text)] == [None, 1.0, "inf", "nan"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_standard_input_that_is_closed() -> None:
+    code, errors = in_shell(["auc", "-", *COLUMNS], "<&-", PLAIN)
+    assert code == 2
+    assert errors == "polars-wroc: cannot read the standard input: it is closed\n"

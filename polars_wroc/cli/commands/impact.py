@@ -14,7 +14,7 @@ from polars_wroc.audits.gates import OF_IMPACT
 from polars_wroc.audits.words import first_few, verb
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.cli import sentences
-from polars_wroc.cli.bundles import ByAttributes
+from polars_wroc.cli.bundles import UnlabeledByAttributes
 from polars_wroc.cli.options import Files, Unknown, with_arguments_of
 from polars_wroc.cli.report import Report, Shown
 from polars_wroc.cli.source import Source
@@ -28,7 +28,9 @@ from polars_wroc.queries import collect_all
 
 
 @with_arguments_of(wroc.impact_ratios, "reference min_share intersections favorable exact adjust")
-def impact(file: Files, /, *, options: ByAttributes, unknown: Unknown = (), **given: Any) -> None:
+def impact(
+    file: Files, /, *, options: UnlabeledByAttributes, unknown: Unknown = (), **given: Any
+) -> None:
     """Print or write impact ratios; raise if a condition holds."""
     gates = options.read_conditions(OF_IMPACT)
     source = options.read(file)
@@ -63,11 +65,12 @@ def impact(file: Files, /, *, options: ByAttributes, unknown: Unknown = (), **gi
             print_note(note)
 
 
-def _check_decisions(source: Source, options: ByAttributes) -> None:
+def _check_decisions(source: Source, options: UnlabeledByAttributes) -> None:
     """Check that decisions are given in one way, and no label, which plays no part."""
-    if options.rows.label is not None:
-        msg = "impact is about how often people are selected, and takes no --label"
-        raise ValueError(msg)
+    for flag, value in (("--label", options.rows.label), ("--pos-label", options.rows.pos_label)):
+        if value is not None:
+            msg = f"impact is about how often people are selected, and takes no {flag}"
+            raise ValueError(msg)
     score = options.rows.score or None
     ways = {"selected": options.selected, "score": score, "threshold": options.threshold}
     given = [f"--{name}" for name, value in ways.items() if value is not None]

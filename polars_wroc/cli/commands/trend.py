@@ -25,6 +25,7 @@ from polars_wroc.cli.options import (
 from polars_wroc.cli.output import TABLES_AND_CHARTS
 from polars_wroc.cli.report import Report, Shown
 from polars_wroc.cli.source import Source
+from polars_wroc.groups.categories import is_period
 from polars_wroc.groups.comparisons import COMPARABLE, SHIFTS
 from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE
 
@@ -71,6 +72,13 @@ def trend(
         selected=selected,
         over=over,
     )
+    column, _, length = over.rpartition(":")
+    if is_period(length) and over not in source.frame.collect_schema():
+        msg = (
+            f"--over must name a column; found {over!r}: give the length of periods as "
+            f"--over {column} --every {length}"
+        )
+        raise ValueError(msg)
     source.require(*(("score",) if selected is None else ()))
     given |= {"threshold": threshold} | options.limits
     table = source.compute(wroc.trend, over=over, **given)
