@@ -80,11 +80,12 @@ def write_summary(audit: AuditTables) -> list[Block]:
     words, remarks = toned.words, list[str]()
     if not audit.settings.labeled:
         remarks += cautions.say_not_given(audit.settings)
-        remarks += cautions.say_missing(audit, words)
+    remarks += cautions.say_missing(audit, words)
     remarks += cautions.say_unlabeled(audit, words)
     remarks += cautions.say_left_out(audit, words)
     remarks += cautions.say_values(audit)
-    shown = [Lines([Line(text) for text in remarks])] if remarks else []
+    # Rows without a label may be counted twice: as missing values, and as decisions.
+    shown = [Lines([Line(text) for text in dict.fromkeys(remarks)])] if remarks else []
     return [*_write_first_screen(toned), *shown]
 
 

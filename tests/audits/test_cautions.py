@@ -11,6 +11,8 @@ import pytest
 from audit_words import cautions
 
 import polars_wroc as wroc
+from polars_wroc.audits.sections import write_summary
+from polars_wroc.documents.text_writer import Terminal, write_text
 
 QUOTED_Y = "\N{LEFT DOUBLE QUOTATION MARK}y\N{RIGHT DOUBLE QUOTATION MARK}"
 
@@ -117,3 +119,15 @@ def test_many_numbers_are_answered_by_ranges() -> None:
     assert shlex.split(option) == [f"{name}:..."]
     cut = wroc.audit(some, "y", "s", attributes=wroc.ranges("age", [20, 40]))
     assert not [text for text in cautions(cut) if "wroc.ranges" in text]
+
+
+def test_a_terminal_says_once_which_rows_were_left_out() -> None:
+    """The deck counts fewer rows than the file has."""
+    data = rows().with_columns(
+        s=pl.when(pl.int_range(pl.len()) >= 5).then("s"),
+        y=pl.when(pl.int_range(pl.len()) < 890).then("y"),
+    )
+    audit = wroc.audit(data, "y", "s", attributes="g", threshold=0.5, favorable="selected")
+    shown = write_text(write_summary(audit), Terminal(100))
+    assert shown.count("5 rows without s were left out.") == 1
+    assert shown.count("10 rows without y count only where no outcome is needed") == 1
