@@ -38,9 +38,9 @@ def _write_gate(gate: JudgedGate, words: Words) -> Line:
     condition = gate.gate if gate.condition is None else _write_condition(gate.condition)
     unjudged = ""
     if gate.unjudged_rows:
-        names = [_name_place(row, words) for row in gate.unjudged_rows]
+        names = dict.fromkeys(_name_place(row, words) for row in gate.unjudged_rows)
         reasons = dict.fromkeys(row["reason"] for row in gate.unjudged_rows)
-        unjudged = f"Not judged ({write_list([*reasons])}): {first_few(names, '; ')}."
+        unjudged = f"Not judged ({write_list([*reasons])}): {first_few([*names], '; ')}."
     if not gate.n_judged:
         return Line(unjudged, "unjudged", f"Not judged: {condition}.")
     if not gate.met:
