@@ -42,7 +42,7 @@ from polars_wroc.metrics.compare import PAIR, PAIR_SCHEMA
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
-from polars_wroc.thresholds.registry import GAP_RATES, THRESHOLD_METRICS
+from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
 
 _NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
 _PLACE = r"(?:(.*):)?\s*"
@@ -56,6 +56,8 @@ _NO_WORSE = (NO_WORSE, BETTER)
 _UNSIGNED = "gap"
 # How much alike a column is to what may be a misspelling of it; auk_gap is not gap.
 _ALIKE = 0.8
+_PROPORTIONS = {ROC_AUC.column, "average_precision", *RATES}
+_VALUES = ("value", "value_low", "value_high")
 _WITHOUT_SIDE = [name for name, metric in COMPARABLE.items() if metric.better is None]
 # Columns that name a row of comparisons, and the number of all rows.
 _KEYS = ("attribute", "segment", MODEL, "reference", "pair", "metric", "period")
@@ -433,6 +435,9 @@ def read_gate(text: str, of: Judged) -> Gate:
             _refuse(text, of, _guess_meaning(metric, of))
         column = column or NAMED_FOR.get(metric, "value")
         return _write_gate(text, of, GateCondition(place, metric, column, sign, float(limit)))
+    if parts and not parts[3]:
+        number = re.sub("_(low|high)$", "", parts[2])
+        _check_proportion(number, "value", float(parts[5]), text.strip())
     return Gate(of, text, text.strip(), _read_sql(text, of))
 
 
@@ -527,7 +532,10 @@ def _check(short: GateCondition, given: str, of: Judged) -> None:
         hint = did_you_mean(short.column, of.columns) or f"; there are {', '.join(of.columns)}"
         msg = f"`--fail-if` must name a column of {of.what}; found {short.column!r}{hint}"
         raise ValueError(msg)
-    if not short.column.startswith(_UNSIGNED) or isinstance(short.limit, str):
+    if isinstance(short.limit, str):
+        return
+    _check_proportion(short.metric, short.column, short.limit, given)
+    if not short.column.startswith(_UNSIGNED):
         return
     if short.column == _UNSIGNED and short.limit < 0 and not _asks_below_zero(short):
         msg = (
@@ -538,6 +546,16 @@ def _check(short: GateCondition, given: str, of: Judged) -> None:
     if short.metric != "calibration_slope" and abs(short.limit) > 1:
         msg = (
             "`--fail-if` must have a limit between -1 and 1 for a gap, so that 0.05 is 5 points; "
+            f"found {given}"
+        )
+        raise ValueError(msg)
+
+
+def _check_proportion(metric: str, column: str, limit: float, given: str) -> None:
+    """Check that the limit of a metric between 0 and 1 is no percentage."""
+    if metric in _PROPORTIONS and column in _VALUES and not 0 <= limit <= 1:
+        msg = (
+            f"`--fail-if` must have a limit between 0 and 1 for {metric}, so that 0.62 is 62%; "
             f"found {given}"
         )
         raise ValueError(msg)

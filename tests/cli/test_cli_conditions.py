@@ -95,3 +95,19 @@ def test_a_segment_that_is_not_judged_is_named_once(
     few.write_parquet("rows.parquet")
     main([*IMPACT, "--fail-if", "value_low > 0.9"])
     assert capsys.readouterr().err.count("race = x") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "condition", "metric"),
+    [
+        ("auc", "auc<62", "auc"),
+        ("thresholds", "tpr_high < 62", "tpr"),
+        ("gaps", "auc.value<62", "auc"),
+    ],
+)
+def test_a_percentage_is_no_limit_of_a_proportion(
+    command: str, condition: str, metric: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, *CALLS[command].split(), "--fail-if", condition]) == 2
+    said = f"must have a limit between 0 and 1 for {metric}, so that 0.62 is 62%; found "
+    assert said in capsys.readouterr().err
