@@ -178,7 +178,7 @@ def _head_group(attribute: str, segment: str | None, words: Words) -> str:
 
 def _write_difference(row: ComparedRow, words: Words) -> Line:
     """Say how a group differs in one metric, by which score if there are several."""
-    score = quote(str(row[MODEL])) if words.several else ""
+    score = quote(str(row[MODEL])) if words.names_score(row["metric"]) else ""
     return Line(write_line(row, words), row["tone"], score)
 
 
