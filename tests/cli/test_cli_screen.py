@@ -321,3 +321,17 @@ def test_options_are_read_from_a_file_and_from_variables(
     Path("wroc.toml").write_text("lable = 'y'\n[auc]\nscores = 's'\n", encoding="utf-8")
     assert main(["auc", "rows.parquet"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_demo_replaces_a_report_only_if_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = Path("report.html")
+    report.write_text("mine", encoding="utf-8")
+    assert main(["demo"]) == 2
+    said = "report.html exists already; name another file with -o, or the same to replace it"
+    assert capsys.readouterr().err == f"polars-wroc: {said}\n"
+    assert report.read_text(encoding="utf-8") == "mine"
+    assert main(["demo", "-o", "report.html"]) == 0
+    assert "loans" in report.read_text(encoding="utf-8")
