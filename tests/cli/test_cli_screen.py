@@ -301,12 +301,12 @@ def test_options_are_read_from_a_file_and_from_variables(
 ) -> None:
     (folder / "wroc.toml").write_text(
         'label = "y"\nscore = ["s"]\n\n[audit]\nattribute = ["g"]\nmin-rows = 0\n'
-        'fail-if = ["auc.value>2"]\n',
+        'fail-if = ["auc.value>0.999"]\n',
         encoding="utf-8",
     )
     assert main(["audit", "rows.parquet", "-o", "x.json"]) == 0
     saved = json.loads(Path("x.json").read_text(encoding="utf-8"))
-    assert saved["gates"][0]["gate"] == "auc.value>2"
+    assert saved["gates"][0]["gate"] == "auc.value>0.999"
     # The command can be given again without the file.
     Path("wroc.toml").unlink()
     program, *words = shlex.split(saved["run"]["command"])
