@@ -158,7 +158,7 @@ def _say_groups(toned: TonedAudit) -> list[str]:
     words = toned.words
     first, *others = find_named_rows(toned)
     sentences = [write_first_sentence(first, words)]
-    if words.several:
+    if words.names_score(first["metric"]):
         by_other = [row for row in toned.groups if _is_by_other(row, first)]
         sentences += [fill(_BY_OTHER, row, words) for row in by_other[:_OTHER_SCORES]]
     else:
@@ -300,8 +300,9 @@ def _say_same_decisions(toned: TonedAudit) -> list[str]:
     how = "at this threshold" if toned.audit.settings.selected is None else "as recorded"
     share = pl.min_horizontal("value", 1 - pl.col("value"))
     rates = toned.table.filter(share < _NEARLY_NOBODY, attribute=OVERALL, metric=SELECTION_RATE)
-    for model, rate in rates.select(MODEL, "value").rows():
-        selected = f"{words.selected} by {quote(model)}" if words.several else words.selected
+    names_score = words.names_score(SELECTION_RATE)
+    for model, rate in (rates if names_score else rates.head(1)).select(MODEL, "value").rows():
+        selected = f"{words.selected} by {quote(model)}" if names_score else words.selected
         if TOLERANCE < rate < 1 - TOLERANCE:
             sentences.append(
                 f"{rate:.2%} are {selected} {how}: nearly all decisions are the same, so that "

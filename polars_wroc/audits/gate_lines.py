@@ -38,9 +38,9 @@ def _write_gate(gate: JudgedGate, words: Words) -> Line:
     condition = gate.gate if gate.condition is None else _write_condition(gate.condition)
     unjudged = ""
     if gate.unjudged_rows:
-        names = [_name_place(row, words) for row in gate.unjudged_rows]
+        names = dict.fromkeys(_name_place(row, words) for row in gate.unjudged_rows)
         reasons = dict.fromkeys(row["reason"] for row in gate.unjudged_rows)
-        unjudged = f"Not judged ({write_list([*reasons])}): {first_few(names, '; ')}."
+        unjudged = f"Not judged ({write_list([*reasons])}): {first_few([*names], '; ')}."
     if not gate.n_judged:
         return Line(unjudged, "unjudged", f"Not judged: {condition}.")
     if not gate.met:
@@ -50,7 +50,7 @@ def _write_gate(gate: JudgedGate, words: Words) -> Line:
     if gate.condition is not None:
         column = gate.condition.column
         places = [f"{_name_place(row, words)} {_write_value(row[column])}" for row in gate.met_rows]
-    where = first_few(places, "; ", 10)
+    where = first_few([*dict.fromkeys(places)], "; ", 10)
     return Line(f"in {where}. {unjudged}".strip(), "failed", f"Failed: {condition}")
 
 
@@ -84,7 +84,7 @@ def _name_place(row: Mapping[str, Any], words: Words) -> str:
     name = words.everyone if attribute == OVERALL else name_briefly(attribute, segment)
     if row["metric"] in FAIRNESS:
         name = f"{name} against {row['reference']}"
-    return f"{name}, {quote(str(row[MODEL]))}" if words.several else name
+    return f"{name}, {quote(str(row[MODEL]))}" if words.names_score(row["metric"]) else name
 
 
 def _write_value(value: Any) -> str:

@@ -42,7 +42,7 @@ from polars_wroc.metrics.compare import PAIR, PAIR_SCHEMA
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
-from polars_wroc.thresholds.registry import GAP_RATES, THRESHOLD_METRICS
+from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
 
 _NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
 _PLACE = r"(?:(.*):)?\s*"
@@ -56,6 +56,8 @@ _NO_WORSE = (NO_WORSE, BETTER)
 _UNSIGNED = "gap"
 # How much alike a column is to what may be a misspelling of it; auk_gap is not gap.
 _ALIKE = 0.8
+_PROPORTIONS = {ROC_AUC.column, "average_precision", *RATES}
+_VALUES = ("value", "value_low", "value_high")
 _WITHOUT_SIDE = [name for name, metric in COMPARABLE.items() if metric.better is None]
 # Columns that name a row of comparisons, and the number of all rows.
 _KEYS = ("attribute", "segment", MODEL, "reference", "pair", "metric", "period")
@@ -173,10 +175,12 @@ class Gate:
         an unknown category have nothing to be judged.
         """
         self._check_place(table)
+        self._check_filled(table)
         rows = self._select_asked(_add_same_decisions(table))
         holds = self._evaluate(rows)
         met, judged = rows.filter(holds), rows.filter(holds.is_not_null())
-        unjudged = rows.filter(holds.is_null() & _is_listed(rows)).rows(named=True)
+        listed = _is_listed(rows) & self._could_be_judged(table, rows)
+        unjudged = rows.filter(holds.is_null() & listed).rows(named=True)
         several = MODEL in table.columns and table[MODEL].n_unique() > 1
         places = partial(_name_place, keys=self.of.keys, several=several)
         where = [
@@ -185,7 +189,10 @@ class Gate:
         ]
         lacking = dict[str, list[str]]()
         for row in unjudged:
-            lacking.setdefault(row[_WHY], []).append(places(row))
+            # A segment has a row for each metric, and one word is enough.
+            named = lacking.setdefault(row[_WHY], [])
+            if (place := places(row)) not in named:
+                named.append(place)
         return JudgedGate(
             gate=self.given,
             met=bool(where),
@@ -210,6 +217,22 @@ class Gate:
                 f"{self.short.place!r}{did_you_mean(self.short.place, known)}"
             )
             raise ValueError(msg)
+
+    def _check_filled(self, table: pl.DataFrame) -> None:
+        """Check that each column that is read has values, unless a reason says why none has."""
+        if not {"reason", "attribute"} <= {*table.columns}:
+            return
+        if table.filter(pl.col("reason").is_null(), pl.col("attribute") != OVERALL).is_empty():
+            return
+        filled = [name for name in table.columns if table[name].count()]
+        for name in self._numbers:
+            if name in table.columns and name not in filled:
+                known = [each for each in (*self.of.columns, "verdict") if each in filled]
+                msg = (
+                    f"`--fail-if` must read a column that has values; found {name!r}, which is "
+                    f"empty in all rows; there are {', '.join(known)}"
+                )
+                raise ValueError(msg)
 
     def _select_asked(self, table: pl.DataFrame) -> pl.DataFrame:
         """Select the rows that the condition is about: which their keys alone do not exclude."""
@@ -239,6 +262,15 @@ class Gate:
         by_verdict = "verdict" in self.condition.meta.root_names()
         cannot_pass = pl.col("same") | (pl.col("few") & by_verdict)
         return holds.select(pl.when(pl.col("holds") | ~cannot_pass).then("holds")).to_series()
+
+    def _could_be_judged(self, table: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+        """Whether rows have a reason, or a metric that has all numbers in some row of the table."""
+        if "metric" not in rows.columns:
+            return pl.repeat(value=True, n=rows.height, eager=True)
+        read = [name for name in self._numbers if name in table.columns]
+        known = table.group_by("metric").agg(pl.col(read).count() > 0)
+        metrics = known.filter(pl.all_horizontal(read))["metric"] if read else known["metric"]
+        return (rows[_WHY] != _NO_NUMBER) | rows["metric"].is_in(metrics.to_list())
 
     @property
     def _numbers(self) -> list[str]:
@@ -271,12 +303,13 @@ class Gate:
         elif n_judged:
             lines.append(f"PASSED {self.text}{among}")
         elif not lines:
-            lines.append(f"NOT JUDGED {self.text}: no such number in any {noun}")
+            lines.append(f"NOT JUDGED {self.text}: {_NO_NUMBER} in any {noun}")
         return lines
 
 
 # Why all rows of a metric have the same decision, and why a row is not judged.
 _SAME, _WHY = "__same", "__why"
+_NO_NUMBER = "no such number"
 
 
 def _add_same_decisions(table: pl.DataFrame) -> pl.DataFrame:
@@ -288,7 +321,7 @@ def _add_same_decisions(table: pl.DataFrame) -> pl.DataFrame:
     if "reason" not in table.columns:
         table = table.with_columns(reason=pl.lit(None, pl.String))
     same = pl.Series(_SAME, _find_same_decisions(table), pl.String)
-    why = pl.coalesce("reason", _SAME, pl.lit("no such number"))
+    why = pl.coalesce("reason", _SAME, pl.lit(_NO_NUMBER))
     known = pl.col("reason").ne_missing(UNKNOWN_REASON)
     return table.with_columns(same).with_columns(why.alias(_WHY)).filter(known)
 
@@ -402,6 +435,9 @@ def read_gate(text: str, of: Judged) -> Gate:
             _refuse(text, of, _guess_meaning(metric, of))
         column = column or NAMED_FOR.get(metric, "value")
         return _write_gate(text, of, GateCondition(place, metric, column, sign, float(limit)))
+    if parts and not parts[3]:
+        number = re.sub("_(low|high)$", "", parts[2])
+        _check_proportion(number, "value", float(parts[5]), text.strip())
     return Gate(of, text, text.strip(), _read_sql(text, of))
 
 
@@ -517,7 +553,10 @@ def _check(short: GateCondition, given: str, of: Judged) -> None:
         hint = did_you_mean(short.column, of.columns) or f"; there are {', '.join(of.columns)}"
         msg = f"--fail-if must name a column of {of.what}; found {short.column!r}{hint}"
         raise ValueError(msg)
-    if not short.column.startswith(_UNSIGNED) or isinstance(short.limit, str):
+    if isinstance(short.limit, str):
+        return
+    _check_proportion(short.metric, short.column, short.limit, given)
+    if not short.column.startswith(_UNSIGNED):
         return
     if short.column == _UNSIGNED and short.limit < 0 and not _asks_below_zero(short):
         msg = (
@@ -528,6 +567,16 @@ def _check(short: GateCondition, given: str, of: Judged) -> None:
     if short.metric != "calibration_slope" and abs(short.limit) > 1:
         msg = (
             "--fail-if must have a limit between -1 and 1 for a gap, so that 0.05 is 5 points; "
+            f"found {given}"
+        )
+        raise ValueError(msg)
+
+
+def _check_proportion(metric: str, column: str, limit: float, given: str) -> None:
+    """Check that the limit of a metric between 0 and 1 is no percentage."""
+    if metric in _PROPORTIONS and column in _VALUES and not 0 <= limit <= 1:
+        msg = (
+            f"`--fail-if` must have a limit between 0 and 1 for {metric}, so that 0.62 is 62%; "
             f"found {given}"
         )
         raise ValueError(msg)

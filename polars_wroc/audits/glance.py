@@ -236,9 +236,17 @@ class _Glance:
         for model in self.models:
             rows = self._find_group(attribute, name, model)
             dots = self._draw(rows.get(self.headline), self._find_four_fifths(attribute, model))
-            numbers = [_write_cell(rows.get(metric)) for metric in self.metrics]
-            cells.append([Cell(dots=dots), *numbers])
+            numbers = [
+                Cell("") if self._is_said(metric, model) else _write_cell(rows.get(metric))
+                for metric in self.metrics
+            ]
+            is_drawn = not self._is_said(self.headline, model)
+            cells.append([Cell(dots=dots) if is_drawn else Cell(""), *numbers])
         return cells
+
+    def _is_said(self, metric: str, model: str | None) -> bool:
+        """Whether the row of the first score has the number, as the scores share decisions."""
+        return model != self.models[0] and not self.words.names_score(metric)
 
     def _sum_up(self, attribute: str, names: Sequence[str | None]) -> list[list[Cell]]:
         """Return the dots and the ranges of numbers of several groups by each score."""

@@ -111,7 +111,7 @@ def write_sentence(row: ComparedRow, words: Words) -> str | None:
 
 def name_score(row: ComparedRow, words: Words) -> str:
     """Begin a sentence with the score that it is about, if there are several."""
-    return f"Score {quote(row[MODEL])}: " if words.several else ""
+    return f"Score {quote(row[MODEL])}: " if words.names_score(row["metric"]) else ""
 
 
 def write_first_sentence(row: ComparedRow, words: Words) -> str:
@@ -119,7 +119,7 @@ def write_first_sentence(row: ComparedRow, words: Words) -> str:
     metric = row["metric"]
     pattern = _LEADS.get(metric) or _SENTENCES.get(metric, _DIFFERS)
     pattern = pattern.replace("{limits}", "{first_limits}")
-    if words.several:
+    if words.names_score(metric):
         pattern = f"with the score {{model}}, {pattern}"
     return fill_sentence(pattern, row, words)
 
@@ -133,7 +133,7 @@ def write_line(row: ComparedRow, words: Words) -> str:
 def write_in_short(row: ComparedRow, words: Words) -> str:
     """Write a comparison that differs in a few words, by which score if there are several."""
     text = fill(_IN_SHORT_BY_METRIC.get(row["metric"], _IN_SHORT), row, words)
-    return f"{quote(str(row[MODEL]))} {text}" if words.several else text
+    return f"{quote(str(row[MODEL]))} {text}" if words.names_score(row["metric"]) else text
 
 
 def fill(pattern: str, row: ComparedRow, words: Words) -> str:

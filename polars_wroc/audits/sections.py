@@ -80,11 +80,12 @@ def write_summary(audit: AuditTables) -> list[Block]:
     words, remarks = toned.words, list[str]()
     if not audit.settings.labeled:
         remarks += cautions.say_not_given(audit.settings)
-        remarks += cautions.say_missing(audit, words)
+    remarks += cautions.say_missing(audit, words)
     remarks += cautions.say_unlabeled(audit, words)
     remarks += cautions.say_left_out(audit, words)
     remarks += cautions.say_values(audit)
-    shown = [Lines([Line(text) for text in remarks])] if remarks else []
+    # Rows without a label may be counted twice: as missing values, and as decisions.
+    shown = [Lines([Line(text) for text in dict.fromkeys(remarks)])] if remarks else []
     return [*_write_first_screen(toned), *shown]
 
 
@@ -177,7 +178,7 @@ def _head_group(attribute: str, segment: str | None, words: Words) -> str:
 
 def _write_difference(row: ComparedRow, words: Words) -> Line:
     """Say how a group differs in one metric, by which score if there are several."""
-    score = quote(str(row[MODEL])) if words.several else ""
+    score = quote(str(row[MODEL])) if words.names_score(row["metric"]) else ""
     return Line(write_line(row, words), row["tone"], score)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -13,8 +13,8 @@ from polars_wroc.audits.findings import add_tones
 from polars_wroc.audits.say import ComparedRow
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.words import Words
-from polars_wroc.groups.comparisons import IMPACT_RATIO
-from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.groups.comparisons import DECISION_METRICS, IMPACT_RATIO
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 
 # An attribute, a group of it, and a score.
 Keys: TypeAlias = tuple[str, str | None, str | None]
@@ -31,8 +31,11 @@ class TonedAudit:
 
     @classmethod
     def read(cls, audit: AuditTables) -> TonedAudit:
-        """Take the words of an audit from its settings."""
-        return cls(audit, Words.of(audit.settings))
+        """Take the words of an audit from its settings, and whether scores share decisions."""
+        settings = audit.settings
+        can_share = settings.several and settings.selected is not None
+        same = can_share and _are_same_for_all_scores(audit.table)
+        return cls(audit, replace(Words.of(settings), same_decisions=same))
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -41,8 +44,15 @@ class TonedAudit:
 
     @cached_property
     def findings(self) -> Sequence[ComparedRow]:
-        """The comparisons that are told, of two mirror images one, the most serious first."""
-        return self.table.filter(pl.col("rank").is_not_null()).sort("rank").to_dicts()
+        """The comparisons that are told, the most serious first.
+
+        Of two mirror images one is told, and decisions that all scores share only once.
+        """
+        told = self.table.filter(pl.col("rank").is_not_null())
+        if self.words.same_decisions:
+            is_first = pl.col(MODEL) == self.audit.table[MODEL].first()
+            told = told.filter(is_first | ~pl.col("metric").is_in(DECISION_METRICS))
+        return told.sort("rank").to_dicts()
 
     @cached_property
     def groups(self) -> Sequence[ComparedRow]:
@@ -70,6 +80,14 @@ class TonedAudit:
     def is_mixed(self, row: ComparedRow) -> bool:
         """Whether gaps in the decisions on the group of a row go in both directions."""
         return {*self._sides.get(find_keys(row), {}).values()} == {"worse", "better"}
+
+
+def _are_same_for_all_scores(table: pl.DataFrame) -> bool:
+    """Whether each number of decisions is the same for all scores, whose rows may differ."""
+    decisions = table.filter(pl.col("metric").is_in(DECISION_METRICS))
+    numbers = decisions.select(MODEL, *AUDIT_KEYS, "metric", "n", "value", "gap", "ratio")
+    first, *others = numbers.partition_by(MODEL, include_key=False, maintain_order=True)
+    return all(other.equals(first) for other in others)
 
 
 def find_keys(row: ComparedRow) -> Keys:

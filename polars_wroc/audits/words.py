@@ -11,7 +11,7 @@ from polars_wroc.audits.tables import AuditSettings, repeats_attribute
 from polars_wroc.documents.numbers import DASH
 from polars_wroc.documents.phrases import write_list
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO, METRICS, TARGET
+from polars_wroc.groups.comparisons import DECISION_METRICS, FAIRNESS, IMPACT_RATIO, METRICS, TARGET
 from polars_wroc.inputs.columns import MISSING, OVERALL
 from polars_wroc.inputs.metric import MINUS, SampleSize
 from polars_wroc.names import escape_controls, show_name
@@ -97,6 +97,8 @@ class Words:
     named: Mapping[str, str] = field(default_factory=dict)
     # Whether there are several scores, which sentences name.
     several: bool = False
+    # Whether they share their decisions: recorded ones, on the same rows.
+    same_decisions: bool = False
 
     @classmethod
     def of(cls, settings: AuditSettings) -> Words:
@@ -120,6 +122,10 @@ class Words:
             dict(reference.named),
             settings.several,
         )
+
+    def names_score(self, metric: str) -> bool:
+        """Whether a sentence on a metric names the score, as it may be another for each."""
+        return self.several and not (self.same_decisions and metric in DECISION_METRICS)
 
     @property
     def rows(self) -> str:

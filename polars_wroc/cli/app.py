@@ -73,7 +73,7 @@ for _name, _about in COMMANDS.items():
     app.command(
         f"polars_wroc.cli.commands.{_place}:{_place}",
         name=_name,
-        help=f"{_about.text}.\n\nTo {_about.purpose}:\n\n```sh\n{_about.example}\n```",
+        help=_about.help,
         sort_key=[*COMMANDS].index(_name),
     )
 app.register_install_completion_command(help="Install completion for the shell.")

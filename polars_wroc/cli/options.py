@@ -341,9 +341,8 @@ class Conditions:
     """Conditions that fail a command in a pipeline."""
 
     fail_if: list[str] = field(default_factory=list)
-    """Exit with 1 if this holds in any segment: a metric, a column of the table and a limit, such
-    as 'tpr.gap_high<-0.05' or 'race=black:tpr.verdict=different'; or a condition in SQL on the
-    columns of the table, such as 'abs(gap) > 0.05 AND n > 500'; repeatable."""
+    """Exit with 1 if this holds in any segment: a number of the table and a limit, or a condition
+    in SQL on the columns of the table, like the conditions named above; repeatable."""
     fail_unjudged: bool = False
     """Exit with 3 if a condition of --fail-if cannot be judged in some segment."""
 

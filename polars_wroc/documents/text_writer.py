@@ -53,6 +53,8 @@ _WIDEST = 10_000
 # Fewest letters that a name is cut to, where nothing else helps and while columns can be left out,
 # and which part of them is from its end.
 _LEAST, _READABLE, _PART_AT_END = 4, 12, 3
+# Most letters that are kept only because fewer would not tell names apart.
+_MOST_TO_TELL_APART = 24
 
 
 def paint_text(text: str, style: str) -> str:
@@ -194,9 +196,24 @@ class _Written:
         return min(self.width, _LEAST) if is_text else self.width
 
     @cached_property
+    def least_told_apart(self) -> int:
+        """The letters that the column takes if its names are cut as far as they stay different."""
+        told_apart = max(_READABLE, _count_letters_that_tell_apart(self.cells))
+        return max(self.least, min(self.width, told_apart))
+
+    @cached_property
     def width(self) -> int:
         """The letters that the column takes."""
         return max(map(text_width, [*self.heading, *self.cells]), default=0)
+
+
+def _count_letters_that_tell_apart(names: Sequence[str]) -> int:
+    """Return the fewest letters to which different names can be cut and stay different."""
+    different = {*names}
+    for width in range(_LEAST, _MOST_TO_TELL_APART):
+        if len({_cut(name, width) for name in different}) == len(different):
+            return width
+    return _MOST_TO_TELL_APART
 
 
 @dataclass(frozen=True)
@@ -429,12 +446,17 @@ def _total_width(widths: Sequence[int]) -> int:
 
 
 def _fit(columns: Sequence[_Written], width: int) -> list[int]:
-    """Return the widths of columns: names are cut until all fit, and other texts if they must."""
+    """Return the widths of columns: names are cut until all fit, and other texts if they must.
+
+    Names stay different as long as others can be cut.
+    """
     widths = [one.width for one in columns]
     names = [place for place, one in enumerate(columns) if one.has_names]
-    for places in (names, range(len(columns))):
+    least = [one.least for one in columns]
+    told_apart = [one.least_told_apart for one in columns]
+    for places, limits in ((names, told_apart), (names, least), (range(len(columns)), least)):
         for _ in range(_total_width(widths) - width):
-            cut = [place for place in places if widths[place] > columns[place].least]
+            cut = [place for place in places if widths[place] > limits[place]]
             if not cut:
                 break
             widths[max(cut, key=lambda place: widths[place])] -= 1

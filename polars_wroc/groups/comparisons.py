@@ -257,6 +257,13 @@ METRICS: dict[str, Metric] = {
         *FAIRNESS.values(),
     )
 }
+# Metrics of decisions, which scores share if the decisions are recorded ones.
+DECISION_METRICS = (
+    *GAP_RATES,
+    "accuracy",
+    IMPACT_RATIO,
+    *(name for name, metric in FAIRNESS.items() if metric.compares != _AUC),
+)
 # The gaps of metrics, as metrics of their own whose changes are measured.
 GAP_CHANGES: dict[str, ComparedMetric] = {
     f"{name}_gap": ComparedMetric(

@@ -11,6 +11,8 @@ import pytest
 from audit_words import cautions
 
 import polars_wroc as wroc
+from polars_wroc.audits.sections import write_report, write_summary
+from polars_wroc.documents.text_writer import Terminal, write_text
 
 QUOTED_Y = "\N{LEFT DOUBLE QUOTATION MARK}y\N{RIGHT DOUBLE QUOTATION MARK}"
 
@@ -117,3 +119,49 @@ def test_many_numbers_are_answered_by_ranges() -> None:
     assert shlex.split(option) == [f"{name}:..."]
     cut = wroc.audit(some, "y", "s", attributes=wroc.ranges("age", [20, 40]))
     assert not [text for text in cautions(cut) if "wroc.ranges" in text]
+
+
+def test_a_terminal_says_once_which_rows_were_left_out() -> None:
+    """The deck counts fewer rows than the file has."""
+    data = rows().with_columns(
+        s=pl.when(pl.int_range(pl.len()) >= 5).then("s"),
+        y=pl.when(pl.int_range(pl.len()) < 890).then("y"),
+    )
+    audit = wroc.audit(data, "y", "s", attributes="g", threshold=0.5, favorable="selected")
+    shown = write_text(write_summary(audit), Terminal(100))
+    assert shown.count("5 rows without s were left out.") == 1
+    assert shown.count("10 rows without y count only where no outcome is needed") == 1
+
+
+def test_recorded_decisions_that_scores_share_are_told_once() -> None:
+    """A second score adds comparisons of its AUCs and calibration, and no decision."""
+    random = np.random.default_rng(3)
+    group = np.repeat(["a", "b"], 600)
+    score = random.random(1200)
+    data = pl.DataFrame(
+        {
+            "g": group,
+            "y": random.random(1200) < score,
+            "s": score,
+            "t": score**2,
+            "d": random.random(1200) < np.where(group == "a", 0.2, 0.6),
+        }
+    )
+    options: dict[str, Any] = {"attributes": "g", "selected": "d", "favorable": "selected"}
+    alone, both = (wroc.audit(data, "y", scores, **options) for scores in ("s", ["s", "t"]))
+    decisions = pl.col("metric").is_in(["selection_rate", "tpr", "fpr", "ppv", "npv"])
+    for column in ("value", "gap", "p_value"):
+        (by_s,) = alone.table.filter(decisions).select(column)
+        for _, rows in both.table.filter(decisions).group_by("model"):
+            assert rows[column].sort().equals(by_s.sort())
+    one, two = (write_text(write_summary(audit), Terminal(160)) for audit in (alone, both))
+    (first, second) = (
+        text[text.index("The group a") : text.index(", and the impact ratio")]
+        for text in (one, two)
+    )
+    assert first == second
+    counted = [int(text.split(" comparisons of groups")[0].split()[-1]) for text in (one, two)]
+    # The AUC, the mean error and the slope of the second score.
+    assert counted[1] - counted[0] == 3
+    report = write_text(write_report(both, with_charts=False), Terminal(160))
+    assert report.count("Selected among the positives:") == 1

@@ -301,12 +301,12 @@ def test_options_are_read_from_a_file_and_from_variables(
 ) -> None:
     (folder / "wroc.toml").write_text(
         'label = "y"\nscore = ["s"]\n\n[audit]\nattribute = ["g"]\nmin-rows = 0\n'
-        'fail-if = ["auc.value>2"]\n',
+        'fail-if = ["auc.value>0.999"]\n',
         encoding="utf-8",
     )
     assert main(["audit", "rows.parquet", "-o", "x.json"]) == 0
     saved = json.loads(Path("x.json").read_text(encoding="utf-8"))
-    assert saved["gates"][0]["gate"] == "auc.value>2"
+    assert saved["gates"][0]["gate"] == "auc.value>0.999"
     # The command can be given again without the file.
     Path("wroc.toml").unlink()
     program, *words = shlex.split(saved["run"]["command"])
@@ -318,3 +318,17 @@ def test_options_are_read_from_a_file_and_from_variables(
     capsys.readouterr()
     assert main(["auc", "rows.parquet", "--score", "s", "-o", "-"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["n"] == 400
+
+
+def test_demo_replaces_a_report_only_if_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = Path("report.html")
+    report.write_text("mine", encoding="utf-8")
+    assert main(["demo"]) == 2
+    said = "report.html exists already; name another file with -o, or the same to replace it"
+    assert capsys.readouterr().err == f"polars-wroc: {said}\n"
+    assert report.read_text(encoding="utf-8") == "mine"
+    assert main(["demo", "-o", "report.html"]) == 0
+    assert "loans" in report.read_text(encoding="utf-8")

@@ -111,6 +111,14 @@ def test_a_narrow_terminal_leaves_out_columns_but_not_the_essential_ones() -> No
     assert "2 groups; 2 more" in narrow
 
 
+def test_names_are_not_cut_to_the_same_letters() -> None:
+    names = ["predictive equality difference", "predictive parity difference"]
+    columns = [Column("group"), Column("metric", style="name", essential=True)]
+    rows = [Row("people who never married", [Cell(name)]) for name in names]
+    _, first, second = write_text([Table(columns, rows)], Terminal(32)).splitlines()
+    assert first != second
+
+
 def test_columns_that_do_not_fit_are_below_the_others_on_request() -> None:
     lines = write_text([GROUPS], Terminal(38, below=True)).splitlines()
     blacks = [line for line in lines if " 197 " in line]

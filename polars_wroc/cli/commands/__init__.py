@@ -11,6 +11,22 @@ class About(NamedTuple):
     text: str
     purpose: str
     example: str
+    # Examples of --fail-if, the last in SQL; empty where the command has no conditions.
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def help(self) -> str:
+        """The text above the options of the command."""
+        text = f"{self.text}.\n\nTo {self.purpose}:\n\n```sh\n{self.example}\n```"
+        if not self.conditions:
+            return text
+        *others, last = [f"`{_quote(condition)}`" for condition in self.conditions]
+        return f"{text}\n\nConditions for --fail-if: {', '.join(others)} or {last}."
+
+
+def _quote(condition: str) -> str:
+    """Quote a condition for the shell, where texts in SQL have single quotes."""
+    return f'"{condition}"' if "'" in condition else f"'{condition}'"
 
 
 COMMANDS = {
@@ -19,6 +35,7 @@ COMMANDS = {
         "write a report on sex and on ranges of age",
         "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 \\\n"
         "  --favorable selected --attribute sex --attribute 'age:18,30,50' -o report.html",
+        ("tpr.gap_high<-0.05", "race=black:tpr.verdict=different", "abs(gap) > 0.05 AND n > 500"),
     ),
     "demo": About(
         "The audit of bundled loan applications, and the command that does the same",
@@ -29,12 +46,18 @@ COMMANDS = {
         "What changed between two audits of different rows",
         "fail if a gap in AUC has grown by more than two points",
         "polars-wroc diff march.json april.json --fail-if 'auc_gap.growth>0.02'",
+        ("auc_gap.growth>0.02", "tpr.verdict=different", "abs(gap) > 0.05 AND n > 500"),
     ),
     "impact": About(
         "Selection rates of categories divided by the highest, without a label",
         "fail if the whole interval of an impact ratio is below four fifths",
         "polars-wroc impact hires.csv --selected hired --favorable selected \\\n"
         "  --attribute sex --attribute race --fail-if 'impact_ratio.ratio_high<0.8'",
+        (
+            "impact_ratio.ratio_high<0.8",
+            "race=black:impact_ratio.ratio<0.8",
+            "ratio < 0.8 AND n > 500",
+        ),
     ),
     "new-york": About(
         "The summary of a bias audit that New York City asks employers to publish",
@@ -47,40 +70,47 @@ COMMANDS = {
         "The AUC and other metrics of each group",
         "draw the AUC of each site with its interval",
         "polars-wroc auc loans.parquet --label repaid --score s --by site -o auc.svg",
+        ("auc<0.7", "auc_high < 0.7 AND n > 500"),
     ),
     "compare": About(
         "Tests whether two or more scores have different AUCs on the same rows",
         "compare a new score with the old one",
         "polars-wroc compare loans.parquet --label repaid --score old --score new",
+        ("auc.gap<0", "gap_high < 0 AND n > 500"),
     ),
     "release": About(
         "Whether a new score is no worse than the old one on the same rows, in every segment",
         "fail if the new score is significantly worse, in all rows or for a sex",
         "polars-wroc release validation.parquet --label repaid --old s1 --new s2 \\\n"
         "  --threshold 0.5 --attribute sex --fail-if 'any.verdict=worse' -o release.html",
+        ("auc.gap_high<0", "any.verdict=worse", "gap < -0.05 AND n > 500"),
     ),
     "gaps": About(
         "Tests whether groups differ from a reference in AUC or in rates",
         "compare the true positive rate of each site with that of the others",
         "polars-wroc gaps loans.parquet --label repaid --score s --attribute site \\\n"
         "  --threshold 0.5 --metric tpr",
+        ("auc.gap_high<-0.05", "race=black:auc.verdict=different", "abs(gap) > 0.05 AND n > 500"),
     ),
     "fairness": About(
         "Fairness metrics of each attribute: its most different groups, with joint limits",
         "fail if equalized odds are significantly violated",
         "polars-wroc fairness loans.parquet --label repaid --score s --threshold 0.5 \\\n"
         "  --attribute race --fail-if 'equalized_odds_difference.gap_low>0.1'",
+        ("equalized_odds_difference.gap_low>0.1", "gap > 0.1 AND n > 500"),
     ),
     "trend": About(
         "Metrics by period, each compared with all earlier periods, and shifts of scores",
         "fail if the AUC of the last month is significantly lower",
         "polars-wroc trend days.parquet --label repaid --score s --over day --every 1mo \\\n"
         "  --fail-if \"metric = 'auc' AND gap < 0 AND verdict = 'different'\"",
+        ("auc.gap_high<-0.05", "auc.verdict=different", "abs(gap) > 0.05 AND n > 500"),
     ),
     "validate": About(
         "The measures that a validation of a risk model reports, with their limits",
         "validate a model at each site",
         "polars-wroc validate patients.parquet --label died --score risk --by site",
+        ("measure = 'auc' AND value_high < 0.7", "measure = 'oe_ratio' AND value_low > 1.2"),
     ),
     "size": About(
         "How many rows a width, a gap, an equivalence or a margin needs",
@@ -97,6 +127,7 @@ COMMANDS = {
         "Rates at thresholds, or at one that a rule chooses",
         "find the lowest threshold that at most a tenth of the negatives reach",
         "polars-wroc thresholds loans.parquet --label repaid --score s --threshold max-fpr=0.1",
+        ("fpr>0.1", "tpr_high < 0.7 AND tp + fn > 500"),
     ),
     "calibrate": About(
         "Whether scores are probabilities: observed rates in bins, and the calibration slope",

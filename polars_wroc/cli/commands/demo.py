@@ -16,7 +16,7 @@ from polars_wroc.cli.output import Output
 from polars_wroc.cli.report import command_line
 from polars_wroc.cli.terminal import print_text
 
-_DATA = "loans.csv"
+_DATA, _REPORT = "loans.csv", "report.html"
 _OPTIONS = (
     "--label approved --score score --attribute race --attribute sex --threshold 0.85 "
     "--favorable selected"
@@ -26,11 +26,19 @@ _OPTIONS = (
 def demo(
     *,
     output: Annotated[
-        str,
-        Parameter(name=("--output", "-o"), help="The report that is written.", group=OUTPUT),
-    ] = "report.html",
+        str | None,
+        Parameter(
+            name=("--output", "-o"),
+            help=f"The report that is written; default {_REPORT}, if there is none yet.",
+            group=OUTPUT,
+        ),
+    ] = None,
 ) -> None:
     """Audit loan applications by race and sex, and say which command does the same."""
+    if output is None and Path(_REPORT).exists():
+        msg = f"{_REPORT} exists already; name another file with -o, or the same to replace it"
+        raise ValueError(msg)
+    output = output or _REPORT
     same = f"polars-wroc audit {_DATA} {_OPTIONS} -o {output}"
     command_line.set(same)
     with TemporaryDirectory() as folder:
