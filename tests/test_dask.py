@@ -223,13 +223,18 @@ def test_a_client_is_connected(client: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("address", ["xx", "x://nowhere:1"])
 def test_an_address_names_the_option(
-    address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     rule = f"must be the address of a running scheduler.*; found {address!r}: "
     monkeypatch.setenv(CLUSTER_ADDRESS, address)
     with pytest.raises(ValueError, match=f"`{CLUSTER_ADDRESS}` {rule}"):
         division()
-    call = ["auc", "x.parquet", "--label", "y", "--score", "s"]
+    rows = tmp_path / "x.parquet"
+    pl.DataFrame({"y": [0, 1], "s": [0.1, 0.2]}).write_parquet(rows)
+    call = ["auc", str(rows), "--label", "y", "--score", "s"]
     assert main([*call, "--dask", address]) == 2
     assert re.search(f"--dask {rule}", capsys.readouterr().err)
 

@@ -202,6 +202,7 @@ _FUNCTIONS = {
     "merge_counts": "polars-wroc counts",
     "release_check": "polars-wroc release",
     "score_counts": "polars-wroc counts",
+    "summary": "polars-wroc auc",
 }
 
 

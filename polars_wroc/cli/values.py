@@ -114,13 +114,14 @@ def read_reference(texts: Sequence[str]) -> str | dict[str, str]:
     """Read what segments are compared with: one kind, or segments by their attributes."""
     kinds = [text for text in texts if "=" not in text]
     if kinds and len(texts) > 1:
-        msg = f"must be one of the kinds, or only segments such as sex=m; found {_join(texts)}"
+        rule = "be one of the kinds, or only segments such as sex=m"
+        msg = f"--reference must {rule}; found {_join(texts)}"
         raise ValueError(msg)
     if kinds:
         return kinds[0]
     named = [text.partition("=")[::2] for text in texts]
     if len(dict(named)) < len(named):
-        msg = f"must name one segment per attribute; found {_join(texts)}"
+        msg = f"--reference must name one segment per attribute; found {_join(texts)}"
         raise ValueError(msg)
     return dict(named)
 

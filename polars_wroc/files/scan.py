@@ -223,7 +223,18 @@ def describe_reading_error(
         # A file that is gone, for example.
         return str(other)
     except (OSError, pl.exceptions.PolarsError):
-        return unreadable(files, error)
+        return _describe_unreadable(files) or unreadable(files, error)
+
+
+def _describe_unreadable(files: Sequence[str]) -> str | None:
+    """Name the first file that cannot be opened; None if that is not known."""
+    kind = format_of(files)
+    for file in each_file(files) if kind != "csv" else ():
+        try:
+            _ = _open_typed([file], kind).schema
+        except (OSError, pl.exceptions.PolarsError) as error:
+            return unreadable([file], error)
+    return None
 
 
 def _explain(said: str, files: Sequence[str], file_format: FileFormat) -> str | None:

@@ -317,7 +317,7 @@ def test_impact_ratios_of_counts_without_a_label(
         ["audit", "plain1.csv", "--attribute", "sex"],
     ):
         assert main(call) == 2
-        assert f"FILE must have labels for {call[0]}; found" in capsys.readouterr().err
+        assert f"FILE must have labels for polars-wroc {call[0]}; found" in capsys.readouterr().err
     assert main(["counts", "plain1.csv", "counts2.parquet", "-o", "x.csv"]) == 2
     assert "found counts with labels and without" in capsys.readouterr().err
 

@@ -288,7 +288,10 @@ def test_no_gate_passes_on_the_same_rows(folder: Path, capsys: pytest.CaptureFix
         out, err = capsys.readouterr()
         assert out == ""
         assert err.startswith("polars-wroc: BEFORE and AFTER must be audits of different rows;")
-        assert "test a new score on the same rows by release, or set --different-rows if" in err
+        assert (
+            "test a new score on the same rows by polars-wroc release, or set --different-rows if"
+            in err
+        )
     assert not [*folder.glob("x.*")]
     assert main([*CALL, *gate, "--different-rows"]) == 0
 
