@@ -111,7 +111,7 @@ def write_sentence(row: ComparedRow, words: Words) -> str | None:
 
 def name_score(row: ComparedRow, words: Words) -> str:
     """Begin a sentence with the score that it is about, if there are several."""
-    return f"Score {quote(row[MODEL])}: " if words.names_score(row["metric"]) else ""
+    return f"Score {quote(row[MODEL])}: " if words.several else ""
 
 
 def write_first_sentence(row: ComparedRow, words: Words) -> str:
