@@ -219,8 +219,11 @@ class Gate:
             raise ValueError(msg)
 
     def _check_filled(self, table: pl.DataFrame) -> None:
-        """Check that each column that is read has values, unless a reason says why none has."""
-        if not {"reason", "attribute"} <= {*table.columns}:
+        """Check that each column that SQL reads has values, unless a reason says why none has.
+
+        The number of a short condition exists for its metric, and may be unknown in these rows.
+        """
+        if self.short is not None or not {"reason", "attribute"} <= {*table.columns}:
             return
         if table.filter(pl.col("reason").is_null(), pl.col("attribute") != OVERALL).is_empty():
             return
