@@ -142,7 +142,7 @@ def _list_worse_off(toned: TonedAudit) -> list[ComparedRow]:
 
 
 def _list_others(toned: TonedAudit) -> Sequence[ComparedRow]:
-    """Return those on groups that are better off, or else that differ, or else in both ways."""
+    """Return the notable findings on better-off groups, or else those that differ, or else all."""
     better = [row for row in toned.notable if row["tone"] == "better" and not toned.is_mixed(row)]
     return better or [row for row in toned.notable if row["tone"] == "either"] or toned.notable
 

@@ -284,8 +284,8 @@ class Gate:
     def _write_numbers(self, row: Mapping[str, Any]) -> str:
         """Write what meets the condition."""
         if len(self._numbers) == 1:
-            return _shown(row[self._numbers[0]])
-        return f"({', '.join(f'{name} {_shown(row[name])}' for name in self._numbers)})"
+            return _write_value(row[self._numbers[0]])
+        return f"({', '.join(f'{name} {_write_value(row[name])}' for name in self._numbers)})"
 
     def _name_metric(self, row: Mapping[str, Any], rows: pl.DataFrame) -> str:
         """Name the metric of a row, if those that are asked for have several."""
@@ -398,12 +398,14 @@ def _name_place(row: Mapping[str, Any], *, keys: Collection[str], several: bool)
     return ", ".join([place, *more])
 
 
-def _shown(value: Any) -> str:
+def _write_value(value: Any) -> str:
+    if value is None:
+        return "null"
     return value if isinstance(value, str) else f"{value:.4g}"
 
 
 class Judgement(NamedTuple):
-    """Gates that are judged, and what is wrong with those of which the place is unknown."""
+    """Gates that are judged, and messages on those that name a place that is not there."""
 
     gates: list[JudgedGate]
     unknown: list[str]

@@ -82,6 +82,15 @@ def test_sql_on_an_empty_column_is_refused(capsys: pytest.CaptureFixture[str]) -
     assert ", gap" not in line
 
 
+def test_a_condition_is_met_by_one_column_where_another_is_null(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([*IMPACT, "--fail-if", "gap > 0.05 OR ratio < 2"]) == 2
+    assert "found 'gap', which is empty in all rows" in capsys.readouterr().err
+    assert main([*IMPACT, "--fail-if", "ratio < 0 OR value > 0"]) == 1
+    assert "ratio null, value 0." in capsys.readouterr().err
+
+
 def test_a_number_that_no_segment_has_is_not_judged(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*IMPACT, "--fail-if", "impact_ratio.gap>0.05"]) == 3
     said = "NOT JUDGED impact_ratio.gap > 0.05: no such number in any segment\n"
