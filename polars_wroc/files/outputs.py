@@ -55,8 +55,6 @@ TABLE_SUFFIXES = (".parquet", ".csv", ".json")
 WORKBOOK = ".xlsx"
 CHART_SUFFIXES = (".html", ".png", ".svg")
 
-# Files that are being written, under temporary names.
-_partial: set[Path] = set()
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
 
 
@@ -73,7 +71,6 @@ def write(
     """
     target = Path(path).resolve()
     part = _name_part(target, suffix)
-    _partial.add(part)
     try:
         save(part)
         if deliver is None:
@@ -87,7 +84,6 @@ def write(
         raise OSError(_unwritable(path, os.strerror(code))) from error
     finally:
         part.unlink(missing_ok=True)
-        _partial.discard(part)
 
 
 def _name_part(target: Path, suffix: str | None = None) -> Path:
@@ -100,12 +96,6 @@ def _unwritable(path: str | Path, why: str | Exception) -> str:
     if isinstance(why, Exception):
         why = getattr(why, "strerror", None) or first_line(why)
     return f"cannot write {name_sources([str(path)])}: {why}"
-
-
-def discard_partial() -> None:
-    """Remove files that are not completely written."""
-    for part in [*_partial]:
-        part.unlink(missing_ok=True)
 
 
 def _code(error: Exception) -> int | None:
