@@ -48,12 +48,12 @@ def join_on_keys(
     return joined.drop(_CONSTANT) if single_float else joined
 
 
-def of_type(column: pl.Expr, build: Callable[[pl.Expr, pl.DataType], pl.Expr]) -> pl.Expr:
+def build_by_type(column: pl.Expr, build: Callable[[pl.Expr, pl.DataType], pl.Expr]) -> pl.Expr:
     """Build an expression on a column, once its data type is known."""
-    return of_types([column], lambda columns: build(*columns[0]))
+    return build_by_types([column], lambda columns: build(*columns[0]))
 
 
-def of_types(
+def build_by_types(
     columns: Sequence[pl.Expr], build: Callable[[list[tuple[pl.Expr, pl.DataType]]], pl.Expr]
 ) -> pl.Expr:
     """Build an expression on columns, once their data types are known."""

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import judged, of_audit, read_gate
+from polars_wroc.audits.gates import find_audit_scope, judge_gates, read_gate
 from polars_wroc.audits.sections import write_report, write_summary
 from polars_wroc.audits.tables import AuditedFile
 from polars_wroc.documents.html_writer import write_html
@@ -38,8 +38,8 @@ def gates() -> wroc.Audit:
     """Words for people, and conditions of which some fail."""
     text = wroc.Text(title="Mortgage score", note="Applications to lenders.", people="applicants")
     audit = wroc.audit(wroc.data.loans(), "approved", "score", **LOANS, text=text)
-    conditions = [read_gate(gate, of_audit(decides=True, ratios=True)) for gate in GATES]
-    return replace(audit, gates=judged(conditions, audit.table).gates)
+    conditions = [read_gate(gate, find_audit_scope(decides=True, ratios=True)) for gate in GATES]
+    return replace(audit, gates=judge_gates(conditions, audit.table).gates)
 
 
 def rejected() -> wroc.Audit:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import polars as pl
 from cyclopts import Parameter
 
-from polars_wroc.audits.gates import Gate, Judged, judged
+from polars_wroc.audits.gates import Gate, GateScope, judge_gates
 from polars_wroc.cli.options import (
     INPUT,
     Attributes,
@@ -52,7 +52,7 @@ class TableOptions(Options):
 
     output: TableOutput = TableOutput()
 
-    def read_conditions(self, of: Judged) -> list[Gate]:
+    def read_conditions(self, of: GateScope) -> list[Gate]:
         """Read the conditions on a table."""
         return self.conditions.read(of)
 
@@ -60,7 +60,7 @@ class TableOptions(Options):
         self, report: Report, gates: Sequence[Gate] = (), table: pl.DataFrame | None = None
     ) -> None:
         """Print or write a result, and judge its table, or another."""
-        judgement = judged(gates, report.table if table is None else table)
+        judgement = judge_gates(gates, report.table if table is None else table)
         show_report(report, self.output, judgement, strict=self.conditions.fail_unjudged)
 
 

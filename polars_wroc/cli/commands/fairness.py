@@ -8,13 +8,13 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_COMPARISONS
+from polars_wroc.audits.gates import COMPARISON_SCOPE
 from polars_wroc.audits.tables import name_of
-from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByAttributes
 from polars_wroc.cli.options import Files, with_arguments_of
 from polars_wroc.cli.report import Report, Shown
+from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs.columns import AUDIT_KEYS
 
@@ -22,7 +22,9 @@ from polars_wroc.inputs.columns import AUDIT_KEYS
 @with_arguments_of(wroc.fairness, "intersections min_rows")
 def fairness(file: Files, /, *, options: ByAttributes, **given: Any) -> None:
     """Measure how different the most different groups of each attribute are."""
-    gates = options.read_conditions(replace(OF_COMPARISONS, what="the table", metrics=[*FAIRNESS]))
+    gates = options.read_conditions(
+        replace(COMPARISON_SCOPE, what="the table", metrics=[*FAIRNESS])
+    )
     if not options.decides:
         msg = "--threshold or --selected must be given"
         raise ValueError(msg)

@@ -56,7 +56,7 @@ def new_york(
     **given: Any,
 ) -> None:
     """Print or write the summary of a bias audit for New York City."""
-    output.check(new_york_result.SUFFIXES, file)
+    output.check(new_york_result.NEW_YORK_SUFFIXES, file)
     columns = Scores(score=[score] if score else [], frequency=frequency)
     rows = Source(
         files=file, dialect=dialect, columns=columns, group_texts=attributes, selected=selected
