@@ -134,9 +134,9 @@ def new_york_summary(
     if len(given) != 1:
         msg = f"`score` or `selected` must be given, one of them; found {checks.named(given)}"
         raise ValueError(msg)
-    # The rule lets an auditor leave out no larger ones.
+    # The rule does not let an auditor leave out larger categories.
     min_share = checks.number("min_share", min_share, low=0.0, high=MIN_SHARE)
-    # Read once for both tables.
+    # Read only once for both tables.
     plan = polars_frame(frame).lazy().cache()
     names = [*named_columns("attributes", attributes, plan)]
     if score is not None and len(named_columns("score", score, plan)) > 1:
@@ -174,7 +174,7 @@ def new_york_summary(
 
 
 def _select_asked_columns(table: pl.DataFrame) -> pl.DataFrame:
-    """Select what the rule asks for; a category that is left out has no ratio."""
+    """Return the columns that the rule asks for; a category that is left out has no ratio."""
     known = pl.col("reason").ne_missing(UNKNOWN_REASON)
     left_out = pl.col("reason").str.starts_with(SMALL_SHARE).fill_null(value=False)
     ratio = pl.when(~left_out).then("ratio")
@@ -184,7 +184,7 @@ def _select_asked_columns(table: pl.DataFrame) -> pl.DataFrame:
         "attribute",
         "segment",
         "n",
-        # Exact, as a rate is one number of people divided by another.
+        # Exact, since a rate is one number of people divided by another.
         n_selected=(pl.col("rate") * n).round().cast(pl.Int64).fill_null(0),
         rate="rate",
         impact_ratio=ratio,
