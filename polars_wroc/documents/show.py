@@ -1,4 +1,4 @@
-"""`show`: a table as people read it, in a terminal and in a notebook."""
+"""`show`: a table for readers, in a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polars_wroc.inputs.rows import polars_frame
 from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import collect
 
-# Columns of a terminal of unknown width.
+# The width of a terminal of unknown width.
 _WIDTH = 100
 _ROWS = 40
 
@@ -82,7 +82,7 @@ def show(table: Any, *, rows: int | None = _ROWS) -> TableView:
 
 
 def _count(frame: pl.DataFrame, rows: int | None) -> str:
-    """Say how many rows and columns a frame has."""
+    """Return the numbers of rows and columns of a frame, as text."""
     first = f", the first {rows:,} shown" if rows is not None and frame.height > rows else ""
     n_rows = f"{frame.height:,} row{'' if frame.height == 1 else 's'}"
     n_columns = f"{frame.width:,} column{'' if frame.width == 1 else 's'}"
