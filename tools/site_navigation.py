@@ -46,8 +46,7 @@ def index_for_models(generated: Mapping[Path, str]) -> str:
             lines += ["", f"## {part or title}", ""]
         page = generated.get(DOCS / path) or _text_of(DOCS / path)
         text = _first_sentence(page)
-        # Some reports of benchmarks begin with the command that made them.
-        what = f": {text}" if text and not path.startswith("benchmarks/") else ""
+        what = f": {text}" if text else ""
         lines.append(f"- [{title}]({_html(path)}){what}")
     return "\n".join(lines) + "\n"
 

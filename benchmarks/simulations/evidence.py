@@ -1,0 +1,137 @@
+"""Write the parts of the page on evidence that follow from the simulations.
+
+    python benchmarks/simulations/evidence.py
+
+Every page of a simulation begins with the checks that fail. This collects them in
+``docs/evidence.md``, between the comments that name its parts; the other text there is written by
+hand. Run it after a simulation: a test compares the page with what this would write.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+BENCHMARKS = Path(__file__).parents[1]
+PAGE = BENCHMARKS.parent / "docs" / "evidence.md"
+SIMULATIONS = (
+    "coverage",
+    "bent_assumptions",
+    "smaller_intervals",
+    "calibration_ranges",
+    "surveys",
+    "horizon",
+    "null_audits",
+    "worst_segments",
+    "release_check",
+    "looks",
+    "rows_needed",
+)
+# Checks in these columns count errors of tests; all others count intervals that hold the truth.
+ERROR_COLUMNS = ("error", "all equal: plain", "wrongly: plain", "without design=")
+INTRODUCTIONS = {
+    "defaults": "**Defaults, with all that is known about the rows passed to the function:**",
+    "design": "**Rows that belong together, without `design=`:**",
+    "others": "**Methods that are offered to reproduce other software, or shown for comparison:**",
+}
+
+_COUNTS = re.compile(r"^Checks that fail: ([\d,]+) of ([\d,]+); borderline: ([\d,]+)", re.MULTILINE)
+_FAILURE = re.compile(
+    r"^\| (.+) \| (.+) \| (\d+ of \d+) \| ([\d.]+) ± [\d.]+ \| (.+) \| (.+) \|$", re.MULTILINE
+)
+
+
+class Failure(NamedTuple):
+    """Checks of one column of a table that fail, with the worst of them."""
+
+    simulation: str
+    table: str
+    column: str
+    count: str
+    worst: str
+    setting: str
+    promise: str
+
+    @property
+    def kind(self) -> str:
+        """Whether a default fails, a design was left out, or another method was asked for."""
+        if "only to reproduce" in self.promise or "for comparison only" in self.promise:
+            return "others"
+        return "design" if "`design=`" in self.promise else "defaults"
+
+    def __str__(self) -> str:
+        anchor = re.sub(r"[^\w\s-]", "", self.table).lower().replace(" ", "-")
+        link = f"[{self.table}](benchmarks/{self.simulation}.md#{anchor}): {self.column}"
+        measure = "errors" if self.column in ERROR_COLUMNS else "coverage"
+        worst = f"{measure} {float(self.worst):.1%}"
+        return f"| {link} | {self.count} | {worst} | {self.setting} | {self.promise} |"
+
+
+class Simulation(NamedTuple):
+    """What the page of a simulation says about itself."""
+
+    name: str
+    title: str
+    failing: int
+    checks: int
+    borderline: int
+    failures: list[Failure]
+
+
+def read_simulation(name: str) -> Simulation:
+    """Read the title, the number of checks and the failures of a page of `benchmarks/`."""
+    text = (BENCHMARKS / f"{name}.md").read_text(encoding="utf-8")
+    title = re.search(r"^# (.+)$", text, re.MULTILINE)
+    counts = _COUNTS.search(text)
+    if title is None or counts is None:
+        msg = f"{name}.md is no page of a simulation"
+        raise ValueError(msg)
+    failing, checks, borderline = (int(count.replace(",", "")) for count in counts.groups())
+    summary, _, _ = text.partition("## How to run it")
+    failures = [Failure(name, *row) for row in _FAILURE.findall(summary)]
+    return Simulation(name, title[1], failing, checks, borderline, failures)
+
+
+def failing_checks(simulations: list[Simulation]) -> str:
+    """Return the failures of all simulations, those of defaults first."""
+    failing = sum(simulation.failing for simulation in simulations)
+    checks = sum(simulation.checks for simulation in simulations)
+    borderline = sum(simulation.borderline for simulation in simulations)
+    parts = [f"{failing:,} of {checks:,} checks fail, and {borderline:,} are borderline."]
+    failures = [failure for simulation in simulations for failure in simulation.failures]
+    for kind, introduction in INTRODUCTIONS.items():
+        rows = [str(failure) for failure in failures if failure.kind == kind]
+        header = ["| what | fail | worst | where | what users are told |", "|---|---|---|---|---|"]
+        parts += [introduction, "\n".join([*header, *rows])]
+    return "\n\n".join(parts)
+
+
+def list_simulations(simulations: list[Simulation]) -> str:
+    """Return a table of the simulations with their numbers of checks."""
+    lines = ["| all tables | checks | fail | borderline |", "|---|---|---|---|"]
+    for name, title, failing, checks, borderline, _ in simulations:
+        lines.append(
+            f"| [{title}](benchmarks/{name}.md) | {checks:,} | {failing:,} | {borderline:,} |"
+        )
+    return "\n".join(lines)
+
+
+def fill_page(page: str) -> str:
+    """Replace the parts of the page that follow from the simulations."""
+    simulations = [read_simulation(name) for name in SIMULATIONS]
+    parts = {
+        "failing checks": failing_checks(simulations),
+        "simulations": list_simulations(simulations),
+    }
+    for part, text in parts.items():
+        marks = re.compile(rf"(<!-- {part} -->\n).*?(<!-- end -->)", re.DOTALL)
+        page, found = marks.subn(lambda mark, text=text: f"{mark[1]}\n{text}\n\n{mark[2]}", page)
+        if found != 1:
+            msg = f"the page must have one part <!-- {part} --> ... <!-- end -->; got {found}"
+            raise ValueError(msg)
+    return page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(fill_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
