@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import judged, of_audit, read_gate
+from polars_wroc.audits.gates import judge_all, of_audit, read_gate
 from polars_wroc.audits.sections import write_report, write_summary
 from polars_wroc.audits.tables import AuditedFile
 from polars_wroc.documents.html_writer import write_html
@@ -39,7 +39,7 @@ def gates() -> wroc.Audit:
     text = wroc.Text(title="Mortgage score", note="Applications to lenders.", people="applicants")
     audit = wroc.audit(wroc.data.loans(), "approved", "score", **LOANS, text=text)
     conditions = [read_gate(gate, of_audit(decides=True, ratios=True)) for gate in GATES]
-    return replace(audit, gates=judged(conditions, audit.table).gates)
+    return replace(audit, gates=judge_all(conditions, audit.table).gates)
 
 
 def rejected() -> wroc.Audit:
