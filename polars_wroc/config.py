@@ -14,7 +14,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
-
 MEMORY, CLUSTER_ADDRESS = "POLARS_WROC_MEMORY", "POLARS_WROC_DASK"
 
 

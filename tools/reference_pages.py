@@ -233,6 +233,10 @@ def _commands() -> str:
     table = f"| command | what it prints or writes |\n|---|---|\n{listed}"
     _, *described = re.split(r"(?m)^## polars-wroc (?=[a-z])", app.generate_docs())
     usage = (text.replace("```console", "```text", 1) for text in described)
+    # Cyclopts writes the command in front of a usage that already names it.
+    usage = (
+        re.sub(r"^(polars-wroc (\S+)) \2\b", r"\1", text, flags=re.MULTILINE) for text in usage
+    )
     commands = [f"## {re.sub(_CONTINUED, ' ', text).strip()}" for text in usage]
     last = commands.pop().split("\n## ")[0].strip()
     return "\n\n".join(["# Command line", _ABOUT_COMMANDS, table, *commands, last]) + "\n"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import polars as pl
 
@@ -406,22 +406,30 @@ def _write_value(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:.4g}"
 
 
-class Judgement(NamedTuple):
+@dataclass(frozen=True)
+class Judgement:
     """Gates that are judged, and messages on those that name a place that is not there."""
 
-    gates: list[JudgedGate]
-    unknown: list[str]
+    gates: Sequence[JudgedGate] = ()
+    unknown: Sequence[str] = ()
+    # Whether each gate must be judged in all segments.
+    strict: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """What is said on each gate."""
+        return [line for gate in self.gates for line in gate.lines]
 
 
 def judge_gates(gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
     """Judge each gate."""
-    judgement = Judgement([], [])
+    judged, unknown = list[JudgedGate](), list[str]()
     for gate in gates:
         try:
-            judgement.gates.append(gate.judge(table))
+            judged.append(gate.judge(table))
         except ValueError as error:
-            judgement.unknown.append(str(error))
-    return judgement
+            unknown.append(str(error))
+    return Judgement(judged, unknown)
 
 
 def read_gate(text: str, scope: GateScope) -> Gate:

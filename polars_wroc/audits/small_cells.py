@@ -135,7 +135,9 @@ def _without_few_missing(segments: pl.DataFrame, min_cell: int) -> pl.DataFrame:
     return segments.with_columns(pl.when(overall | ~few).then(missing).alias("n_missing"))
 
 
-def _leave_out_hidden(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettings) -> pl.DataFrame:
+def _leave_out_hidden(
+    table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettings
+) -> pl.DataFrame:
     """Leave out rows on hidden segments, and what others say of these."""
     hidden_reference = _is_hidden(pl.col("reference"), hidden)
     is_fair = pl.col("metric").is_in([*FAIRNESS, SMD.name])
