@@ -60,7 +60,7 @@ class Config(ContextDecorator):
 
     def __init__(self, *, memory: str | None = None, client: Any = None) -> None:
         self.memory = None if memory is None else _bytes("memory", memory)
-        self.client = None if client is None else _checked_client(client)
+        self.client = None if client is None else _check_client(client)
 
     def __enter__(self) -> Self:
         """Use the choices until the end of the block."""
@@ -76,7 +76,7 @@ class Config(ContextDecorator):
 _open_blocks: ContextVar[tuple[Config, ...]] = ContextVar("_open_blocks", default=())
 
 
-def _chosen(name: str, variable: str, read: Callable[[str, str], Any]) -> Any:
+def _read_choice(name: str, variable: str, read: Callable[[str, str], Any]) -> Any:
     """Return the choice of the innermost block that makes one, or of the environment, or None."""
     for block in reversed(_open_blocks.get()):
         if (choice := getattr(block, name)) is not None:
@@ -86,7 +86,7 @@ def _chosen(name: str, variable: str, read: Callable[[str, str], Any]) -> Any:
 
 
 ItemT = TypeVar("ItemT")
-ResultT = TypeVar("ResultT")
+OutputT = TypeVar("OutputT")
 
 _ON_WORKERS = "2GB"
 
@@ -97,7 +97,7 @@ class Division(NamedTuple):
     memory: float
     client: Any = None
 
-    def exceeded(self, rows: int, bytes_of_row: int) -> bool:
+    def is_needed(self, rows: int, bytes_of_row: int) -> bool:
         """Whether so many rows are to be divided."""
         return rows * bytes_of_row > self.memory
 
@@ -105,7 +105,7 @@ class Division(NamedTuple):
         """About how many rows fit into the memory, one at least."""
         return max(int(self.memory // bytes_of_row), 1)
 
-    def map(self, task: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Iterator[ResultT]:
+    def map(self, task: Callable[[ItemT], OutputT], items: Sequence[ItemT]) -> Iterator[OutputT]:
         """Return what a task makes of each item, here one after another or by the workers."""
         if self.client is None:
             yield from map(task, items)
@@ -119,8 +119,8 @@ class Division(NamedTuple):
 
 def division(default: str = "none") -> Division | None:
     """Return how more rows than fit into memory are divided; None if they are not."""
-    client = _chosen("client", CLUSTER_ADDRESS, _connected)
-    memory = _chosen("memory", MEMORY, _bytes)
+    client = _read_choice("client", CLUSTER_ADDRESS, _connect_once)
+    memory = _read_choice("memory", MEMORY, _bytes)
     if memory is None:
         memory = _bytes("memory", default if client is None else _ON_WORKERS)
     return None if memory == math.inf else Division(memory, client)
@@ -139,10 +139,10 @@ def connect(name: str, address: str) -> Any:
         raise ValueError(msg) from error
 
 
-_connected = cache(connect)
+_connect_once = cache(connect)
 
 
-def _checked_client(client: Any) -> Any:
+def _check_client(client: Any) -> Any:
     methods = [getattr(client, name, None) for name in ("map", "gather")]
     if not all(map(callable, methods)) or getattr(client, "asynchronous", False):
         rule = "be a synchronous distributed.Client, for example Client('tcp://host:8786')"

@@ -70,14 +70,13 @@ from polars_wroc.inputs.expressions import (
 from polars_wroc.inputs.frames import named_keys
 from polars_wroc.inputs.rows import IntoColumns, PlannedRows, RowSource, read_source
 from polars_wroc.looks import ConfidenceLevel, Looks
-from polars_wroc.queries import FrameT, collect, collect_all, is_eager
+from polars_wroc.queries import MIXED_LABELS, FrameT, collect, collect_all, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import FloatType, RowCounts, ScoreBins, SegmentRows, round_to_type
 
 # So many rows are moved by threads, in chunks that fit into the cache of a processor.
 _MANY_ROWS = 1 << 18
-MIXED_LABELS = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
 
 class RowsError(ValueError):
@@ -291,10 +290,10 @@ class Rows:
             return None
         bins = self.bins
         if keys < self.keys.width:
-            bins = bins.merged(score)
+            bins = bins.merge_scores(score)
         return bins.at(places)
 
-    def seen(self) -> float:
+    def count_complete(self) -> float:
         """Return how many complete rows there are; with several scores, for the score with most."""
         used = {model: np.where(self.complete(model), self.n, 0.0) for model in self.scores}
         if MODEL not in self.keys.columns:
@@ -306,7 +305,7 @@ class Rows:
 
     def level(self, level: ConfidenceLevel) -> Level:
         """Return a confidence level, which may hold at repeated looks at such rows."""
-        return Level.at_look(level, self.seen)
+        return Level.at_look(level, self.count_complete)
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
@@ -401,7 +400,7 @@ class Columns:
     frequency: bool = False
     design: GivenDesign | None = None
     # The plan is of rows that were checked already, and each may stand for several.
-    counted: bool = False
+    is_counted: bool = False
     # Whether rows of several groups are added up, as the groups of an attribute are.
     pools_groups: bool = False
     # The types that scores came in, in the order of models, if these are not of 64 bits.
@@ -413,13 +412,13 @@ class Columns:
         return [*self.names]
 
     @property
-    def binned(self) -> bool:
+    def is_binned(self) -> bool:
         """Whether rows stand for those in a bin of scores."""
-        return self.counted and SCORE_HIGH in self.plan.collect_schema()
+        return self.is_counted and SCORE_HIGH in self.plan.collect_schema()
 
     def require_scores(self, purpose: str) -> None:
         """Raise for counts in bins of scores."""
-        if self.binned:
+        if self.is_binned:
             msg = f"`counts` must be by score for {purpose}; found counts in bins of scores"
             raise ValueError(msg)
 
@@ -448,7 +447,7 @@ class Columns:
 
     def group_by_model(self) -> Columns:
         """Make the model of counted rows, which belong to one each, a key like the others."""
-        if not (self.counted and self.several):
+        if not (self.is_counted and self.several):
             return self
         names = {**self.names, MODEL: MODEL}
         return replace(self, names=names, models=[_ONE_MODEL], several=False)
@@ -469,7 +468,7 @@ class Columns:
 
     def rows(self, table: pl.DataFrame) -> Rows:
         """Check the values of the columns, and return them as arrays."""
-        if self.counted:
+        if self.is_counted:
             return self._counted_rows(table)
         sample = self._sample(table)
         if ROW_WEIGHT in table.columns:
@@ -588,7 +587,7 @@ class Columns:
         raise RowsError(msg)
 
     def _sample(self, table: pl.DataFrame) -> Sampling | None:
-        if self.design is None or not self.design.given:
+        if self.design is None or not self.design.is_given:
             return None
         if self.design.replicate_weights is not None:
             return self._replicates(table, self.design.replicate_weights)
@@ -744,7 +743,7 @@ def read_columns(
         columns | {name: columns[key] for name, key in described.items() if key in columns},
         _read_pos_label(label_column, pos_label, lazy if is_eager(source) else None),
         # The units of a design count, not rows.
-        frequency=isinstance(weight, Frequency) and not given.given,
+        frequency=isinstance(weight, Frequency) and not given.is_given,
         design=given,
         pools_groups=argument != "by",
         score_types=[
@@ -776,7 +775,7 @@ def read_counted(rows: PlannedRows) -> Columns:
         names,
         models,
         bool(rows.model_keys),
-        counted=True,
+        is_counted=True,
         score_types=[score_type] * len(models),
     )
 

@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints, Mask, cumulate
-from polars_wroc.threads import map_in_threads
+from polars_wroc.threads import ResultT, map_in_threads
 
 _BLOCK_ROWS = 1 << 16
 
-T = TypeVar("T")
 # A type of floats in which scores came in.
 FloatType: TypeAlias = type[np.floating[Any]]
 
@@ -67,7 +66,7 @@ class ScoreBins(NamedTuple):
         """Return the bins of some rows."""
         return ScoreBins(self.high[places], self.several[places])
 
-    def merged(self, low: Array) -> ScoreBins:
+    def merge_scores(self, low: Array) -> ScoreBins:
         """Return the bins of groups put together, which may each have another score in a bin.
 
         ``low`` is the lowest score in the bin of each row, as ``high`` the same in all groups.
@@ -237,7 +236,7 @@ def reduce_steps(rows: SegmentRows, task: Task, *, maxima: frozenset[str] = froz
     return add_blocks(blocks, rows.number, maxima=maxima)
 
 
-def map_steps(rows: SegmentRows, task: Callable[[Steps], T]) -> list[tuple[Ints, T]]:
+def map_steps(rows: SegmentRows, task: Callable[[Steps], ResultT]) -> list[tuple[Ints, ResultT]]:
     """Return what a task makes of each block of steps, with the numbers of their segments.
 
     Blocks are in the order of the segments, and run from high to low scores in each.
@@ -264,7 +263,7 @@ def add_blocks(
     return sums
 
 
-def map_segments(rows: SegmentRows, work: Callable[[SegmentRows], T]) -> list[T]:
+def map_segments(rows: SegmentRows, work: Callable[[SegmentRows], ResultT]) -> list[ResultT]:
     """Return what ``work`` makes of some consecutive segments at a time, one after another.
 
     These are small segments together, or a large one alone: arrays of a value for each row then
@@ -275,7 +274,7 @@ def map_segments(rows: SegmentRows, work: Callable[[SegmentRows], T]) -> list[T]
     if len(ends) <= 2:  # noqa: PLR2004
         return [work(rows)]
 
-    def run(part: tuple[int, int]) -> T:
+    def run(part: tuple[int, int]) -> ResultT:
         # Threads do not inherit how NumPy treats infinite and undefined numbers.
         with np.errstate(all="ignore"):
             return work(rows.between(*part))
@@ -433,12 +432,14 @@ class _Batch(NamedTuple):
         return slice(start, stop) if self.order is None else self.order[start:stop]
 
 
-def _map_batches(rows: SegmentRows, work: Callable[[_Batch], T]) -> list[tuple[Ints, T]]:
+def _map_batches(
+    rows: SegmentRows, work: Callable[[_Batch], ResultT]
+) -> list[tuple[Ints, ResultT]]:
     """Return what ``work`` makes of each batch of segments, with the numbers of the segments."""
     filled = np.flatnonzero(np.diff(rows.starts) > 0)
     starts = np.append(rows.starts[filled], len(rows.score))
 
-    def run(ends: tuple[int, int]) -> tuple[Ints, T]:
+    def run(ends: tuple[int, int]) -> tuple[Ints, ResultT]:
         segments = filled[slice(*ends)]
         # Threads do not inherit how NumPy treats infinite and undefined numbers.
         with np.errstate(all="ignore"):

@@ -127,7 +127,7 @@ def test_every_public_name_is_described_once() -> None:
 @pytest.mark.parametrize("path", list(pages()), ids=_name_of)
 def test_generated_pages_are_fresh(path: Path) -> None:
     same = path.read_text(encoding="utf-8") == pages()[path]
-    assert same, "run: python tests/reference_pages.py"
+    assert same, "run: python tools/renew.py reference"
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
@@ -213,7 +213,7 @@ def test_commands_print_what_pages_show(page: str, command: str, printed: str) -
     found = printed_by(command)
     lines = printed.splitlines(keepends=True)
     expected = "".join(r"(?:.*\n)*" if line == ANY_LINES else re.escape(line) for line in lines)
-    renew = f"If that is right: python tests/fill_pages.py {page}"
+    renew = f"If that is right: python tools/renew.py {page}"
     assert re.fullmatch(expected, found), f"{found}\n{renew}"
 
 

@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 
 import pytest
-from fill_gallery import PAGE, code_in, codes
+from fill_gallery import PAGE, codes
+from pictures import source_of
 
 import polars_wroc as wroc
 
@@ -31,7 +32,7 @@ def test_every_chart_has_a_section_and_a_picture() -> None:
 @pytest.mark.parametrize(("picture", "code"), [pytest.param(*at, id=at[0].stem) for at in codes()])
 def test_pictures_are_made_by_the_code_of_the_page(picture: Path, code: str) -> None:
     assert f"chart = wroc.{chart_of(picture)}(" in code
-    assert code_in(picture) == code, "run: python tests/fill_gallery.py, and look at the picture"
+    assert source_of(picture.read_bytes()) == code, "run: python tools/renew.py gallery"
 
 
 def test_each_picture_has_a_small_one_that_leads_to_it() -> None:

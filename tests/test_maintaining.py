@@ -42,7 +42,7 @@ def test_the_example_works(tmp_path: Path) -> None:
     compared = follow(EXAMPLE, project)
     assert len(compared) == EXAMPLE.count("```text")
     for said, printed in compared:
-        assert printed == said, "run: python tests/worked_example.py"
+        assert printed == said, "run: python tools/renew.py example"
     reference = {
         name: (project / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
         for name in ("options", "cli")

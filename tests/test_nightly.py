@@ -52,7 +52,7 @@ def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
     compared = follow(PAGE, tmp_path)
     assert len(compared) == PAGE.count("```text\n")
     for said, printed in compared:
-        assert printed == said, "run: python tests/worked_example.py docs/guides/nightly.md"
+        assert printed == said, "run: python tools/renew.py docs/guides/nightly.md"
     numbers = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"))
     assert len(numbers) > 50
     assert all(MLFLOW.fullmatch(name) for name in numbers)

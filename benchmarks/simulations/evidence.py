@@ -48,7 +48,7 @@ class Failure(NamedTuple):
     simulation: str
     table: str
     column: str
-    count: str
+    failing: str
     worst: str
     setting: str
     promise: str
@@ -65,7 +65,7 @@ class Failure(NamedTuple):
         link = f"[{self.table}](benchmarks/{self.simulation}.md#{anchor}): {self.column}"
         measure = "errors" if self.column in ERROR_COLUMNS else "coverage"
         worst = f"{measure} {float(self.worst):.1%}"
-        return f"| {link} | {self.count} | {worst} | {self.setting} | {self.promise} |"
+        return f"| {link} | {self.failing} | {worst} | {self.setting} | {self.promise} |"
 
 
 class Simulation(NamedTuple):
@@ -125,11 +125,12 @@ def fill_page(page: str) -> str:
         "simulations": list_simulations(simulations),
     }
     for part, text in parts.items():
-        marks = re.compile(rf"(<!-- {part} -->\n).*?(<!-- end -->)", re.DOTALL)
-        page, found = marks.subn(lambda mark, text=text: f"{mark[1]}\n{text}\n\n{mark[2]}", page)
-        if found != 1:
-            msg = f"the page must have one part <!-- {part} --> ... <!-- end -->; got {found}"
+        marks = re.compile(rf"(?<=<!-- {part} -->\n).*?(?=<!-- end -->)", re.DOTALL)
+        found = marks.findall(page)
+        if len(found) != 1:
+            msg = f"the page must have one part <!-- {part} --> ... <!-- end -->; got {len(found)}"
             raise ValueError(msg)
+        page = page.replace(found[0], f"\n{text}\n\n")
     return page
 
 

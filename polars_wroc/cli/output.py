@@ -50,12 +50,13 @@ class Target:
 class Output:
     """Where a result goes."""
 
-    output: Annotated[list[str], Parameter(name=("--output", "-o"), allow_leading_hyphen=True)] = (
-        field(default_factory=list)
-    )
+    output: Annotated[
+        list[str],
+        Parameter(name=("--output", "-o"), metavar="FILE...", allow_leading_hyphen=True),
+    ] = field(default_factory=list)
     """File that is written, in the format of its name: .parquet, .csv, .json, .xlsx, .md, .prom,
     and .html, .png or .svg where there is a chart; - prints JSON; repeatable."""
-    format: str | None = None
+    format: Annotated[str | None, Parameter(metavar="SUFFIX")] = None
     """Format of a file whose name does not end in one, and of what -o - prints."""
 
     @property
@@ -98,12 +99,15 @@ class Output:
 class TableOutput(Output):
     """Where a table goes, and how much of it is printed."""
 
-    columns: Annotated[list[str] | None, Parameter(converter=read_by(read_names), n_tokens=1)] = (
-        None
-    )
+    columns: Annotated[
+        list[str] | None, Parameter(converter=read_by(read_names), n_tokens=1, metavar="NAMES")
+    ] = None
     """Columns that are printed, such as n,auc,auc_low, or all; default the first that fit."""
     rows: Annotated[
-        int | Literal["all"] | None, Parameter(converter=read_by(read_row_count), n_tokens=1)
+        int | Literal["all"] | None,
+        Parameter(
+            converter=read_by(read_row_count), n_tokens=1, metavar="NUMBER", show_choices=False
+        ),
     ] = None
     """Most rows that are printed, or all; default what a terminal shows, elsewhere all."""
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.checks import reject_type
-from polars_wroc.counts.count_rules import BINS, LABELLED, bin_number, checked
+from polars_wroc.counts.count_rules import BINS, LABELLED, bin_number, check_counts
 from polars_wroc.counts.score_sums import (
     BIN,
     COUNTS,
@@ -48,14 +48,14 @@ class CountTable(RowSource):
 
     frame: pl.LazyFrame
     keys: list[str]
-    binned: bool
+    is_binned: bool
     # The keys whose values keep the order in which the caller named them.
     model_keys: list[str] = field(default_factory=list)
     # The caller's names of the keys, without the model.
     names: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def named(self) -> pl.LazyFrame:
+    def named_frame(self) -> pl.LazyFrame:
         """The counts, with the groups under the caller's names."""
         groups = [pl.col(key).alias(name) for key, name in self.names.items()]
         return self.frame.select(*groups, pl.exclude([*self.names]))
@@ -69,25 +69,25 @@ class CountTable(RowSource):
         """Turn the counts into rows, grouped by expressions of their keys and by model."""
         models = [key for key in self.keys if key == MODEL]
         names = internal_keys(by)
-        keys, number = [*names, *models], bin_number(binned=self.binned)
-        bins = [BINS] if self.binned else []
+        keys, number = [*names, *models], bin_number(binned=self.is_binned)
+        bins = [BINS] if self.is_binned else []
         groups = [by[name].alias(key) for key, name in names.items()]
-        parts = self.named.select(*groups, *models, *bins, LOW, HIGH, *SUMS)
-        if self.binned:
+        parts = self.named_frame.select(*groups, *models, *bins, LOW, HIGH, *SUMS)
+        if self.is_binned:
             # Tables with different numbers of bins may have been stacked.
             parts = parts.with_columns(pl.col(BINS).min())
         added = with_common_score(add_up_bins(parts, [*keys, *bins], number), models, number)
-        return replace(rows_from_counts(added, keys, models, binned=self.binned), names=names)
+        return replace(rows_from_counts(added, keys, models, binned=self.is_binned), names=names)
 
     def bins(self) -> int | None:
         """Return the number of bins; None for counts by score."""
-        if not self.binned:
+        if not self.is_binned:
             return None
         bins: int | None = collect(self.frame.select(pl.col(BINS).min())).item()
         return bins
 
     @property
-    def labelled(self) -> bool:
+    def has_labels(self) -> bool:
         """Whether the rows had labels."""
         return not _marks(self.frame)
 
@@ -111,18 +111,20 @@ class CountTable(RowSource):
             for i, key in enumerate(groups.values())
         }
         # The rows of each score are counted.
-        of_score = collect(aggregate(self.named, [MODEL] if MODEL in self.keys else [], missing))
-        counts = of_score.select(pl.col([*missing]).max()).row(0)
+        counts_of_models = collect(
+            aggregate(self.named_frame, [MODEL] if MODEL in self.keys else [], missing)
+        )
+        counts = counts_of_models.select(pl.col([*missing]).max()).row(0)
         return MissingRows(dict(zip(groups, counts, strict=True)))
 
     def table(self) -> pl.LazyFrame:
         """Return the counts as users see them."""
         last = [*(False for _ in self.keys), True]
         ordered = self.frame.sort(*self.keys, LOW, descending=last, nulls_last=last)
-        if not self.binned:
+        if not self.is_binned:
             ordered = ordered.rename({LOW: "score"})
         rows = PlannedRows(ordered, self.keys, self.model_keys, names=self.names)
-        scores = _BINNED if self.binned else _EXACT
+        scores = _BINNED if self.is_binned else _EXACT
         return rows.sorted_result(ordered, [*scores, *SUMS, *_marks(ordered)])
 
 
@@ -146,7 +148,7 @@ def merge(
 
     Messages have the ``names`` of the tables, or their numbers.
     """
-    binned = bins is not None or any(table.binned for table in tables)
+    binned = bins is not None or any(table.is_binned for table in tables)
     shown = None if names is None else [f"the score in {name}" for name in names]
     alike = frames_alike("counts", [table.frame for table in tables], LOW, HIGH, shown=shown)
     parts = pl.concat(alike, how="diagonal_relaxed")
@@ -190,8 +192,10 @@ def read_count_tables(
     """
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be a list of tables of `score_counts`", frames)
-    named = zip(frames, names or [""] * len(frames), strict=True)
-    tables = [read_count_table(argument, frame, once=name not in stacked) for frame, name in named]
+    named_frame = zip(frames, names or [""] * len(frames), strict=True)
+    tables = [
+        read_count_table(argument, frame, once=name not in stacked) for frame, name in named_frame
+    ]
     return with_same_keys(argument, tables, names)
 
 
@@ -248,7 +252,7 @@ def read_count_table(
     keys = names | models
     groups = (pl.col(name).alias(key) for key, name in keys.items())
     columns = frame.lazy().select(*groups, *scores, *SUMS, *marks)
-    counts = checked(argument, columns, keys, once=once)
+    counts = check_counts(argument, columns, keys, once=once)
     # A DataFrame is checked once, here; a LazyFrame whenever it is collected.
     eager = isinstance(frame, pl.DataFrame)
     return CountTable(collect(counts).lazy() if eager else counts, [*keys], binned, names=names)
@@ -287,16 +291,16 @@ def pool_in_bins(rows: PlannedRows, binning: Binning) -> PlannedRows:
     # counted apart.
     apart = (MISSING_MARKS, SELECTED)
     marks = [name for name in apart if name in rows.frame.collect_schema()]
-    marked = rows.regrouped([*rows.group_keys, *marks])
+    marked = rows.group_by([*rows.group_keys, *marks])
     if binning.tolerance is None:
-        counts = _binned(marked, binning, binning.parts)
+        counts = _count_in_bins(marked, binning, binning.parts)
     else:
         counts = _divide(marked, binning, rows.keys)
     pooled = rows_from_counts(check_labels(counts, marked.keys), marked.keys, rows.model_keys)
     return replace(pooled, keys=rows.keys, names=rows.names)
 
 
-def _binned(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
+def _count_in_bins(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
     """Add up rows in bins that are the same in all groups."""
     counts = add_up_in_bins(rows, binning, parts)
     return with_common_score(counts, rows.model_keys, binning.number(pl.col(LOW), parts))
@@ -316,7 +320,7 @@ def _divide(rows: PlannedRows, binning: Binning, groups: Sequence[str]) -> pl.La
     for parts in (binning.parts, binning.finer_parts):
         # Computed once: sums that differ in the last digits could divide a bin in one place only.
         number = binning.number(pl.col(LOW), parts).alias(BIN)
-        counts = _binned(rows, binning, parts).with_columns(number).cache()
+        counts = _count_in_bins(rows, binning, parts).with_columns(number).cache()
         if totals is None:
             sums = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
             totals = aggregate(counts, groups, sums)

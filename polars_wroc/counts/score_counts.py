@@ -113,7 +113,7 @@ def read_native_rows(
     plan = read_rows(empty, label, score, weight, by, pos_label)
     models = [*named_columns("score", score, empty)]
 
-    def observed(model: int) -> pl.LazyFrame:
+    def observe_model(model: int) -> pl.LazyFrame:
         names = {"label": label, "score": models[model], "weight": weight}
         counted = _count(native, plan.names, label, models[model], weight, frequency=frequency)
         rows = _observe(counted, plan.group_keys, names, pos_label, frequency=frequency)
@@ -122,7 +122,7 @@ def read_native_rows(
         named = pl.lit(score_column(model)).alias(MODEL)
         return rows.with_columns(named).with_columns(model_names(models))
 
-    counted = [observed(i) for i in range(len(models))]
+    counted = [observe_model(i) for i in range(len(models))]
     shown = [shown_as(pl.col(name)) for name in models]
     alike = frames_alike("score", counted, SCORE, shown=shown)
     parts = pl.concat(alike, how="vertical_relaxed")

@@ -171,7 +171,7 @@ def row_sums(rows: PlannedRows) -> pl.LazyFrame:
     return rows.frame.select(
         *rows.keys,
         pl.col(SCORE).alias(LOW),
-        pl.col(SCORE_HIGH if rows.binned else SCORE).alias(HIGH),
+        pl.col(SCORE_HIGH if rows.is_binned else SCORE).alias(HIGH),
         *(
             pl.when(of_class).then(number).otherwise(0).alias(name)
             for name, of_class in classes.items()
@@ -194,8 +194,10 @@ def check_labels(counts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     """Raise at collect if a group has both 0 and -1 as its negative label."""
     if _ZEROS not in counts.collect_schema():
         return counts
-    checked = unless_mixed(pl.col(_ZEROS).sum() > 0, pl.col(_MINUSES).sum() > 0)
-    return counts.with_columns(w_neg=pl.col("w_neg") + over(checked, keys)).drop(_ZEROS, _MINUSES)
+    check_counts = unless_mixed(pl.col(_ZEROS).sum() > 0, pl.col(_MINUSES).sum() > 0)
+    return counts.with_columns(w_neg=pl.col("w_neg") + over(check_counts, keys)).drop(
+        _ZEROS, _MINUSES
+    )
 
 
 def add_up_in_bins(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
@@ -208,9 +210,11 @@ def with_common_score(
     counts: pl.LazyFrame, models: Sequence[str], bin_number: pl.Expr
 ) -> pl.LazyFrame:
     """Give a bin the same scores in all groups of a model, so that groups can be combined."""
-    of_bin = [*(pl.col(name) for name in models), bin_number]
+    bin_keys = [*(pl.col(name) for name in models), bin_number]
     low, high = pl.col(LOW).min(), pl.col(HIGH).max()
-    return counts.with_columns(low.over(of_bin).alias(SCORE), high.over(of_bin).alias(SCORE_HIGH))
+    return counts.with_columns(
+        low.over(bin_keys).alias(SCORE), high.over(bin_keys).alias(SCORE_HIGH)
+    )
 
 
 def rows_from_counts(
@@ -219,7 +223,7 @@ def rows_from_counts(
     """Turn counts into rows: one for each class with rows at a score or in a bin."""
     side = pl.col(_SIDE)
 
-    def of_side(*values: pl.Expr) -> pl.Expr:
+    def choose_by_side(*values: pl.Expr) -> pl.Expr:
         positive, negative, *missing = values
         either = pl.when(side == 0).then(positive).when(side == 1).then(negative)
         return either.otherwise(*missing) if missing else either
@@ -234,9 +238,9 @@ def rows_from_counts(
     rows = sides.explode(_SIDE, empty_as_null=False).select(
         *keys,
         *scores,
-        of_side(weight[0], -weight[1]).alias(WEIGHT),
-        of_side(*squares).alias(ROW_SQUARES),
-        of_side(*cubes).alias(ROW_CUBES),
-        of_side(*(pl.col(name) for name in COUNTS)).alias(ROW_COUNT),
+        choose_by_side(weight[0], -weight[1]).alias(WEIGHT),
+        choose_by_side(*squares).alias(ROW_SQUARES),
+        choose_by_side(*cubes).alias(ROW_CUBES),
+        choose_by_side(*(pl.col(name) for name in COUNTS)).alias(ROW_COUNT),
     )
     return PlannedRows(rows.filter(pl.col(ROW_COUNT) > 0), keys, model_keys)

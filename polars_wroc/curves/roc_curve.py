@@ -235,14 +235,14 @@ def roc_curve(
     fewer = _FewerPoints(drop_collinear, max_points)
     if band is None and not binning:
         rows: PlannedRows = read_rows(frame, label, score, weight, by, pos_label)
-        if not rows.binned:
+        if not rows.is_binned:
             checks.level(rows.look(level, frame))
             return like_input(frame, _require_positives(_plan_curves(rows, fewer), pos_label))
     columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
     names = fewer.names
     if band is not None:
         names += BAND_COLUMNS
-    if columns.binned:
+    if columns.is_binned:
         names += AUC_BOUNDS
     types: dict[str, pl.DataType] = dict.fromkeys(names, pl.Float64())
     if band == "pointwise":

@@ -294,7 +294,7 @@ def roc_point(
     binning = Binning(bins, tolerance)
     columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
     names = [axes.given, *name_limits(axes.found)]
-    if columns.binned:
+    if columns.is_binned:
         names += [f"{axes.found}_min", f"{axes.found}_max"]
     types = dict.fromkeys(names, pl.Float64()) | {ONE_SIDED: pl.Boolean()}
     measure = partial(_measure_segments, rates=rates, axes=axes)

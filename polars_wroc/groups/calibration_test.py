@@ -251,7 +251,7 @@ class CalibrationTest:
         tables = []
         for model in rows.scores:
             own = rows if rows.model is None else rows.at(rows.model == model)
-            table = measure_divisions(own, model, divisions, self)
+            table = measure_calibration_ranges(own, model, divisions, self)
             tables.append(table.with_columns(pl.lit(model).alias(MODEL)))
         table = pl.concat(tables)
         first = pl.col(_PLACE).min().over(AUDIT_KEYS)
@@ -295,7 +295,7 @@ class CalibrationTest:
         )
 
 
-def measure_divisions(
+def measure_calibration_ranges(
     rows: Rows, model: str, divisions: Sequence[Grouping], test: CalibrationTest
 ) -> pl.DataFrame:
     """Return the columns of the segments of each division, named, for one score."""
@@ -408,7 +408,7 @@ def _compare_segments(rows: Rows, segments: SegmentRows, level: Level) -> dict[s
             ranges, units, sums.difference, sums.inside, sums.weight
         )
         df = units.df(units.ratio_influence(sums.difference, sums.weight))
-    expected = np.array([each.expected for each in blocks])
+    expected = np.array([each.effective_rows for each in blocks])
     tests = RangeTests(ranges, effect, expected, ranges.variance)
     # Null where squares of weights overflow or underflow
     is_known = (ranges.variance > 0) & ~np.isnan(expected)

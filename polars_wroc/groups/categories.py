@@ -22,7 +22,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.expressions import one_column
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.queries import of_types
+from polars_wroc.queries import build_by_types
 
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
 # Between the names of columns whose groups are crossed.
@@ -56,7 +56,7 @@ class Grouping:
             return texts[0]
         return pl.concat_str([text.fill_null(MISSING) for text in texts], separator=_BETWEEN)
 
-    def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
+    def name_keys(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Replace the keys by ``attribute`` and ``segment``."""
         return table.select(
             pl.lit(self.attribute).alias(ATTRIBUTE),
@@ -102,7 +102,7 @@ class CategoryReference:
     kinds: Sequence[str] = ()
 
     @property
-    def given(self) -> str | dict[str, str]:
+    def argument(self) -> str | dict[str, str]:
         """The argument, with the names of segments."""
         return dict(self.named) if self.named else self.kind
 
@@ -163,11 +163,11 @@ def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
             f"pl.col({name}).dt.truncate({breaks!r}), and read texts by .str.to_date() before"
         )
         raise TypeError(msg)
-    cuts = _increasing(breaks)
-    return of_types([one_column("column", column)], partial(_cut, cuts=cuts))
+    cuts = _read_breaks(breaks)
+    return build_by_types([one_column("column", column)], partial(_cut, cuts=cuts))
 
 
-def _increasing(breaks: object) -> list[float]:
+def _read_breaks(breaks: object) -> list[float]:
     """Check where ranges begin; whole numbers are integers, others floats."""
     if not isinstance(breaks, Iterable) or isinstance(breaks, str | bytes):
         checks.reject_type("breaks", "be a list of numbers", breaks)
@@ -188,7 +188,9 @@ def _cut(columns: list[tuple[pl.Expr, pl.DataType]], *, cuts: Sequence[float]) -
     value = numeric(typed)
     if not dtype.is_integer():
         value = (value.cast(pl.Float64) if dtype.is_decimal() else value).fill_nan(None)
-    names = _names(cuts, whole=dtype.is_integer() and all(isinstance(cut, int) for cut in cuts))
+    names = _name_ranges(
+        cuts, whole=dtype.is_integer() and all(isinstance(cut, int) for cut in cuts)
+    )
     below = [*(value < cut for cut in cuts), value.is_not_null()]
     named = pl.coalesce(
         pl.when(holds).then(pl.lit(name)) for holds, name in zip(below, names, strict=True)
@@ -196,7 +198,7 @@ def _cut(columns: list[tuple[pl.Expr, pl.DataType]], *, cuts: Sequence[float]) -
     return named.cast(pl.Enum(names)).alias(column.meta.output_name())
 
 
-def _names(cuts: Sequence[float], *, whole: bool) -> list[str]:
+def _name_ranges(cuts: Sequence[float], *, whole: bool) -> list[str]:
     """Name the ranges; of ``whole`` numbers by their first and last, as in 30-44."""
     between = []
     for low, high in pairwise(cuts):

@@ -94,10 +94,20 @@ def join_rates(ratios: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(known).drop("__segment", "__n")
 
 
-def rated_ratios(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of impact ratios of a table with the rates that are in its other rows."""
+def select_rated_ratios(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of impact ratios of a table, with the rates from its other rows."""
     rates = table.filter(pl.col("metric").is_in(IMPACT_RATES))
     return join_rates(table.filter(metric=IMPACT_RATIO), rates)
+
+
+def put_rates_for_values(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of impact ratios of a table, with the rates that they divide as values."""
+    return select_rated_ratios(table).with_columns(
+        value="rate",
+        value_low="rate_low",
+        value_high="rate_high",
+        reference_value="reference_rate",
+    )
 
 
 def small_share(min_share: float) -> str:

@@ -147,7 +147,7 @@ def expected_metrics(
     └────────┴──────────┴──────────────┴───────────────┘
     """
     given = read_design(design)
-    if given.given and label is None:
+    if given.is_given and label is None:
         checks.reject("design", "come with a `label`", "no label")
     if given.replicate_weights is not None:
         found = "replicate weights: give the clusters that they were made from instead"

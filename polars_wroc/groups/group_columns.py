@@ -33,7 +33,7 @@ SEGMENT_PLACES = ("__division", "__segment", "__model")
 
 
 @dataclass(frozen=True)
-class Part:
+class ComparisonPart:
     """One of the divisions of a comparison and one of its scores, with their places in its table.
 
     The score has no name where recorded decisions are compared alone.
@@ -72,11 +72,11 @@ class GroupColumns:
             for model in rows.scores
         }
 
-    def parts(self, rows: Rows) -> Iterator[Part]:
+    def parts(self, rows: Rows) -> Iterator[ComparisonPart]:
         """Yield each division and score."""
         for number, division in enumerate(self.divisions):
             for place, model in enumerate(rows.scores):
-                yield Part(division, model, self.score_names[model], (number, place))
+                yield ComparisonPart(division, model, self.score_names[model], (number, place))
 
 
 class InnerColumns(NamedTuple):
@@ -148,7 +148,7 @@ def table_of_groups(source: pl.DataFrame | pl.LazyFrame | RowSource) -> pl.LazyF
 def name_scores(columns: Columns, score: IntoColumns | None) -> dict[str, str | None]:
     """Return the names of models in the table: None without a score, the caller's for counts."""
     names = {model: model for model in columns.models}
-    if columns.counted and not columns.several:
+    if columns.is_counted and not columns.several:
         names = dict.fromkeys(columns.models, str(score))
     return dict.fromkeys(names) if score is None else dict(names)
 

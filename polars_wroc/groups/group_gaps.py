@@ -183,7 +183,7 @@ def group_gaps(
     """
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)
-    compared = read_metrics(
+    compared = read_compared_metrics(
         metrics,
         GAPS_ON_REQUEST,
         has_label=label is not None,
@@ -285,7 +285,7 @@ def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:
     return pick_highest(aucs, segments.aucs.weight.sum(axis=0)), number
 
 
-def read_metrics(
+def read_compared_metrics(
     metrics: Sequence[str] | None,
     known: dict[str, Metric],
     *,

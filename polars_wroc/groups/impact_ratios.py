@@ -213,7 +213,7 @@ def impact_ratios(
     references = divisions.read_references(
         reference, ("highest",), groups.divisions, groups.columns
     )
-    unknown_values = known_categories.read_unknown(unknown, groups.columns)
+    unknown_values = known_categories.find_unknown(unknown, groups.columns)
     least = checks.number("min_share", min_share, low=0.0, high=1.0)
 
     def compute(rows: Rows) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from polars_wroc.stats.references import Reference
 _IS_UNKNOWN = "__is_unknown"
 
 
-def read_unknown(unknown: Unknown, columns: Columns) -> dict[str, pl.Expr]:
+def find_unknown(unknown: Unknown, columns: Columns) -> dict[str, pl.Expr]:
     """Return the condition that the value of a key is unknown, for each key."""
     schema = columns.plan.collect_schema()
     keys = {key: (pl.col(key), schema[key], name) for key, name in columns.names.items()}

@@ -34,7 +34,7 @@ from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import paired_changes
 from polars_wroc.metrics.paired_aucs import have_same_scores, require_all_scores
 from polars_wroc.metrics.paired_changes import METRICS_OF_DECISIONS, RELEASE_METRICS, Change
-from polars_wroc.metrics.paired_sums import NEW, OLD, PairedRows, measure_pairs
+from polars_wroc.metrics.paired_sums import NEW_SCORE, OLD_SCORE, PairedRows, measure_pairs
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
@@ -249,9 +249,11 @@ class _Choice(NamedTuple):
         """Return which rows the old and the new score select."""
         if self.thresholds is not None:
             old, new = self.thresholds
-            return rows.reach(OLD, old), rows.reach(NEW, new)
+            return rows.reach(OLD_SCORE, old), rows.reach(NEW_SCORE, new)
         if self.recorded:
-            return rows.scores[_decision_name(OLD)] == 1, rows.scores[_decision_name(NEW)] == 1
+            return rows.scores[_decision_name(OLD_SCORE)] == 1, rows.scores[
+                _decision_name(NEW_SCORE)
+            ] == 1
         return None
 
 
@@ -264,7 +266,7 @@ def _read_scores(
 ) -> tuple[list[pl.Expr], list[str]]:
     """Return the columns of both scores, and the caller's names of them."""
     columns, names = list[pl.Expr](), list[str]()
-    for argument, score in zip((OLD, NEW), both, strict=True):
+    for argument, score in zip((OLD_SCORE, NEW_SCORE), both, strict=True):
         typed = typed_column(argument, as_column(argument, score), frame)
         numeric(typed)
         # In its own type, in which it is compared with a threshold.
@@ -281,21 +283,25 @@ def _read_decisions(
         msg = "`threshold` must be None with `selected`, which has the decisions; found both"
         raise ValueError(msg)
     thresholds: Mapping[str, float | None] = (
-        threshold if isinstance(threshold, Mapping) else dict.fromkeys((OLD, NEW), threshold)
+        threshold
+        if isinstance(threshold, Mapping)
+        else dict.fromkeys((OLD_SCORE, NEW_SCORE), threshold)
     )
     for argument, given in (("threshold", thresholds), ("selected", selected)):
-        if given is not None and (not isinstance(given, Mapping) or {*given} != {OLD, NEW}):
+        if given is not None and (
+            not isinstance(given, Mapping) or {*given} != {OLD_SCORE, NEW_SCORE}
+        ):
             checks.reject_type(argument, "map 'old' and 'new'", given)
     if selected is not None:
         columns = []
-        for name in (OLD, NEW):
+        for name in (OLD_SCORE, NEW_SCORE):
             decision = boolean_column("selected", selected[name], frame).column
             # Read as a score, so that rows without it are missing.
             columns.append(decision.cast(pl.Int8).alias(_decision_name(name)))
         return _Choice(None, columns)
     if threshold is None:
         return _Choice(None, [])
-    old, new = (read_number(thresholds[name]) for name in (OLD, NEW))
+    old, new = (read_number(thresholds[name]) for name in (OLD_SCORE, NEW_SCORE))
     return _Choice((old, new), [])
 
 
@@ -369,7 +375,7 @@ class _Rules(NamedTuple):
 def _find_same(paired: PairedRows) -> tuple[str | None, bool]:
     """Return who is selected if all rows have one decision, and whether both scores are equal."""
     rows, selected = paired.rows, paired.selected
-    same_scores = have_same_scores(rows, OLD, NEW)
+    same_scores = have_same_scores(rows, OLD_SCORE, NEW_SCORE)
     if selected is None:
         return None, same_scores
     complete, decided = (~np.isnan(each.weight) for each in (rows, rows.ignore_labels()))

@@ -88,7 +88,7 @@ class Blocks:
         return size * rate * (1 - rate) / (1 - both.squares / both.weight / both.weight)
 
     @property
-    def expected(self) -> float:
+    def effective_rows(self) -> float:
         """The effective rows of the rarer class that are compared; NaN where it is unknown."""
         both = self.both.combine(lambda values: np.atleast_1d(values.sum()))
         rate = both.positives / both.weight

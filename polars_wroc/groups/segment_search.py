@@ -91,7 +91,7 @@ class CrossedSegments:
                     raise TooManySegmentsError(msg)
         del self._places[()]
         self.cell = np.concatenate(cells)
-        self.examined = np.concatenate(examined)
+        self.is_examined = np.concatenate(examined)
 
     @property
     def number(self) -> int:
@@ -258,10 +258,10 @@ class SegmentSearch:
         return _Side(own, whole, tests.at_least(variance), df)
 
     @cached_property
-    def examined(self) -> Mask:
+    def is_examined(self) -> Mask:
         """Which segments are tested, whatever the outcomes."""
         own, tests = self.all.own, self.all.tests
-        examined = self.segments.examined & (tests.variance > 0) & np.isfinite(tests.skewness)
+        examined = self.segments.is_examined & (tests.variance > 0) & np.isfinite(tests.skewness)
         if self.all.df is not None:
             examined &= self.all.df >= _FEWEST_CLUSTERS - 1
         if isinstance(own, ErrorSums):
@@ -280,7 +280,7 @@ class SegmentSearch:
 
     def p_values(self) -> Array:
         """Return the p-values of the examined segments; of losses, whether they are higher."""
-        chosen = self.examined
+        chosen = self.is_examined
         tests = map_arrays(self.all.tests, lambda each: each[chosen])
         three = tests.z, tests.skewness, tests.least
         tail = skewed_sums.upper_tail(*three)
@@ -316,7 +316,7 @@ class SegmentSearch:
         """Return limits of chosen segments that hold for all examined ones at once."""
         tests = map_arrays(self.all.tests, lambda each: each[chosen])
         own = map_arrays(self.all.own, lambda each: each[chosen])
-        tail = np.full(chosen.size, (1 - self.rules.level) / 2 / max(self.examined.sum(), 1))
+        tail = np.full(chosen.size, (1 - self.rules.level) / 2 / max(self.is_examined.sum(), 1))
         if self.all.df is not None:
             tail = skewed_sums.normal_tail(tail, self.all.df[chosen])
         if self.rules.is_rate:
@@ -359,7 +359,7 @@ class SegmentSearch:
 
     def table(self) -> pl.DataFrame:
         """Return the row of all rows, then the rows of segments that are significantly worse."""
-        numbers = np.flatnonzero(self.examined)
+        numbers = np.flatnonzero(self.is_examined)
         p_value = self.p_values()
         p_adjusted = adjust_p_values(p_value, "holm")
         is_sure = p_adjusted <= 1 - self.rules.level
@@ -466,7 +466,7 @@ class SegmentSearch:
         found = make_rows(labels, {**sums, **columns}, texts)
         table = pl.concat([overall, found], how="diagonal").with_columns(
             metric=pl.lit(self.rules.metric.name),
-            n_examined=int(self.examined.sum()),
+            n_examined=int(self.is_examined.sum()),
             n_worse=n_worse,
         )
         return select_schema(table, SEARCH_SCHEMA)

@@ -19,8 +19,13 @@ from polars_wroc.groups.categories import period_of
 from polars_wroc.groups.compare_segments import GapRules, Partition
 from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, SHIFTS
 from polars_wroc.groups.divisions import name_segments
-from polars_wroc.groups.group_columns import GroupColumns, InnerColumns, Part, choose_texts
-from polars_wroc.groups.group_gaps import read_metrics, read_needs
+from polars_wroc.groups.group_columns import (
+    ComparisonPart,
+    GroupColumns,
+    InnerColumns,
+    choose_texts,
+)
+from polars_wroc.groups.group_gaps import read_compared_metrics, read_needs
 from polars_wroc.inputs.columns import OVERALL, IntoColumn, IntoWeight, Typed
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
@@ -177,7 +182,7 @@ def trend(
     checks.option("adjust", adjust, get_args(Adjustment))
     choice = read_threshold(threshold, selected)
     source = read_source(frame)
-    if isinstance(source, CountTable) and not source.labelled:
+    if isinstance(source, CountTable) and not source.has_labels:
         label = None
     compared = _read_metrics(
         metrics, label=label is not None, score=score is not None, decided=choice is not None
@@ -227,7 +232,7 @@ def _read_metrics(
     metrics: Sequence[str] | None, *, label: bool, score: bool, decided: bool
 ) -> tuple[str, ...]:
     """Return the metrics that are compared, followed by the measures of a shift of scores."""
-    compared = read_metrics(
+    compared = read_compared_metrics(
         metrics, COMPARABLE | SHIFTS, has_label=label, has_score=score, has_decisions=decided
     )
     if metrics is None:
@@ -285,7 +290,7 @@ def _compare_scores(rows: Rows, groups: GroupColumns, rules: GapRules) -> list[p
     return [compare_segments.add_verdicts(aucs, rules), *distances]
 
 
-def _refer_to_earlier(part: Part, segments: Segments) -> Partition:
+def _refer_to_earlier(part: ComparisonPart, segments: Segments) -> Partition:
     """Return the periods of all segments of a division, with the earlier ones as reference."""
     *keys, period = segments.keys.columns
     names, number = pl.Series([OVERALL]), np.zeros(segments.number, np.int64)

@@ -30,6 +30,7 @@ from polars_wroc.metrics.pairs import (
     average_reference,
     detect_auc,
     find_slack,
+    make_pair,
     relative_pairs,
 )
 from polars_wroc.metrics.segments import Needs, measure_segments
@@ -39,7 +40,7 @@ from polars_wroc.stats.aucs import average_aucs, equal_aucs
 from polars_wroc.stats.contrasts import Contrast
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.power import detectable_gap
-from polars_wroc.stats.rates import Equality, Rate, Sample
+from polars_wroc.stats.rates import Rate, Sample
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.cells import Cells
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
@@ -154,18 +155,9 @@ def pair_rates_within(metric: str, strata: Strata, reference: Reference) -> Pair
         Wilson(one.value, one.complement, one.pool, one.pool),
         Wilson(two.value, two.complement, two.pool, two.pool),
     )
-    none = np.zeros(one.value.shape, dtype=bool)
-    return Pair(
-        contrast,
-        two.value,
-        (np.inf, np.inf),
-        np.inf,
-        lambda level: Equality(contrast.p_value(level), np.full(none.shape, np.inf)),
-        lambda quantile: detectable_gap(one, two, quantile),
-        none,
-        # Nothing but outcomes on both sides says nothing about a ratio.
-        has_ratio=(one.complement > 0) | (two.complement > 0),
-    )
+    pair = make_pair(contrast, lambda quantile: detectable_gap(one, two, quantile))
+    # If both rates are 1, nothing is known of their ratio.
+    return replace(pair, has_ratio=(one.complement > 0) | (two.complement > 0))
 
 
 def share_strata(own: Array, other: Array) -> Array:
@@ -210,12 +202,5 @@ def pair_aucs_within(strata: Strata, reference: Reference) -> Pair:
     )
     slack = average_strata(np.asarray(find_slack(strata.aucs, pairs, reference)), shares)
     contrast = Contrast(own.estimate(), other.estimate(), slack=slack)
-    return Pair(
-        contrast,
-        other.value,
-        (np.inf, np.inf),
-        np.inf,
-        lambda level: equal_aucs(own, other, level),
-        lambda quantile: detect_auc(own, other, quantile),
-        np.zeros(own.value.shape, dtype=bool),
-    )
+    pair = make_pair(contrast, lambda quantile: detect_auc(own, other, quantile))
+    return replace(pair, test=lambda level: equal_aucs(own, other, level))

@@ -64,7 +64,7 @@ def exact(value: object, dtype: pl.DataType) -> pl.Series | None:
     if isinstance(value, pl.Series | pl.Expr):
         return None
     try:
-        held = _held(value, dtype)
+        held = _convert(value, dtype)
     except _REFUSED:
         return None
     return None if held is None or held.null_count() else held
@@ -109,7 +109,7 @@ def _in_microseconds(text: str) -> str:
     return text
 
 
-def _held(value: object, dtype: pl.DataType) -> pl.Series | None:
+def _convert(value: object, dtype: pl.DataType) -> pl.Series | None:
     # A Decimal is not put into a Series, which limits its digits.
     given = pl.Series([0 if isinstance(value, Decimal) else value])
     if dtype.is_numeric():

@@ -187,7 +187,7 @@ class GivenDesign:
     # Whether the column of clusters is the argument itself.
     is_column: bool = False
 
-    def called(self, name: str) -> str:
+    def name_argument(self, name: str) -> str:
         """Return the argument that gives a column of `SURVEY_COLUMNS`."""
         return "design" if self.is_column else SURVEY_COLUMNS[name]
 
@@ -207,7 +207,7 @@ class GivenDesign:
         return "survey" if {*self.columns} - {CLUSTER} else "clusters"
 
     @property
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether anything is known."""
         return self.kind is not None
 

@@ -37,7 +37,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import FPC, GivenDesign
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.queries import of_type, of_types, require_at_collect
+from polars_wroc.queries import build_by_type, build_by_types, require_at_collect
 from polars_wroc.structs import as_struct
 
 _PLACEHOLDER = "__placeholder"
@@ -60,12 +60,12 @@ def from_expressions(
     columns = [one_column("label", label), one_column("score", score)]
     if weight is not None:
         columns.append(one_column("weight", column_of(weight)))
-    columns = _of_one_length(columns)
+    columns = _check_lengths(columns)
     frequency = isinstance(weight, Frequency)
     resolve = partial(
         _build, pos_label=pos_label, build=build, carried=carried, frequency=frequency
     )
-    return of_types(columns, resolve)
+    return build_by_types(columns, resolve)
 
 
 def as_column(argument: str, value: IntoColumn) -> pl.Expr:
@@ -93,7 +93,7 @@ def one_column(argument: str, value: IntoColumn) -> pl.Expr:
         return column
     # A struct must not be empty.
     selected = pl.struct(pl.lit(0).alias(_PLACEHOLDER), column)
-    return of_type(selected, partial(_only, argument=argument))
+    return build_by_type(selected, partial(_only, argument=argument))
 
 
 def _only(selected: pl.Expr, dtype: pl.DataType, argument: str) -> pl.Expr:
@@ -112,7 +112,7 @@ def require_one(argument: str, names: Sequence[str]) -> None:
 
 def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
     """Reduce an expression to its single value per group, and raise when there are several."""
-    value = of_type(one_column(argument, value), partial(_number, argument=argument))
+    value = build_by_type(one_column(argument, value), partial(_number, argument=argument))
     low, high = value.min(), value.max()
     rule = f"`{argument}` must be one value per group"
     one = require_at_collect(
@@ -127,7 +127,7 @@ def _number(column: pl.Expr, dtype: pl.DataType, argument: str) -> pl.Expr:
     return numeric(typed).cast(pl.Float64).fill_nan(None)
 
 
-def of_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
+def check_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
     """Raise at collect for an expression that does not have one value for each row."""
     if _keeps_length(column):
         return column
@@ -138,7 +138,7 @@ def of_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
     return pl.when(fits).then(column.gather(pl.int_range(rows), null_on_oob=True))
 
 
-def _of_one_length(columns: Sequence[pl.Expr]) -> list[pl.Expr]:
+def _check_lengths(columns: Sequence[pl.Expr]) -> list[pl.Expr]:
     """Check that label, score and weight have the length of one that is a plain column.
 
     If none is, all may be filtered in the same way, and nothing is checked.
@@ -148,7 +148,7 @@ def _of_one_length(columns: Sequence[pl.Expr]) -> list[pl.Expr]:
         return list(columns)
     arguments = ("label", "score", "weight")
     return [
-        of_length(argument, column, whole.len())
+        check_length(argument, column, whole.len())
         for argument, column in zip(arguments, columns, strict=False)
     ]
 
@@ -233,8 +233,8 @@ def typed_column(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
     """Check that an argument is one column of a frame, and return it with its type."""
     schema = _schema(frame, argument, column)
     require_one(argument, schema.names())
-    of_rows = of_length(argument, column, pl.len())
-    return Typed(argument, of_rows, schema.dtypes()[0], shown_as(column))
+    checked = check_length(argument, column, pl.len())
+    return Typed(argument, checked, schema.dtypes()[0], shown_as(column))
 
 
 def boolean_column(argument: str, value: IntoColumn, frame: pl.LazyFrame) -> Typed:
@@ -280,7 +280,7 @@ def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
 def unit_columns(frame: pl.LazyFrame, survey: GivenDesign) -> dict[str, Typed]:
     """Return the columns `CLUSTER`, `STRATUM` and `FPC`, as far as they are given."""
     columns = {
-        name: typed_column(called := survey.called(name), as_column(called, column), frame)
+        name: typed_column(called := survey.name_argument(name), as_column(called, column), frame)
         for name, column in survey.columns.items()
     }
     if FPC in columns:

@@ -37,8 +37,8 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.expressions import (
     as_column,
     boolean_column,
+    check_length,
     named_columns,
-    of_length,
     one_zero,
     typed_column,
 )
@@ -49,7 +49,7 @@ from polars_wroc.inputs.rows import (
     missing_marks,
     polars_frame,
 )
-from polars_wroc.queries import collect, is_eager, of_type, require_at_collect
+from polars_wroc.queries import build_by_type, collect, is_eager, require_at_collect
 
 # Holds every 64-bit whole number and every whole float of that size.
 _WHOLE = pl.Int128()
@@ -77,7 +77,7 @@ def in_one_type(scores: Sequence[Typed]) -> list[pl.Expr]:
                 f"`{score.argument}` must not mix types that round its values; "
                 f"{score} is mixed with {another}"
             )
-            held = require_at_collect(_held(value, dtype, common), rule, value)
+            held = require_at_collect(_can_hold(value, dtype, common), rule, value)
             value = pl.when(held).then(value.cast(common, strict=False))
         cast.append(value)
     return cast
@@ -141,7 +141,7 @@ def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
         reached = pl.when(near == threshold).then(next(both) >= next(both))
         return reached.fill_null(near >= threshold)
 
-    return of_type(score, compare)
+    return build_by_type(score, compare)
 
 
 def is_moved(score: pl.Expr) -> pl.Expr:
@@ -153,7 +153,7 @@ def is_moved(score: pl.Expr) -> pl.Expr:
         near = value.cast(pl.Float64).cast(_WHOLE, strict=False)
         return value.cast(_WHOLE, strict=False).ne_missing(near)
 
-    return of_type(score, compare)
+    return build_by_type(score, compare)
 
 
 def precision(dtype: pl.DataType) -> float:
@@ -163,7 +163,7 @@ def precision(dtype: pl.DataType) -> float:
 
 def precision_of(score: pl.Expr) -> pl.Expr:
     """Give the machine precision of a score of any type."""
-    return of_type(score, lambda _, dtype: pl.lit(precision(dtype)))
+    return build_by_type(score, lambda _, dtype: pl.lit(precision(dtype)))
 
 
 def unless_moved(threshold: pl.Expr, moved: pl.Expr) -> pl.Expr:
@@ -174,7 +174,7 @@ def unless_moved(threshold: pl.Expr, moved: pl.Expr) -> pl.Expr:
     )
 
 
-def _held(value: pl.Expr, dtype: pl.DataType, common: pl.DataType) -> pl.Expr:
+def _can_hold(value: pl.Expr, dtype: pl.DataType, common: pl.DataType) -> pl.Expr:
     """Whether a type can hold a value of another type."""
     if common.is_float() and dtype.is_decimal():
         digits = value.cast(pl.String).str.replace_all(r"[-.]", "").str.strip_chars_start("0")
@@ -235,10 +235,10 @@ def read_rows(
     inputs = columns.label, typed_score, columns.weight
     if columns.label is not None and pos_label is None:
         check_label_type(columns.label, columns.frame if is_eager(frame) else None)
-    seen = columns.seen(typed_score, pos_label)
+    observations = columns.observe(typed_score, pos_label)
     marks = [missing_marks(*inputs, columns.decision)] if mark_missing else []
-    others = _other_columns(columns, seen)
-    observed = values.select(*keys, seen.score.alias(SCORE), *others, *marks)
+    others = _other_columns(columns, observations)
+    observed = values.select(*keys, observations.score.alias(SCORE), *others, *marks)
     return columns.rows(observed, [MODEL] if columns.several else [])
 
 
@@ -260,7 +260,7 @@ class _Columns(NamedTuple):
         """Make rows of the columns ``observed`` in the frame."""
         return PlannedRows(observed, [*self.keys, *model_keys], model_keys, names=self.keys)
 
-    def seen(self, score: Typed, pos_label: object) -> Observations:
+    def observe(self, score: Typed, pos_label: object) -> Observations:
         """Check the rows with one of the scores."""
         label, weight, decision = self.label, self.weight, self.decision
         return observe(label, score, weight, pos_label, decision, frequency=self.frequency)
@@ -322,11 +322,11 @@ def _may_be_zero(frame: pl.DataFrame | pl.LazyFrame, weight: Typed) -> bool:
     return bool(collect(frame.lazy().select(numeric(weight).eq(0).any())).item())
 
 
-def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
+def _other_columns(columns: _Columns, observations: Observations) -> list[pl.Expr]:
     """Return the columns of checked rows that are not keys or scores."""
-    carried = [seen.weight.alias(WEIGHT)]
-    if seen.zero_label is not None:
-        carried.append(seen.zero_label.alias(ZERO_LABEL))
+    carried = [observations.weight.alias(WEIGHT)]
+    if observations.zero_label is not None:
+        carried.append(observations.zero_label.alias(ZERO_LABEL))
     if columns.decision is not None:
         carried.append(pl.col(SELECTED))
     if columns.frequency:
@@ -340,7 +340,7 @@ def named_keys(by: IntoColumns, frame: pl.LazyFrame, called: str) -> dict[str, p
     """Read an argument for groups: their names, and expressions with one NaN and one zero."""
     columns = named_columns(called, by, frame)
     return {
-        name: one_zero(of_length(called, column, pl.len()), frame)
+        name: one_zero(check_length(called, column, pl.len()), frame)
         for name, column in columns.items()
     }
 

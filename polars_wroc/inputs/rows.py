@@ -131,12 +131,12 @@ class PlannedRows:
         return Observations(pl.col(SCORE), pl.col(WEIGHT), zero)
 
     @property
-    def counted(self) -> bool:
+    def is_counted(self) -> bool:
         """Whether a row may represent several."""
         return ROW_COUNT in self.frame.collect_schema()
 
     @property
-    def binned(self) -> bool:
+    def is_binned(self) -> bool:
         """Whether a row may represent rows of several scores."""
         return SCORE_HIGH in self.frame.collect_schema()
 
@@ -144,25 +144,25 @@ class PlannedRows:
     def signed_squares(self) -> pl.Expr:
         """The squared weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
-        return self._signed(ROW_SQUARES, weight * weight.abs())
+        return self._sign_sums(ROW_SQUARES, weight * weight.abs())
 
     @property
     def signed_cubes(self) -> pl.Expr:
         """The cubed weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
-        return self._signed(ROW_CUBES, weight * weight * weight)
+        return self._sign_sums(ROW_CUBES, weight * weight * weight)
 
-    def _signed(self, sums: str, of_single_rows: pl.Expr) -> pl.Expr:
+    def _sign_sums(self, sums: str, row_values: pl.Expr) -> pl.Expr:
         """Give the sums of counted rows the sign of their weight."""
-        if not self.counted:
-            return of_single_rows
+        if not self.is_counted:
+            return row_values
         weight = pl.col(WEIGHT)
         return pl.when(weight > 0).then(sums).when(weight < 0).then(-pl.col(sums))
 
     @property
     def multiplicity(self) -> pl.Expr:
         """How many rows a row represents, as Int64, whose sums can exceed four billion."""
-        return pl.col(ROW_COUNT) if self.counted else pl.lit(1, pl.Int64)
+        return pl.col(ROW_COUNT) if self.is_counted else pl.lit(1, pl.Int64)
 
     def look(self, level: ConfidenceLevel, frame: object) -> ConfidenceLevel:
         """Count the used rows for a level of repeated looks; of a LazyFrame only if it says so."""
@@ -176,7 +176,7 @@ class PlannedRows:
         seen = collect(aggregate(self.frame, self.model_keys, used).select(pl.col("used").max()))
         return level.at(max(seen.item() or 0, 1))
 
-    def regrouped(self, groups: Sequence[str]) -> PlannedRows:
+    def group_by(self, groups: Sequence[str]) -> PlannedRows:
         """Return the same rows grouped by other keys; the model key stays."""
         return replace(self, keys=[*groups, *self.model_keys])
 

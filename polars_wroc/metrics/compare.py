@@ -152,7 +152,7 @@ def compare(
         checks.option("method", method, get_args(ComparisonMethod))
     checks.flag("paired", paired)
     survey = read_design(design)
-    if survey.given and not paired:
+    if survey.is_given and not paired:
         checks.reject("paired", "be True with a `design`", "False")
     columns = read_columns(polars_frame(frame), label, score, weight, by, pos_label, design)
     number = len(columns.models)

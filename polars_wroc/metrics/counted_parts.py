@@ -72,7 +72,7 @@ class Part:
         """
         rows = self.planned
         if MISSING_MARKS in rows.frame.collect_schema():
-            rows = rows.regrouped([*rows.group_keys, MISSING_MARKS])
+            rows = rows.group_by([*rows.group_keys, MISSING_MARKS])
         return collect(add_up_in_bins(rows, Binning(None), fineness))
 
     def read(self, each: ScoreRange) -> Rows:

@@ -161,7 +161,7 @@ def require_all_probabilities(rows: Rows) -> None:
 def read_precision(columns: Columns) -> dict[str, float]:
     """Return the machine precision of the scores of each model, by their types."""
     schema = columns.plan.collect_schema()
-    if columns.counted:
+    if columns.is_counted:
         return dict.fromkeys(columns.models, precision(schema[SCORE]))
     types = [schema[score_column(number)] for number in range(len(columns.models))]
     return {model: precision(dtype) for model, dtype in zip(columns.models, types, strict=True)}

@@ -15,7 +15,13 @@ import numpy as np
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs.metric import SampleSize
-from polars_wroc.metrics.paired_sums import NEW, OLD, PairedCells, PairedSegments, ValueChanges
+from polars_wroc.metrics.paired_sums import (
+    NEW_SCORE,
+    OLD_SCORE,
+    PairedCells,
+    PairedSegments,
+    ValueChanges,
+)
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.stats import means
@@ -188,7 +194,7 @@ def change_shares(metric: RateMetric, cells: PairedCells) -> Change:
     covariance: Array | None = None
     df: Array | float = np.inf
     if cells.units is not None:
-        influences = [cells.influence(counted, base, model) for model in (OLD, NEW)]
+        influences = [cells.influence(counted, base, model) for model in (OLD_SCORE, NEW_SCORE)]
         old, new = (
             replace(share, design_variance=cells.units.variance(influence))
             for share, influence in zip((old, new), influences, strict=True)

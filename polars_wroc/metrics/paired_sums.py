@@ -26,7 +26,7 @@ from polars_wroc.stats.paired import PairedAuc
 from polars_wroc.stats.rates import Count
 from polars_wroc.steps import SegmentRows
 
-OLD, NEW = "old", "new"
+OLD_SCORE, NEW_SCORE = "old", "new"
 # The pairs of cells that a row may be in, by the old and by the new decision.
 _OLD_CELLS = ("tp", "tp", "fn", "fn", "fp", "fp", "tn", "tn")
 _NEW_CELLS = ("tp", "fn", "tp", "fn", "fp", "tn", "fp", "tn")
@@ -47,8 +47,8 @@ class PairedRows:
     def losses(self, name: str) -> tuple[Array, Array]:
         """Return the losses of rows by both scores; raise for one that is no probability."""
         complete, positive = ~np.isnan(self.rows.weight), self.rows.weight > 0
-        scores = self.rows.scores[OLD], self.rows.scores[NEW]
-        for model, score in zip((OLD, NEW), scores, strict=True):
+        scores = self.rows.scores[OLD_SCORE], self.rows.scores[NEW_SCORE]
+        for model, score in zip((OLD_SCORE, NEW_SCORE), scores, strict=True):
             require_probabilities(score[complete], model)
         old, new = (
             ROW_LOSSES[name](score, positive, precision)
@@ -178,13 +178,13 @@ def measure_pairs(
 ) -> PairedSegments:
     """Return the sums over the rows of each segment from which metrics and their changes follow."""
     rows = paired.rows
-    segments = rows.segments(keys, OLD)
+    segments = rows.segments(keys, OLD_SCORE)
     cells = all_cells = None
     if paired.selected is not None:
         old, new = (each[segments.order] for each in paired.selected)
         cells = all_cells = sum_paired_cells(segments, old, new, rows.sample)
         if rows.lack_labels:
-            every = rows.ignore_labels().segments(keys, OLD)
+            every = rows.ignore_labels().segments(keys, OLD_SCORE)
             old, new = (each[every.order] for each in paired.selected)
             all_cells = sum_paired_cells(every, old, new, rows.sample)
     return PairedSegments(
@@ -198,9 +198,9 @@ def measure_pairs(
 
 
 def _measure_auc_change(rows: Rows, keys: Sequence[str]) -> AucChange:
-    placed = place_scores(rows, keys, (OLD, NEW))
-    old, new = (1 - placed.complement(model) for model in (OLD, NEW))
-    return AucChange(old, new, placed.difference(NEW, OLD))
+    placed = place_scores(rows, keys, (OLD_SCORE, NEW_SCORE))
+    old, new = (1 - placed.complement(model) for model in (OLD_SCORE, NEW_SCORE))
+    return AucChange(old, new, placed.difference(NEW_SCORE, OLD_SCORE))
 
 
 def sum_paired_cells(

@@ -143,7 +143,7 @@ class PartialAUC:
         if self.tpr is None:
             areas = areas_between(line, self.fpr or WHOLE_RANGE)
         elif self.fpr is None:
-            areas = areas_between(line.turned(), self.tpr)
+            areas = areas_between(line.rotate(), self.tpr)
         else:
             areas = areas_in_rectangle(line, self.fpr, self.tpr)
         return (intercept + slope * total(curve, areas)).fill_nan(None)
@@ -228,16 +228,16 @@ class CostPartialAUC:
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the ``value`` as an expression of the curve."""
-        bounded = self._bounded(curve)
-        return (bounded | shares_of_area(*bounded.values()))[self.value]
+        areas = self._measure_areas(curve)
+        return (areas | shares_of_area(*areas.values()))[self.value]
 
     def areas(self, curve: Curve) -> pl.Expr:
         """Return the struct of all areas and ratios."""
-        bounded = self._bounded(curve)
-        shares = shares_of_area(*(pl.field(name) for name in bounded))
-        return as_struct(bounded).struct.with_fields(**shares)
+        areas = self._measure_areas(curve)
+        shares = shares_of_area(*(pl.field(name) for name in areas))
+        return as_struct(areas).struct.with_fields(**shares)
 
-    def _bounded(self, curve: Curve) -> dict[str, pl.Expr]:
+    def _measure_areas(self, curve: Curve) -> dict[str, pl.Expr]:
         """Return the areas of the curve, of a perfect score and of the diagonal."""
         score_prevalence = curve.prevalence
         group_prevalence = curve.positives / (curve.positives + curve.negatives)

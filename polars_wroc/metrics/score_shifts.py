@@ -94,7 +94,7 @@ def _join_earlier(periods: SegmentRows, first: Ints, places: Ints) -> SegmentRow
         starts=starts,
         weight=np.where(row >= own[segment], weight, -weight),
         missing=periods.missing[places],
-        bins=None if moved.bins is None else moved.bins.merged(moved.score),
+        bins=None if moved.bins is None else moved.bins.merge_scores(moved.score),
     )
 
 

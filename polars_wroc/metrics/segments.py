@@ -216,7 +216,7 @@ def measure_segments(
     if outside is not None:
         segments = replace(segments, outside=outside(segments))
     if segments.bins is not None:
-        segments = replace(segments, bins=segments.bins.merged(segments.score))
+        segments = replace(segments, bins=segments.bins.merge_scores(segments.score))
     # Without their labels too, but in the same segments.
     unlabeled = rows.ignore_labels() if rows.lack_labels else rows
     every = unlabeled.segments(keys, model) if rows.lack_labels else segments

@@ -215,7 +215,7 @@ def summary(
     )
     given = GivenTables(frame, label, score, weight, by, pos_label, design)
     tables = [given.pool_in_bins(binning)] if binning else given.read_columns()
-    schema = tables[0].schema(plan.types(binned=tables[0].binned))
+    schema = tables[0].schema(plan.types(binned=tables[0].is_binned))
     tables = [columns.group_by_model() for columns in tables]
     result = table_of_all(one, tables, schema, partial(_summarise, columns=tables[0], plan=plan))
     # Designs, bins and partial areas need the rows of a segment at once.
@@ -344,7 +344,7 @@ def _diagnostics(
     columns["inverted"] = np.where(is_known & is_sure, inverted, np.nan)
     notes = np.full(high.shape, "", dtype=object)
     if plan.method == "score":
-        pos, neg = auc.misranked()
+        pos, neg = auc.find_misranked()
         columns["k_pos"] = np.where(is_known, pos.number, np.nan)
         columns["k_neg"] = np.where(is_known, neg.number, np.nan)
         notes = auc.notes().astype(object)
@@ -403,7 +403,7 @@ def _within_memory(
     """Compute the result at once if its rows fit into the memory, else in ranges of scores."""
     columns = parts[0].columns
     heights = [collect(part.columns.plan.select(pl.len())).item() for part in parts]
-    if not division.exceeded(sum(heights) * len(columns.models), _BYTES):
+    if not division.is_needed(sum(heights) * len(columns.models), _BYTES):
         return collect(result)
     counted = count_parts(parts, division)
     ranges = counted.cut(BYTES_IN_SCORE_RANGE)

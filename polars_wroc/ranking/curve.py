@@ -187,7 +187,7 @@ def curve_frame(rows: PlannedRows) -> pl.LazyFrame:
         *(value.alias(name) for name, value in cells.items()),
         POSITIVES,
         NEGATIVES,
-        *([SEVERAL_SCORES] if rows.binned else []),
+        *([SEVERAL_SCORES] if rows.is_binned else []),
         *([is_moved(pl.col(SCORE)).alias(MOVED)] if has_whole_scores else []),
     )
     return rows.sorted_by_keys(table)
@@ -261,7 +261,7 @@ class LinePieces(NamedTuple):
     x1: pl.Expr
     y1: pl.Expr
 
-    def turned(self) -> LinePieces:
+    def rotate(self) -> LinePieces:
         """Rotate the unit square, so that the area right of the curve is the area below it."""
         return LinePieces(self.y0, 1 - self.x0, self.y1, 1 - self.x1)
 

@@ -177,9 +177,9 @@ class Auc:
         """Where there is a variance above 0, on which Wald's limits can rest."""
         return (self.variance > 0) & (self.value > 0) & (self.complement > 0)
 
-    def misranked(self, end: End = "low") -> tuple[Misranked, Misranked]:
+    def find_misranked(self, end: End = "low") -> tuple[Misranked, Misranked]:
         """Return the misranked rows of positives and of negatives, for one of the limits."""
-        return self._find_misranked(self.pos, end), self._find_misranked(self.neg, end)
+        return self._find_class_misranked(self.pos, end), self._find_class_misranked(self.neg, end)
 
     def limit_size(self, end: End) -> Array:
         """Return 1 divided by the effective size that one of the limits rests on."""
@@ -199,7 +199,7 @@ class Auc:
     def sample(self) -> Sample:
         """Return the AUC with 1 divided by its effective size in a test."""
         sizes = []
-        for moments, rows in zip((self.pos, self.neg), self.misranked(), strict=True):
+        for moments, rows in zip((self.pos, self.neg), self.find_misranked(), strict=True):
             q = np.maximum(rows.heaviness, 1.0)
             pseudo = moments.h2 * q**2
             own = self._own_size(moments, rows.number, pseudo)
@@ -218,12 +218,12 @@ class Auc:
         # Kish's effective number of rows divided by their number
         efficiency = np.min([each.unweighted / each.h2 for each in (self.pos, self.neg)], axis=0)
         related = (heaviest > _MUCH_HEAVIER) | (efficiency < _LOW_EFFICIENCY)
-        few = np.min([rows.number for rows in self.misranked()], axis=0) < _FEW_MISRANKED
+        few = np.min([rows.number for rows in self.find_misranked()], axis=0) < _FEW_MISRANKED
         known = np.isfinite(self.limit_size("low"))
         return np.select([known & related, known & few], [WEIGHTS_NOTE, FEW_NOTE], "")
 
     def _class_ends(self, end: End) -> list[_ClassEnd]:
-        pos, neg = self.misranked(end)
+        pos, neg = self.find_misranked(end)
         ends = []
         for moments, rows, others in ((self.pos, pos, neg), (self.neg, neg, pos)):
             predicted = _predict_heaviness(others)
@@ -231,7 +231,7 @@ class Auc:
             ends.append(_ClassEnd(moments, rows.number, predicted, q))
         return ends
 
-    def _find_misranked(self, moments: ClassMoments, end: End) -> Misranked:
+    def _find_class_misranked(self, moments: ClassMoments, end: End) -> Misranked:
         h2, x1, x2, m = moments.h2, moments.x1, moments.x2, self.complement
         if end == "high":
             # The moments of 1 - x

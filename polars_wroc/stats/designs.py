@@ -298,12 +298,12 @@ def replicate_influence(values: Array) -> Influence:
     return Influence((Term(differences, np.zeros_like(differences)),))
 
 
-def design_effect(by_design: Array, of_rows: Array) -> Array:
+def design_effect(by_design: Array, row_variance: Array) -> Array:
     """Return how many times larger a variance is than if rows were independent.
 
     A variance of 0 says nothing: the effect is 1. NaN without a variance by the design.
     """
-    effect = np.where((by_design > 0) & (of_rows > 0), by_design / of_rows, 1.0)
+    effect = np.where((by_design > 0) & (row_variance > 0), by_design / row_variance, 1.0)
     return np.where(np.isnan(by_design), np.nan, effect)
 
 

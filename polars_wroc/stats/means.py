@@ -197,8 +197,8 @@ def change_of_rate_by_design(changes: Mean) -> Difference:
 
     Its variance is at least the variance of independent rows.
     """
-    of_rows = covariance_of_means(changes, changes, changes.second)
-    variance = np.maximum(changes.variance, of_rows)
+    row_variance = covariance_of_means(changes, changes, changes.second)
+    variance = np.maximum(changes.variance, row_variance)
     return change_of_mean(replace(changes, design_variance=variance), _MOST_OF_RATE)
 
 

@@ -29,7 +29,7 @@ _IN_POPULATION, _MEASURE, _BEST = "__in_population_", "__measure", "__best"
 DEFAULT_METRICS = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy", "f1", "mcc")
 
 
-def read_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
+def read_threshold_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
     """Read the names of one or several metrics, or ``"all"``."""
     if metrics == "all":
         return tuple(THRESHOLD_METRICS)
@@ -120,7 +120,7 @@ def confusion_matrix(
     │ 2.0 ┆ 2.0 ┆ 0.0 ┆ 1.0 ┆ 0.5 │
     └─────┴─────┴─────┴─────┴─────┘
     """
-    names, target = read_metrics(metrics), target_prevalence(prevalence)
+    names, target = read_threshold_metrics(metrics), target_prevalence(prevalence)
     carried = {}
     sum_cells: Callable[[pl.Expr], pl.Expr]
     if isinstance(threshold, Rule):

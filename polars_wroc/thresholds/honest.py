@@ -91,11 +91,11 @@ class HonestRates:
         optimism = np.full((rows.number, len(HONEST_RATES)), np.nan)
         with Progress(len(rows.score) * len(draws), "rows of resamples") as progress:
             if not self.per_group:
-                curve = _Curve.of_rows(rows, numbers)
+                curve = _Curve.from_rows(rows, numbers)
                 optimism = curve.optimism(self.rule, draws, progress)
                 return dict(zip(HONEST_RATES, optimism.T, strict=True))
             for place, (start, stop) in enumerate(pairwise(rows.starts.tolist())):
-                curve = _Curve.of_rows(rows.between(place, place + 1), numbers[start:stop])
+                curve = _Curve.from_rows(rows.between(place, place + 1), numbers[start:stop])
                 optimism[place] = curve.optimism(self.rule, draws, progress)
         return dict(zip(HONEST_RATES, optimism.T, strict=True))
 
@@ -122,7 +122,7 @@ class _Curve:
     ends: Ints
 
     @classmethod
-    def of_rows(cls, rows: SegmentRows, numbers: pl.Series) -> _Curve:
+    def from_rows(cls, rows: SegmentRows, numbers: pl.Series) -> _Curve:
         """Sort the rows of segments."""
         order = np.argsort(-rows.score, kind="stable")
         signed, score = rows.weight[order], rows.score[order]

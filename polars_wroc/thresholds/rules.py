@@ -296,11 +296,11 @@ def _require_median(word: str) -> None:
     checks.reject("threshold", rule, f"{word!r}{hint}")
 
 
-def _both(point: Point[Any]) -> Any:
+def _has_both_classes(point: Point[Any]) -> Any:
     return are_both_classes(point.positives, point.negatives)
 
 
-def _any(point: Point[Any]) -> Any:
+def _has_rows(point: Point[Any]) -> Any:
     return is_divisor(point.all_rows)
 
 
@@ -315,7 +315,7 @@ def _least_cost(
             return (costs.fn * point.tp - costs.fp * point.fp) / point.all_rows
         return -costs.expected(1 - point.tpr, point.fpr, prevalence)
 
-    return Measures(gain, known=_any if prevalence is None else _both)
+    return Measures(gain, known=_has_rows if prevalence is None else _has_both_classes)
 
 
 def _max_fpr(fpr: float) -> Measures:
@@ -323,7 +323,7 @@ def _max_fpr(fpr: float) -> Measures:
         first=lambda point: point.tpr,
         second=lambda point: -point.fpr,
         allowed=lambda point: point.fpr <= fpr + TOLERANCE,
-        known=_both,
+        known=_has_both_classes,
     )
 
 
@@ -332,21 +332,25 @@ def _min_tpr(tpr: float) -> Measures:
         first=lambda point: -point.fpr,
         second=lambda point: point.tpr,
         allowed=lambda point: point.tpr >= tpr - TOLERANCE,
-        known=_both,
+        known=_has_both_classes,
     )
 
 
 def _max_selection_rate(rate: float) -> Measures:
-    def selected(point: Point[Any]) -> Any:
+    def find_rate(point: Point[Any]) -> Any:
         return (point.tp + point.fp) / point.all_rows
 
-    return Measures(first=selected, allowed=lambda p: selected(p) <= rate + TOLERANCE, known=_any)
+    return Measures(
+        first=find_rate, allowed=lambda p: find_rate(p) <= rate + TOLERANCE, known=_has_rows
+    )
 
 
 _MEASURES: dict[str, Callable[..., Measures]] = {
-    "youden": lambda: Measures(lambda at: at.tpr - at.fpr, _both),
-    "closest_topleft": lambda: Measures(lambda at: -(at.fpr**2) - (1 - at.tpr) ** 2, _both),
-    "max_accuracy": lambda: Measures(lambda at: (at.tp - at.fp) / at.all_rows, _any),
+    "youden": lambda: Measures(lambda at: at.tpr - at.fpr, _has_both_classes),
+    "closest_topleft": lambda: Measures(
+        lambda at: -(at.fpr**2) - (1 - at.tpr) ** 2, _has_both_classes
+    ),
+    "max_accuracy": lambda: Measures(lambda at: (at.tp - at.fp) / at.all_rows, _has_rows),
     "least_cost": _least_cost,
     "max_fpr": _max_fpr,
     "min_tpr": _min_tpr,

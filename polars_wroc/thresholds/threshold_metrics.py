@@ -32,7 +32,7 @@ from polars_wroc.thresholds.cells import (
     sum_decided_cells,
 )
 from polars_wroc.thresholds.choice import Thresholds, choose_per_group, trace_curves
-from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, read_metrics
+from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, read_threshold_metrics
 from polars_wroc.thresholds.honest import Honest, HonestRates, number_rows
 from polars_wroc.thresholds.limits import DecidedRows, limit_metrics, measure_metrics
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold, refuse_functions
@@ -193,7 +193,7 @@ def threshold_metrics(
     seed = checks.whole_number("seed", seed, low=0)
     given = read_design(design)
     decisions = _read_decisions(threshold, selected, per_group=per_group)
-    shown = read_metrics(metrics)
+    shown = read_threshold_metrics(metrics)
     honest_rates = None
     if honest is not None:
         checks.option("honest", honest, get_args(Honest))
@@ -204,7 +204,7 @@ def threshold_metrics(
     prevalence = checks.target_prevalence(prevalence)
     if prevalence is None and decisions.rule is not None:
         prevalence = decisions.rule.prevalence
-    if given.given:
+    if given.is_given:
         _check_design(decisions, threshold=threshold, selected=selected, level=level)
         if prevalence is not None:
             checks.reject("prevalence", "be None for a survey design", prevalence)
@@ -311,7 +311,7 @@ def _measure(rows: Rows, plan: _Plan) -> pl.DataFrame:
     """Return the table of metrics."""
     level = None
     if plan.level is not None:
-        largest = max(_split_models(rows, plan), key=lambda each: each[1].seen())
+        largest = max(_split_models(rows, plan), key=lambda each: each[1].count_complete())
         level = largest[1].level(plan.level)
     numbers = None if plan.honest is None else number_rows(rows)
     tables = []

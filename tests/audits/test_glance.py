@@ -11,10 +11,10 @@ import pytest
 
 import polars_wroc as wroc
 from polars_wroc.audits.amounts import write_interval, write_percent
-from polars_wroc.audits.glance import lay_out_groups, make_scale
+from polars_wroc.audits.glance import lay_out_groups, make_number_scale
 from polars_wroc.audits.sections import write_report
 from polars_wroc.audits.toned_audit import TonedAudit
-from polars_wroc.documents.blocks import Cell, Row, Table, Text
+from polars_wroc.documents.blocks import Cell, Row, Table, TextBlock
 from polars_wroc.documents.numbers import write_points
 
 LOANS: dict[str, Any] = {"attributes": ["race", "sex"], "threshold": 0.85, "favorable": "selected"}
@@ -79,11 +79,11 @@ def test_dots_are_in_the_places_of_their_numbers(loans: wroc.Audit) -> None:
 
 def test_a_plot_spans_at_least_20_points() -> None:
     row = {"n": 100, "value": 0.5, "reference_value": 0.501, "value_low": 0.49, "value_high": 0.51}
-    scale = make_scale([row], 30)
+    scale = make_number_scale([row], 30)
     assert scale.high - scale.low == pytest.approx(0.2)
     assert all(scale.low <= tick <= scale.high for tick in scale.ticks)
     assert 3 <= len(scale.ticks) <= 8
-    edge = make_scale([row | {"value": 0.0, "value_low": 0.0, "reference_value": 0.0}], 30)
+    edge = make_number_scale([row | {"value": 0.0, "value_low": 0.0, "reference_value": 0.0}], 30)
     assert edge.low == 0
 
 
@@ -220,10 +220,12 @@ def test_the_first_sign_with_a_size_says_what_it_is() -> None:
     assert meanings == ["different by n points, neither better nor worse"]
 
 
-def answer_of(audit: wroc.Audit) -> Text:
+def answer_of(audit: wroc.Audit) -> TextBlock:
     blocks = write_report(audit, with_charts=False)
     return next(
-        block for block in blocks if isinstance(block, Text) and block.style.startswith("answer")
+        block
+        for block in blocks
+        if isinstance(block, TextBlock) and block.style.startswith("answer")
     )
 
 
@@ -264,7 +266,7 @@ def test_the_bar_of_an_answer_is_that_of_what_it_tells() -> None:
 
 
 def is_tally(block: object) -> bool:
-    return isinstance(block, Text) and block.style == "tally"
+    return isinstance(block, TextBlock) and block.style == "tally"
 
 
 def test_a_finding_that_is_inconclusive_has_no_bar() -> None:

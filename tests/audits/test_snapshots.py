@@ -9,7 +9,7 @@ from audit_snapshots import AUDITS, FOLDER, texts_of
 
 import polars_wroc as wroc
 
-RENEW = "renew the files by `python tests/audit_snapshots.py` and look at their diff"
+RENEW = "renew the files by `python tools/renew.py snapshots` and look at their diff"
 
 
 @pytest.mark.parametrize("make", AUDITS, ids=lambda make: make.__name__)

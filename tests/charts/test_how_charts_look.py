@@ -20,7 +20,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.figures import draw_svg
-from polars_wroc.charts.look import BETTER, DARK, GREY, INK, LIGHT, LINE, SOFT, WORSE
+from polars_wroc.charts.look import BETTER_COLOR, DARK, GREY, INK, LIGHT, LINE, SOFT, WORSE_COLOR
 
 SHORT = ["white", "black", "hispanic", "asian", "native american", "two or more races", "a", "b"]
 LONG = [f"a department with a long name, section {n}" for n in range(3)]
@@ -217,13 +217,13 @@ def test_texts_can_be_read_on_the_page_and_on_tiles(place: int, background: str)
     assert {shown(INK), shown(SOFT)} <= {"#1C1E21", "#5F6368", "#ECECEC", "#B4B8BC"}
     for text in (INK, SOFT):
         assert contrast(shown(text), background) >= 4.5
-    for tile in (WORSE, BETTER, SOFT, LINE):
+    for tile in (WORSE_COLOR, BETTER_COLOR, SOFT, LINE):
         strong, pale = (mix(shown(tile), background, opacity) for opacity in (0.4, 0.15))
         assert contrast(shown(INK), strong) >= 4.5
         assert contrast(shown(SOFT), pale) >= 4.5
     assert min(contrast(color, background) for color in (DARK, LIGHT)[place]) >= 4.5
     # Marks without words.
-    assert min(contrast(shown(mark), background) for mark in (WORSE, BETTER, SOFT)) >= 3
+    assert min(contrast(shown(mark), background) for mark in (WORSE_COLOR, BETTER_COLOR, SOFT)) >= 3
     assert contrast(GREY, background) >= 3
 
 

@@ -74,6 +74,15 @@ def test_conditions_in_the_help_are_judged(
     assert "NOT JUDGED" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in CALLS])
+def test_commands_that_judge_nothing_take_no_condition(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = f"{command} rows.parquet --fail-if gap<2".split()
+    assert main(call if command != "demo" else ["demo", "--fail-if", "gap<2"]) == 2
+    assert "there is no option --fail-if" in capsys.readouterr().err
+
+
 def test_sql_on_an_empty_column_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*IMPACT, "--fail-if", "abs(gap) > 0.05 AND n > 500"]) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -154,17 +153,6 @@ def test_quantiles_put_the_same_weight_into_each_bin() -> None:
     assert (table["score_min"][1:] > table["score_max"][:-1]).all()
 
 
-@pytest.mark.parametrize("function", TABLES)
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_lazy_frame_gives_a_plan_that_serialises(
-    function: Callable[..., Any], strategy: str, engine: Engine
-) -> None:
-    plan = function(sample(1).lazy(), "y", "s", by="g", strategy=strategy)
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = function(sample(1), "y", "s", by="g", strategy=strategy)
-    assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
-
-
 @pytest.mark.parametrize("function", sweep(TABLES, fast=2))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_groups_are_filtered_frames(
@@ -272,15 +260,6 @@ def test_whole_weights_are_repeated_rows(
     found = function(frame, "y", "s", weight="w", strategy=strategy, bins=7)
     expected = function(repeated, "y", "s", strategy=strategy, bins=7)
     assert_frame_equal(found.select(columns), expected.select(columns), abs_tol=1e-12)
-
-
-@pytest.mark.parametrize("factor", [1e-9, 1e9])
-def test_limits_do_not_depend_on_the_scale_of_the_weights(factor: float) -> None:
-    frame = sample(2)
-    expected = wroc.calibration_summary(frame, "y", "s", weight="w", by="g")
-    scaled = frame.with_columns(pl.col("w") * factor)
-    found = wroc.calibration_summary(scaled, "y", "s", weight="w", by="g")
-    assert_frame_equal(found, expected, rel_tol=1e-9)
 
 
 def test_limits_hold_a_calibrated_score() -> None:

@@ -191,20 +191,6 @@ def test_what_changes_nothing(seed: int, scale: float) -> None:
     assert_frame_equal(counted, once, rel_tol=1e-9)
 
 
-def test_counts_and_models() -> None:
-    frame = sample(3, 900).with_columns(t=pl.col("s") ** 2)
-    frame = frame.with_columns(s=pl.when(pl.int_range(pl.len()) % 50 > 0).then("s"))
-    scores = ["s", "t"]
-    expected = wroc.calibration_test(frame.lazy(), "y", scores, weight="w", by="g").collect()
-    assert expected["n_missing"].sum() > 0
-    counts = wroc.from_counts(wroc.score_counts(frame, "y", scores, weight="w", by="g"))
-    found = wroc.calibration_test(frame, "y", scores, weight="w", by="g")
-    assert_frame_equal(found, expected, rel_tol=1e-9)
-    assert_frame_equal(counts.calibration_test(by="g"), expected, rel_tol=1e-9)
-    whole = wroc.calibration_test(frame, "y", "s", weight="w")
-    assert_frame_equal(whole, wroc.calibration_test(frame.lazy(), "y", "s", weight="w").collect())
-
-
 def test_clusters_by_hand() -> None:
     frame = sample(5, 400).with_columns(y=pl.when(pl.col("c") > 2).then("y").otherwise(True))
     table = wroc.calibration_test(frame, "y", "s", weight="w", design="c")

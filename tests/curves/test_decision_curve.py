@@ -17,7 +17,6 @@ from polars.testing import assert_frame_equal
 import polars_wroc as wroc
 
 Engine: TypeAlias = Any
-Array: TypeAlias = Any
 Row: TypeAlias = tuple[bool, float, int]
 
 NET = ["net_benefit", "net_benefit_low", "net_benefit_high"]
@@ -243,13 +242,6 @@ def test_what_is_undefined_is_null() -> None:
     assert wroc.decision_curve(empty, "y", "s", by="g").height == 0
 
 
-def test_a_lazy_frame_gives_the_same_table(engine: Engine) -> None:
-    plan = wroc.decision_curve(sample(1).lazy(), "y", "s", weight="w", by="g")
-    table = wroc.decision_curve(sample(1), "y", "s", weight="w", by="g")
-    assert_frame_equal(plan.collect(engine=engine), table)
-    assert table.schema == {"g": pl.String(), **dict.fromkeys(COLUMNS, pl.Float64())}
-
-
 def test_groups_are_filtered_frames() -> None:
     frame = sample(4).with_columns(
         g=pl.when(pl.col("g") != "b").then("g"),
@@ -277,13 +269,6 @@ def test_counts_give_the_same(bins: int | None) -> None:
     if bins:
         with pytest.raises(ValueError, match="`thresholds` must not be inside a bin"):
             counts.decision_curve(thresholds=0.253)
-
-
-def test_labels_of_other_kinds() -> None:
-    frame = sample(10).with_columns(text=pl.when("y").then(pl.lit("bad")).otherwise(pl.lit("ok")))
-    expected = wroc.decision_curve(frame, "y", "s")
-    found = wroc.decision_curve(frame, "text", "s", pos_label="bad")
-    assert_frame_equal(found, expected)
 
 
 def test_errors() -> None:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -211,18 +210,6 @@ def test_empty_frame(messy: pl.DataFrame, name: str, engine: Engine) -> None:
     assert found.schema == {"g": pl.String} | dict.fromkeys(columns, pl.Float64)
     origin = CURVES[name](none, "y", "s", weight="w").collect(engine=engine)
     assert origin["threshold"].to_list() == [math.inf]
-
-
-@pytest.mark.parametrize("name", CURVES)
-def test_integer_weights_repeat_rows_and_labels_are_found(name: str) -> None:
-    random = np.random.default_rng(5)
-    frame = frame_of([(int(random.random() < 0.4), k % 9, k % 4) for k in range(60)])
-    weighted = CURVES[name](frame, "y", "s", weight="w")
-    repeated = frame.select(pl.exclude("w").repeat_by("w").explode(empty_as_null=False))
-    assert_frame_equal(CURVES[name](repeated, "y", "s"), weighted, abs_tol=1e-12)
-    words = frame.with_columns(y=pl.when(y=1).then(pl.lit("bad")).otherwise(pl.lit("good")))
-    found = CURVES[name](words, "y", "s", weight="w", pos_label="bad")
-    assert_frame_equal(found, weighted)
 
 
 @pytest.mark.parametrize("name", CURVES)

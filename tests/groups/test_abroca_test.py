@@ -139,13 +139,6 @@ def test_a_seed_repeats_the_permutations(people: pl.DataFrame) -> None:
     assert table["abroca"].equals(other["abroca"])
 
 
-def test_lazy_frame_gives_the_same_table(people: pl.DataFrame, engine: Engine) -> None:
-    table = measured(people, permutations=40, seed=7)
-    plan = wroc.abroca_test(people.lazy(), "y", "s", weight="w", by="g", permutations=40, seed=7)
-    assert plan.collect_schema() == table.schema
-    assert_frame_equal(plan.collect(engine=engine), table, check_exact=True)
-
-
 def test_threads_and_the_order_of_rows_do_not_matter(
     people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

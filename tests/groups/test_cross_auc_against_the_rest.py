@@ -79,14 +79,6 @@ def test_intervals_are_those_of_the_summary(people: pl.DataFrame, method: Any) -
             assert limits == pytest.approx(summary.select("auc_low", "auc_high").row(0))
 
 
-def test_frequencies_are_repeated_rows(people: pl.DataFrame) -> None:
-    counted = people.with_columns(w=pl.col("w").ceil())
-    times = pl.col("w").cast(pl.Int64)
-    rows = counted.select(pl.exclude("w").repeat_by(times).explode(empty_as_null=False))
-    found = against_rest(counted, weight=wroc.frequency("w"))
-    assert_frame_equal(found, against_rest(rows, weight=None), rel_tol=1e-9)
-
-
 def test_worked_example(seven: pl.DataFrame) -> None:
     table = against_rest(seven.with_columns(g=pl.Series(list("abaabab"))))
     assert table["subgroup_auc"].to_list() == pytest.approx([0.875, 1 / 3])

@@ -180,14 +180,6 @@ def test_nannyml_counts_own_pairs() -> None:
     assert (found * (total - own) + own / 2) / total == pytest.approx(0.8030911281, abs=1e-6)
 
 
-def test_a_frequency_is_so_many_rows() -> None:
-    frame = people(3)
-    repeated = frame.select(pl.all().repeat_by("f").list.explode(empty_as_null=False))
-    options: dict[str, Any] = {"label": "y", "by": "g", "threshold": 0.3}
-    counted = wroc.expected_metrics(frame, "p", weight=wroc.frequency("f"), **options)
-    assert_frame_equal(counted, wroc.expected_metrics(repeated, "p", **options))
-
-
 def test_labels_as_probabilities_leave_nothing_open() -> None:
     frame = people(4).with_columns(c=pl.col("y").cast(pl.Float64))
     table = wroc.expected_metrics(frame, "p", probability="c", label="y", threshold=0.3, weight="w")

@@ -239,14 +239,6 @@ def test_counts_have_the_trend_of_the_rows() -> None:
         unlabelled.trend(over="period", metrics=["auc"])
 
 
-@pytest.mark.slow
-def test_a_frequency_is_that_of_repeated_rows() -> None:
-    frame = frame_of(15).with_columns(k=pl.col("c") % 3 + 1)
-    repeated = frame.select(pl.exclude("k").repeat_by("k").explode())
-    found = trend(frame, weight=wroc.frequency("k"), attributes="g")
-    assert_frame_equal(found, trend(repeated, attributes="g"), rel_tol=1e-6)
-
-
 def test_bins_leave_the_sign_of_a_small_gap_open() -> None:
     counts = wroc.score_counts(frame_of(8), "y", "s", by="period", bins=16)
     found = wroc.from_counts(counts).trend(over="period").filter(period=3)

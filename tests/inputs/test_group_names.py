@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from inspect import signature
 from itertools import cycle, islice
 from typing import Any
 
@@ -45,7 +46,7 @@ def rows() -> pl.LazyFrame:
 
 
 # The queries that have groups.
-GROUPED = [name for name, table in TABLES.items() if getattr(table, "__defaults__", None)]
+GROUPED = [name for name, table in TABLES.items() if "by" in signature(table).parameters]
 
 
 def is_key(column: str) -> bool:

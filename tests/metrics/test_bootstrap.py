@@ -26,8 +26,6 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 ALL: list[MetricName] = [n for n in get_args(MetricName) if CURVE_METRICS[n].summary_column]
 MULTIPLIERS: list[Multiplier] = ["poisson", "gamma"]
-# Arguments of the wrong type are a subject here.
-UNTYPED: Any = wroc
 PLACE = pl.int_range(pl.len(), dtype=pl.Int64)
 FUNCTIONS: dict[str, Any] = {
     "intervals": wroc.bootstrap,
@@ -112,23 +110,6 @@ def test_replicates_are_metrics_of_rows_weighted_by_the_draws(numbered: pl.DataF
             for score in (roc_auc_score, average_precision_score)
         ]
         assert [auc, precision] == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("multiplier", MULTIPLIERS)
-def test_engines_agree(numbered: pl.DataFrame, multiplier: Multiplier) -> None:
-    plan = wroc.bootstrap(
-        numbered.lazy(),
-        "y",
-        ["s", "t"],
-        metrics=ALL,
-        weight="w",
-        by="g",
-        resamples=5,
-        multiplier=multiplier,
-        replicates=True,
-    )
-    expected = plan.collect(engine="in-memory")
-    assert_frame_equal(plan.collect(engine="streaming"), expected, rel_tol=0, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -413,17 +394,6 @@ def test_tables_have_the_columns_that_are_promised(numbered: pl.DataFrame) -> No
     }
     order = [(g, m, n) for g in "abcd" for m in ("s", "t") for n in range(3)]
     assert replicates.select("g", "model", "replicate").rows() == order
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_lazy_frame_in_lazy_frame_out(people: pl.DataFrame, function: str) -> None:
-    run = FUNCTIONS[function]
-    plan = run(people.lazy(), "y", "s", metrics="ks", by="g", resamples=3)
-    table = run(people, "y", "s", metrics="ks", by="g", resamples=3)
-    assert isinstance(plan, pl.LazyFrame)
-    assert isinstance(table, pl.DataFrame)
-    assert plan.collect_schema() == table.schema
-    assert_frame_equal(plan.collect(), table, rel_tol=1e-12)
 
 
 # What is refused.

@@ -128,16 +128,6 @@ def test_parts_of_many_weighted_rows(seed: int, digits: int) -> None:
     assert unweighted == pytest.approx(brier_score_loss(y, s), abs=1e-12)
 
 
-@given(rows=ROWS, scale=st.sampled_from([1e-200, 1e-6, 0.1, 1e9, 1e200]))
-def test_weights_count_as_rows_and_have_no_scale(rows: list[Row], scale: float) -> None:
-    frame = frame_of(rows)
-    expected = pytest.approx(brier(frame), abs=1e-12)
-    assert brier(frame.select(pl.exclude("w").repeat_by("w").explode()).with_columns(w=1)) == (
-        expected
-    )
-    assert brier(frame.with_columns(pl.col("w") * scale)) == expected
-
-
 @given(rows=ROWS)
 def test_classes_may_be_swapped(rows: list[Row]) -> None:
     frame = frame_of(rows)

@@ -330,12 +330,6 @@ def test_what_a_weight_means_makes_no_difference(frame: pl.DataFrame) -> None:
     assert_same(interval(frame, design="c", weight=wroc.frequency("w")), bare)
 
 
-def test_scale_of_the_weights_changes_nothing(visits: pl.DataFrame) -> None:
-    scaled = visits.with_columns(pl.col("w") * 1e-9)
-    bare = interval(visits, design="c")
-    assert_same(interval(scaled, design="c"), bare)
-
-
 def test_each_group_has_clusters_of_its_own(
     visits: pl.DataFrame, groups: Groups, engine: Engine
 ) -> None:

@@ -30,7 +30,6 @@ Point: TypeAlias = tuple[float, float]
 NAMES: list[MetricName] = [
     name for name in get_args(MetricName) if not CURVE_METRICS[name].uses_scores
 ]
-NEW = ["pr_auc", "equal_error_rate"]
 AREAS: dict[str, dict[str, Any]] = {
     "early": {"fpr": (0.0, 0.3)},
     "standardized": {"fpr": (0.1, 0.6), "standardize": True},
@@ -178,16 +177,6 @@ def test_rounding_leaves_areas_between_0_and_1(scale: float) -> None:
     areas = pl.concat(random).group_by("group").agg(m=together(["roc_auc", "pr_auc"])).unnest("m")
     within = areas.select(pl.col("roc_auc", "pr_auc").is_between(0, 1).all())
     assert within.row(0) == (True, True)
-
-
-@given(rows=ROWS, scale=st.sampled_from([1e-200, 1e-6, 0.1, 1e9, 1e200]))
-def test_weights_count_as_rows_and_have_no_scale(rows: list[Row], scale: float) -> None:
-    frame = frame_of(rows)
-    repeated = frame.select(pl.exclude("w").repeat_by("w").explode()).with_columns(w=1)
-    for name in NEW:
-        expected = pytest.approx(one(frame, name), abs=1e-12)
-        assert one(repeated, name) == expected
-        assert one(frame.with_columns(pl.col("w") * scale), name) == expected
 
 
 @given(rows=ROWS)

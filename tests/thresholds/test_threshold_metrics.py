@@ -368,19 +368,6 @@ def test_expression_over_a_group_is_on_every_row(people: pl.DataFrame) -> None:
     )
 
 
-@pytest.mark.parametrize("scale", [1e-170, 1e-6, 1e6, 1e170])
-def test_rates_do_not_depend_on_the_scale_of_the_weights(seven: pl.DataFrame, scale: float) -> None:
-    scaled = seven.with_columns(pl.col("w") * scale)
-    rates = COLUMNS[5:]
-    ours = wroc.threshold_metrics(scaled, "y", "s", weight="w", metrics="all", level=None).select(
-        rates
-    )
-    expected = wroc.threshold_metrics(
-        seven, "y", "s", weight="w", metrics="all", level=None
-    ).select(rates)
-    assert_frame_equal(ours, expected, rel_tol=1e-12)
-
-
 def test_null_in_a_threshold_column_does_not_drop_rows() -> None:
     rows = pl.DataFrame(
         {"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.1, 0.2], "t": [0.5, None, 0.5, float("nan")]}

@@ -16,7 +16,7 @@ from polars_wroc.audits.audit_changes import (
     read_audit,
 )
 from polars_wroc.audits.change_sentences import write_changes
-from polars_wroc.audits.gates import OF_CHANGES, judged
+from polars_wroc.audits.gates import CHANGE_SCOPE
 from polars_wroc.audits.page import write_document
 from polars_wroc.cli.options import INPUT, OUTPUT, Conditions, FirstRun, with_arguments_of
 from polars_wroc.cli.output import TABLES_AND_CHARTS, TableOutput
@@ -68,7 +68,7 @@ def diff(
         if value is not None and not has_chart:
             msg = f"{flag} applies to a chart: -o FILE with one of .html, .png, .svg"
             raise ValueError(msg)
-    gates = conditions.read(OF_CHANGES)
+    gates = conditions.read(CHANGE_SCOPE)
     if first_run_ok and is_first_run(before, after, partial(read_audit, "after")):
         return
     changes = changes_between(before, after, **given)
@@ -95,5 +95,4 @@ def diff(
         write_page=write_page,
         write_blocks=partial(change_pages.lay_out_notable_changes, changes),
     )
-    judgement = judged(gates, changes.table)
-    show_report(report, output, judgement, strict=conditions.fail_unjudged)
+    show_report(report, output, conditions.judge(gates, changes.table))

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-# What tests/fill_site.py writes, and is not under version control.
+# What `python tools/renew.py site` writes, and is not under version control.
 MADE = DOCS / "examples"
 REPORT = MADE / "report.html"
 MADE_FILES = {REPORT, *(MADE / f"{path.stem}.md" for path in NOTEBOOKS)}
