@@ -217,7 +217,7 @@ def test_commands_print_what_pages_show(page: str, command: str, printed: str) -
     assert re.fullmatch(expected, found), f"{found}\n{renew}"
 
 
-def test_the_guide_adds_up_its_comparisons_tests_and_verdicts() -> None:
+def test_the_guide_states_how_many_tests_its_audit_makes() -> None:
     audit = wroc.audit(
         wroc.data.loans(),
         "approved",
@@ -226,18 +226,7 @@ def test_the_guide_adds_up_its_comparisons_tests_and_verdicts() -> None:
         threshold=0.85,
         favorable="selected",
     )
-    is_ratio = pl.col("metric") == "impact_ratio"
     judged = audit.table.filter(pl.col("verdict").is_not_null())
-    others = judged.filter(~is_ratio)
-    of_all = others.filter(attribute="overall").height
-    untested, n_others = others["p_value"].null_count(), others.height
+    tested = judged.filter(pl.col("metric") != "impact_ratio", pl.col("p_value").is_not_null())
     page = (ROOT / "docs/guides/fairness-audit.md").read_text(encoding="utf-8")
-    said = (
-        f"The table above has {judged.height} verdicts: the {n_others - of_all} comparisons "
-        f"of groups that the answer counts, {of_all} on the calibration of all rows, and "
-        f"{judged.filter(is_ratio).height} impact ratios; {untested} of the {n_others} without "
-        f"impact ratios have too few rows to be tested, which leaves {n_others - untested}."
-    )
-    assert said in " ".join(page.split())
-    assert f"{n_others - of_all} comparisons of groups:" in str(audit.verdict)
-    assert f"this audit makes {n_others - untested} tests" in page
+    assert f"this audit makes {tested.height} tests" in page
