@@ -14,10 +14,14 @@ from polars_wroc.documents.markdown_writer import write_markdown
 from polars_wroc.documents.text_writer import Terminal, write_text
 
 
+def page_of(audit: Any) -> str:
+    """Return the page as HTML, but for its charts."""
+    return write_html(write_report(audit, with_charts=False))
+
+
 def page_words(audit: Any) -> str:
     """Return the words of the page, but for its charts, in one line."""
-    page = write_html(write_report(audit, with_charts=False))
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page_of(audit))).split())
 
 
 def markdown_of(audit: Any) -> str:
