@@ -6,7 +6,9 @@ import re
 from html import unescape
 from typing import Any
 
+from polars_wroc.audits.audit_changes import changes_between
 from polars_wroc.audits.cautions import write_cautions
+from polars_wroc.audits.change_sentences import write_changes
 from polars_wroc.audits.sections import write_report, write_summary
 from polars_wroc.audits.words import Words
 from polars_wroc.documents.html_writer import write_html
@@ -42,3 +44,8 @@ def summary_of(audit: Any, width: int = 160) -> str:
 def cautions(audit: Any) -> list[str]:
     """Return the limits of the audit, a sentence each."""
     return write_cautions(audit, Words.of(audit.settings))
+
+
+def changes_told(before: Any, after: Any) -> list[str]:
+    """Return what changed from one audit, or its JSON, to another, a sentence each."""
+    return write_changes(changes_between(before, after, "holm"))
