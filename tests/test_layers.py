@@ -1,7 +1,7 @@
 """Which tests may import internals: a change of a design should not change tests of the public.
 
-Layers of the package itself are checked by import-linter. A limit, for example of the rows that are
-taken at once, may be lowered by its path: ``monkeypatch.setattr("polars_wroc.rows._MANY_ROWS", 1)``.
+Layers of the package itself are checked by import-linter. A limit, for example of rows that are
+taken at once, may be lowered by its path: `monkeypatch.setattr("polars_wroc.rows._MANY_ROWS", 1)`.
 """
 
 from __future__ import annotations
