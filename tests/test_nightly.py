@@ -86,10 +86,3 @@ def test_workflows_name_what_there_is() -> None:
     assert used <= ACTION["outputs"].keys()
     inputs = re.findall(r"^\| `([\w-]+)` \|", PAGE, re.MULTILINE)
     assert inputs == [*ACTION["inputs"]]
-
-
-@pytest.mark.parametrize("name", ["nightly.sh", "crontab"])
-def test_scripts_are_those_of_a_shell(name: str) -> None:
-    text = FILES[name].removeprefix("30 2 * * * ")
-    done = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, check=False)  # noqa: S607
-    assert done.stderr == ""
