@@ -27,6 +27,7 @@ _LIST = re.compile(r"^(?P<indent> *)- .*\n(?:(?P=indent)(?:- |  ).*(?:\n|$))*", 
 _ITEM = re.compile(r"^ *- (.*(?:\n(?! *- ).*)*)", re.MULTILINE)
 # Names, perhaps their type, and what they are.
 _COLUMN = re.compile(r"((?:``[^`]+``|[^`:])+)(?:: (.*))?")
+_FIELD = re.compile(r"'(\w+)': (\w+)")
 _TYPE = re.compile(r" \(((?:String|Boolean|U?Int\d+|Float64|Enum|List|Date)[^`]*)\)$")
 
 
@@ -104,11 +105,12 @@ def _group(function: griffe.Function) -> None:
 
 
 def _columns_of(function: str) -> dict[str, str]:
-    """Read the columns of all tables of a function, with their types, from the snapshot."""
+    """Read the columns of all tables of a function, or the fields of its result, with types."""
     surface = json.loads((_PROJECT / "tests" / "public_surface.json").read_text(encoding="utf-8"))
-    tables = surface["tables"].items()
-    own = (columns for name, columns in tables if re.split(r"\W", name)[0] == function)
-    return {name: dtype for columns in own for name, dtype in columns.items()}
+    tables = (surface["tables"] | surface["tables that collect"]).items()
+    own = [columns for name, columns in tables if re.split(r"\W", name)[0] == function]
+    fields = _FIELD.findall(surface["expressions"].get(function, ""))
+    return {name: dtype for columns in (*own, dict(fields)) for name, dtype in columns.items()}
 
 
 def _with_tables(text: str, columns: dict[str, str]) -> str:

@@ -57,3 +57,4 @@ def test_the_types_of_columns_come_from_all_tables_of_a_function(extension: Modu
     assert columns["verdict"] == "String"
     assert columns["gap_explained"] == "Float64", "only within strata"
     assert "auc_low" not in columns, "a column of summary"
+    assert extension._columns_of("confusion_matrix")["ppv"] == "Float64"
