@@ -19,12 +19,12 @@ from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.queries import require_at_collect
 
 BINS = "bins"
-# Whether rows have a label; without one all are counted as negative. Absent from counts with labels
-# that were made from rows.
+# Whether rows have a label; rows without one are all counted as negative. Counts with labels that
+# were made from rows do not have this column.
 LABELLED = "labelled"
-# A float64 rounds larger numbers of rows. A thousand such numbers add up within an Int64.
+# A float64 rounds larger numbers of rows, and an Int64 holds the sum of a thousand such numbers.
 _MOST_ROWS = 2**53
-# Rounding error of a sum of so many squares that are too small to keep all their digits.
+# The rounding error of a sum of so many squares that are too small to keep all their digits.
 _TINY = _MOST_ROWS * (sys.float_info.min * sys.float_info.epsilon)
 _ROW, _BROKEN, _TIMES = "__row", "__broken", "__times"
 
@@ -42,9 +42,9 @@ def check_counts(
 ) -> pl.LazyFrame:
     """Cast counts to their working types, and raise at collect for a row that breaks a rule.
 
-    The check is a filter, since a column that a result does not need would be dropped with its
-    check. ``once`` requires that each group has each score once, unlike in stacked tables.
-    ``keys`` has the names of the groups for messages.
+    The check is a filter, since a column that a result does not need would be dropped together with
+    its check. ``once`` requires that each group has each score once, which is not so in stacked
+    tables. ``keys`` has the names of the groups for messages.
     """
     schema = frame.collect_schema()
     rules = _list_rules(argument, binned=BINS in schema, once=once, marked=LABELLED in schema)
@@ -68,7 +68,7 @@ def check_counts(
 
 
 def _list_rules(argument: str, *, binned: bool, once: bool, marked: bool) -> list[CountRule]:
-    """List the rules, the simplest first: a message names the first one that is broken."""
+    """Return the rules, the simplest first: a message names the first one that is broken."""
     rows = pl.sum_horizontal(_whole(name).cast(pl.Float64) for name in COUNTS)
     in_all = CountRule(
         rows.cum_sum() <= _MOST_ROWS,
@@ -171,7 +171,7 @@ def _list_class_rules(side: str) -> list[CountRule]:
     w, w2, w3 = (_float(name) for name in names)
     # The rounding error of sums of n terms and a few products.
     rounding = 1 + (n + 4) * (8 * sys.float_info.epsilon)
-    # As products they also hold without rows, and where both sides overflow.
+    # Products also hold without rows, and where both sides overflow.
     squares = ((w2 + _TINY) * n * rounding >= w * w) & (w2 <= w * w * rounding + _TINY)
     most = w2.sqrt() * w2 * rounding + _TINY
     cubes = ((w3 + _TINY) * w * rounding >= w2 * w2) & (w3 <= most)
@@ -197,7 +197,7 @@ def _list_class_rules(side: str) -> list[CountRule]:
 
 
 def _message(rules: Sequence[CountRule], keys: Mapping[str, str]) -> pl.Expr:
-    """Name the rule that a row breaks, its values and the row; null where it breaks none."""
+    """Return the rule that a row breaks, its values and the row; null if it breaks none."""
     broken = pl.coalesce(
         pl.when(pl.col(_BROKEN) == number).then(pl.lit(rule.text) + _fill_template(rule.found))
         for number, rule in enumerate(rules)
@@ -219,7 +219,7 @@ def _fill_template(template: str) -> pl.Expr:
 
 
 def _text(name: str) -> pl.Expr:
-    """Write a value as text, only where a rule is broken: many texts take long."""
+    """Return a value as text where a rule is broken, since texts of all rows take long."""
     value = pl.when(pl.col(_BROKEN).is_not_null()).then(pl.col(name))
     return _one_line_of(value.cast(pl.String)).fill_null("null")
 
@@ -238,7 +238,7 @@ def _is_shown(dtype: pl.DataType) -> bool:
 
 
 def bin_number(*, binned: bool) -> pl.Expr:
-    """Number the bin of each row; a score is its own number."""
+    """Return the number of the bin of each row; a score without bins is its own number."""
     low = pl.col(LOW)
     return score_bin(low, parts_of(_whole(BINS))) if binned else low
 

@@ -43,7 +43,7 @@ PartT = TypeVar("PartT", "CountTable", PlannedRows)
 class CountTable(RowSource):
     """Counts by score: keys, lowest and highest score, sums and, if binned, the number of bins.
 
-    A column `LABELLED` has the same value everywhere; without it there are labels.
+    The column `LABELLED` has the same value everywhere; without the column there are labels.
     """
 
     frame: pl.LazyFrame
@@ -100,9 +100,9 @@ class CountTable(RowSource):
         return replace(self, frame=self.frame.filter(there))
 
     def missing(self, by: IntoColumns, complete: Sequence[str] = ()) -> MissingRows:
-        """Count the rows without a group, which is all that counts know of missing values.
+        """Return the numbers of rows without a group; counts know of no other missing values.
 
-        Only rows with a value of the groups that are to be ``complete`` are counted.
+        Only rows with a value in each of the ``complete`` groups are counted.
         """
         groups, rows = named_keys(by, self.groups, "by"), pl.sum_horizontal(COUNTS)
         known = pl.all_horizontal(True, *(groups[name].is_not_null() for name in complete))  # noqa: FBT003
@@ -110,7 +110,7 @@ class CountTable(RowSource):
             str(i): rows.filter(key.is_null() & known).sum()
             for i, key in enumerate(groups.values())
         }
-        # The rows of each score are counted.
+        # Every model counts all rows.
         counts_of_models = collect(
             aggregate(self.named_frame, [MODEL] if MODEL in self.keys else [], missing)
         )
@@ -144,9 +144,9 @@ def count(rows: PlannedRows, binning: Binning, *, labelled: bool = True) -> Coun
 def merge(
     tables: Sequence[CountTable], bins: int | None, names: Sequence[str] | None = None
 ) -> CountTable:
-    """Add up tables of the same groups, in the widest of their bins and ``bins``.
+    """Return the sum of tables of the same groups, in the widest of their bins and ``bins``.
 
-    Messages have the ``names`` of the tables, or their numbers.
+    Messages use the ``names`` of the tables, or their numbers.
     """
     binned = bins is not None or any(table.is_binned for table in tables)
     shown = None if names is None else [f"the score in {name}" for name in names]
@@ -186,9 +186,9 @@ def read_count_tables(
     names: Sequence[str] | None = None,
     stacked: Sequence[str] = (),
 ) -> list[CountTable]:
-    """Check tables of counts, which may have names, and that they have the same groups.
+    """Return checked tables of counts, which must have the same groups.
 
-    A table whose name is among the ``stacked`` may hold several tables.
+    Tables named in ``stacked`` may hold several tables.
     """
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be a list of tables of `score_counts`", frames)
@@ -202,7 +202,7 @@ def read_count_tables(
 def with_same_keys(
     argument: str, parts: Sequence[PartT], names: Sequence[str] | None = None
 ) -> list[PartT]:
-    """Check that parts of the data have the same groups, and give these the same keys."""
+    """Return parts of the data with the same keys, after a check that groups are the same."""
     places: list[str] = [f"number {number}" for number in range(2, len(parts) + 1)]
     called: Sequence[str] = names or ["the first", *places]
     first = _types_of_keys(parts[0])
@@ -218,7 +218,7 @@ def with_same_keys(
 
 
 def _with_keys_of(first: PartT, part: PartT) -> PartT:
-    """Rename the keys of a part as the first part has them, whatever their order."""
+    """Return a part with the keys of the first part, which may be in another order."""
     if part.names == first.names:
         return part
     keys = {name: key for key, name in first.names.items()}
@@ -274,7 +274,7 @@ _PAIRS, _ALL = "__pairs", "_all"
 
 
 def refuse_design_in_bins(design: GivenDesign, binning: Binning) -> None:
-    """Raise where rows of a design are to be pooled."""
+    """Raise for rows of a design, which cannot be pooled."""
     if binning:
         options = checks.named(checks.given(bins=binning.bins, tolerance=binning.tolerance))
         design.require_none(f"with {options}, which keeps no single rows")
@@ -287,8 +287,8 @@ def pool_in_bins(rows: PlannedRows, binning: Binning) -> PlannedRows:
     """
     if not binning:
         return rows
-    # Rows that miss different values, or on which the decision was recorded, are still to be
-    # counted apart.
+    # Rows that miss different values, or have different recorded decisions, must be counted
+    # separately.
     apart = (MISSING_MARKS, SELECTED)
     marks = [name for name in apart if name in rows.frame.collect_schema()]
     marked = rows.group_by([*rows.group_keys, *marks])
@@ -301,24 +301,26 @@ def pool_in_bins(rows: PlannedRows, binning: Binning) -> PlannedRows:
 
 
 def _count_in_bins(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
-    """Add up rows in bins that are the same in all groups."""
+    """Return counts in bins that are the same in all groups."""
     counts = add_up_in_bins(rows, binning, parts)
     return with_common_score(counts, rows.model_keys, binning.number(pl.col(LOW), parts))
 
 
 def _divide(rows: PlannedRows, binning: Binning, groups: Sequence[str]) -> pl.LazyFrame:
-    """Add up rows in bins, which are divided where the bounds of a group's AUC would be too wide.
+    """Return counts in bins, divided where bounds of a group's AUC would be too wide.
 
     The bins with the most pairs are divided into finer ones, and the finer ones with the most
     pairs into single scores, until the pairs left within bins are at most the tolerance times
-    all pairs. A bin is divided in all groups or in none, so that groups can be added up.
+    all pairs. A bin is divided in all groups or in none, so that the counts of groups can be added
+    up.
     """
     assert binning.tolerance is not None
     on = [*rows.model_keys, BIN]
     kept: list[pl.LazyFrame] = []
     totals: pl.LazyFrame | None = None
     for parts in (binning.parts, binning.finer_parts):
-        # Computed once: sums that differ in the last digits could divide a bin in one place only.
+        # Computed once, since sums that differ in the last digits could divide a bin in one place
+        # only.
         number = binning.number(pl.col(LOW), parts).alias(BIN)
         counts = _count_in_bins(rows, binning, parts).with_columns(number).cache()
         if totals is None:
@@ -339,10 +341,10 @@ def _divide(rows: PlannedRows, binning: Binning, groups: Sequence[str]) -> pl.La
 def _too_many_pairs(
     counts: pl.LazyFrame, keys: Sequence[str], totals: pl.LazyFrame, allowed: float
 ) -> pl.LazyFrame:
-    """Keep the bins with the most pairs; the others have at most the proportion ``allowed``."""
+    """Return the bins with the most pairs; the others have at most the share ``allowed``."""
     several = pl.col(SCORE) < pl.col(SCORE_HIGH)
     sums = counts.filter(several).group_by(*keys, BIN).agg(pl.col("w_pos", "w_neg").sum())
-    # Proportions, since products of weights may overflow or underflow.
+    # Shares, since products of weights may overflow or underflow.
     shares = [pl.col(name) / pl.col(f"{name}{_ALL}") for name in ("w_pos", "w_neg")]
     pairs = pl.col(_PAIRS)
     within = pairs.cum_sum().over(keys or pl.lit(1), order_by=pairs)

@@ -162,7 +162,7 @@ def _count(
     *,
     frequency: bool,
 ) -> pl.DataFrame:
-    """Have the engine add up the rows that have the same keys, label if any, and score."""
+    """Return the engine's sums over rows with the same keys, label (if any) and score."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     named = nw.col(ROW_WEIGHT)
@@ -198,7 +198,7 @@ def _observe(
     *,
     frequency: bool,
 ) -> pl.LazyFrame:
-    """Check each group of rows, as if it was one row with the weight of all."""
+    """Check each group of rows as if it were one row with the weight of all."""
     invalid = pl.col(_INVALID_WEIGHT)
     frame = counted.lazy().with_columns(
         pl.when(invalid == 0).then(ROW_WEIGHT).otherwise(invalid).alias(ROW_WEIGHT),
@@ -342,18 +342,18 @@ def score_counts(
         refuse_widened_scores(typed)
     read = read_rows if isinstance(frame, pl.DataFrame | pl.LazyFrame) else read_native_rows
     rows = read(frame, label, score, weight, by, pos_label)
-    # A table of counts is read by the names of its columns, of either kind.
+    # Tables of counts by score and in bins are told apart by the names of their columns.
     rows.check_names([*STATE_COLUMNS, MODEL])
     table = count(rows, binning, labelled=label is not None).table()
     return table if isinstance(frame, pl.LazyFrame) else collect(table)
 
 
-# Results of workers that are added up together.
+# The number of results of workers that are added up together.
 _AT_ONCE = 8
 
 
 def _counts_of_parts(parts: list[pl.DataFrame | pl.LazyFrame]) -> pl.DataFrame | pl.LazyFrame:
-    """Add up the counts of parts, which the workers of a client count if there is one."""
+    """Return the sum of the counts of parts, made by the workers of a client if there is one."""
     if not parts:
         reject_type("frame", "be a frame, or a list of frames that are parts of one", parts)
     if not any(isinstance(part, pl.LazyFrame) for part in parts):

@@ -46,12 +46,12 @@ from polars_wroc.thresholds.rules import read_number
 
 _AUC, _NET_BENEFIT = ROC_AUC.column, THRESHOLD_METRICS["net_benefit"].name
 _RATES = (*paired_changes.RATES_OF_ROWS, *paired_changes.RATES_OF_DECISIONS)
-# Metrics whose unit is known, and so what is a small change.
+# Metrics with a known unit, so that it is known which change is small.
 WITH_MARGIN = (_AUC, *_RATES)
 RELEASE_MARGIN = 0.01
 BETTER, NO_WORSE, WORSE = "better", "no worse", "worse"
 SAME_SCORES, SAME_ORDER, NO_CHANGE = "same scores", "same order", "no decision changed"
-# A row may change its mean by any amount.
+# One row can change its mean by any amount.
 _UNBOUNDED = "log_loss"
 _SCHEMA: dict[str, type[pl.DataType]] = COMPARISON_SCHEMA | {
     "margin": pl.Float64,
@@ -235,7 +235,7 @@ def release_check(
 
 
 class _Choice(NamedTuple):
-    """How both scores decide: by a threshold each, as it was recorded in columns, or not at all."""
+    """The decisions of both scores: by thresholds, recorded in columns, or none."""
 
     thresholds: tuple[float, float] | None
     recorded: list[pl.Expr]
@@ -269,7 +269,7 @@ def _read_scores(
     for argument, score in zip((OLD_SCORE, NEW_SCORE), both, strict=True):
         typed = typed_column(argument, as_column(argument, score), frame)
         numeric(typed)
-        # In its own type, in which it is compared with a threshold.
+        # Thresholds are compared with a score in its own type.
         columns.append(typed.column.alias(argument))
         names += named_columns(argument, score, frame)
     return columns, names
@@ -278,7 +278,7 @@ def _read_scores(
 def _read_decisions(
     frame: pl.LazyFrame, threshold: PairedThresholds | None, selected: PairedDecisions | None
 ) -> _Choice:
-    """Check how both scores decide."""
+    """Return the decisions of both scores, after a check of the arguments."""
     if threshold is not None and selected is not None:
         msg = "`threshold` must be None with `selected`, which has the decisions; found both"
         raise ValueError(msg)
@@ -359,10 +359,11 @@ def _read_metrics(
 
 
 class _Rules(NamedTuple):
-    """How changes are tested, and what is the same by both scores.
+    """The rules by which changes are tested, and what both scores have in common.
 
-    ``odds`` weigh false positives in the net benefit. ``same_decision`` says who is selected if all
-    rows have the same decision by both; ``same_scores`` that scores and decisions do not differ.
+    ``odds`` is the weight of false positives in the net benefit. ``same_decision`` says who is
+    selected if all rows have the same decision by both scores; ``same_scores`` says whether scores
+    and decisions are identical.
     """
 
     level: Level
@@ -373,7 +374,7 @@ class _Rules(NamedTuple):
 
 
 def _find_same(paired: PairedRows) -> tuple[str | None, bool]:
-    """Return who is selected if all rows have one decision, and whether both scores are equal."""
+    """Return who is selected if all rows have one decision, and whether scores are identical."""
     rows, selected = paired.rows, paired.selected
     same_scores = have_same_scores(rows, OLD_SCORE, NEW_SCORE)
     if selected is None:
@@ -443,7 +444,7 @@ def _test_change(
             "n_lost": change.changed.lost.rows,
             "share_changed": change.changed.share,
         }
-    # Infinite numbers tell no more than missing ones.
+    # An infinite number says no more than a missing one.
     numbers = {
         name: np.where(np.isfinite(values), values, np.nan) for name, values in numbers.items()
     }
@@ -454,8 +455,8 @@ def _test_change(
 class _TestedChange:
     """The rows of a metric of the segments of a division, before they are judged.
 
-    The two ``one_sided`` limits show that a change is small. Segments may be ``too_small``, with a
-    reason for each kind of rows.
+    Both ``one_sided`` limits together can show that a change is small. Segments may be
+    ``too_small``, with a reason for each kind of rows.
     """
 
     metric: str

@@ -27,17 +27,17 @@ from polars_wroc.stats.rates import Count
 from polars_wroc.steps import SegmentRows
 
 OLD_SCORE, NEW_SCORE = "old", "new"
-# The pairs of cells that a row may be in, by the old and by the new decision.
+# The pairs of cells a row may be in, by the old and by the new decision.
 _OLD_CELLS = ("tp", "tp", "fn", "fn", "fp", "fp", "tn", "tn")
 _NEW_CELLS = ("tp", "fn", "tp", "fn", "fp", "tn", "fp", "tn")
 
 
 @dataclass(frozen=True)
 class PairedRows:
-    """Rows with an old and a new score, which each have both or are missing.
+    """Rows with an old and a new score; a row without both is missing.
 
-    ``selected`` says which rows the old and the new score select. ``precisions`` are those of the
-    types of both scores, from 0 and 1 on which a logarithm is taken.
+    ``selected`` says which rows the old and the new score select. ``precisions`` are the machine
+    precisions of both scores, at which logarithms are cut off.
     """
 
     rows: Rows
@@ -59,10 +59,10 @@ class PairedRows:
 
 @dataclass(frozen=True)
 class ValueChanges:
-    """How the values of rows change in each segment, and the weighted means of the values.
+    """Changes of the values of rows in each segment, and the weighted means of the values.
 
-    ``gained`` are the rows whose value rises, ``lost`` those whose value falls, among all rows that
-    have one. ``size`` is the sum of w |d| of the changes d, and ``largest`` the largest |d|.
+    ``gained`` are the rows whose value rises, ``lost`` the rows whose value falls, among all rows
+    with a value. ``size`` is the sum of w |d| of the changes d, and ``largest`` the largest |d|.
     """
 
     old: Array
@@ -79,9 +79,9 @@ class PairedCells:
     """Sums over the rows in each cell by the old decision and each cell by the new one.
 
     ``weight``, ``squares`` and ``rows`` have a row for each pair of cells and a column for each
-    segment. By a design ``unit_weights`` are those in its sampling ``units``: pair, unit, segment;
-    with replicate weights the first unit has the full weights, and each other the weights of a
-    replicate.
+    segment. With a design, ``unit_weights`` are the weights in its sampling ``units``: pair, unit,
+    segment; with replicate weights, the first unit has the full weights, and each other one the
+    weights of a replicate.
     """
 
     weight: Array
@@ -112,9 +112,9 @@ class PairedCells:
         return self.units.ratio_influence(part_weight, whole_weight, self.weight_of_units())
 
     def changes(self, values: Mapping[str, float]) -> ValueChanges:
-        """Return how the values of rows change, given those of cells; others have none.
+        """Return the changes of the values of rows, given the values of cells; others have none.
 
-        The same rows must have values with both scores.
+        Rows must have a value with both scores or with neither.
         """
         whole = self.count(old=[*values])
         old, new = (
@@ -151,7 +151,7 @@ def _find_pairs(old: Sequence[str], new: Sequence[str]) -> list[int]:
 
 @dataclass(frozen=True)
 class AucChange:
-    """The AUCs of both scores, and the new one less the old one."""
+    """The AUCs of both scores, and their difference."""
 
     old: Array
     new: Array
@@ -162,7 +162,7 @@ class AucChange:
 class PairedSegments:
     """Sums over the rows of segments; ``n`` are the numbers of positives and of negatives.
 
-    Rows without a label count in ``all_cells``, on which metrics that need no label rest.
+    Rows without a label count in ``all_cells``, for metrics that need no label.
     """
 
     keys: pl.DataFrame
@@ -224,7 +224,7 @@ def sum_paired_cells(
 def _sum_changes(
     rows: SegmentRows, values: tuple[Array, Array], sample: Sampling | None
 ) -> ValueChanges:
-    """Return how values change, given the values of all rows of the call by both scores."""
+    """Return the changes of values, given the values of all rows by both scores."""
     old, new = (each[rows.order] for each in values)
     d, powers = new - old, rows.powers
     mean = sum_values(rows, d, sample).mean(None if sample is None else sample.units)

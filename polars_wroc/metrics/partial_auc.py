@@ -150,7 +150,7 @@ class PartialAUC:
 
     @property
     def standardizing_line(self) -> tuple[float, float]:
-        """Intercept and slope of the line that standardizes an area; NaN where it cannot be."""
+        """Intercept and slope of the line that standardizes an area; NaN if that is impossible."""
         if self.standardize is False:
             return 0.0, 1.0
         if self.standardize == "mean":
@@ -268,7 +268,7 @@ def cost_line(costs: Costs, prevalence: pl.Expr, baseline: Baseline) -> CostLine
 
 
 def shares_of_area(area: pl.Expr, most: pl.Expr, chance: pl.Expr) -> dict[str, pl.Expr]:
-    """Divide an area by a perfect score's, without and with correction for the diagonal's."""
+    """Return an area divided by a perfect score's area, and corrected for the diagonal's."""
     return {
         "ratio": pl.when(most > 0).then(area / most),
         "corrected": pl.when(most > chance).then((area - chance) / (most - chance)),
@@ -276,10 +276,10 @@ def shares_of_area(area: pl.Expr, most: pl.Expr, chance: pl.Expr) -> dict[str, p
 
 
 class CostLine(NamedTuple):
-    """A rising line through the point on the diagonal where both rates are ``meets``.
+    """A rising line that ``meets`` the diagonal at the point with this value of both rates.
 
     ``gradient`` is its slope against x, or against y for a ``steep`` line: at most 1. Along that
-    axis the line stays inside the unit square, so that no curve has to be cut.
+    axis the line stays inside the unit square, so no curve has to be cut.
     """
 
     steep: pl.Expr
@@ -311,7 +311,7 @@ class CostLine(NamedTuple):
         return pl.when(self.steep).then(self.meets + slant).otherwise(1 - self.meets - slant)
 
     def by_chance(self) -> pl.Expr:
-        """Area between the line and the diagonal, where that is above or left of it."""
+        """Area between the line and the diagonal, where the diagonal is above or left."""
         side = pl.when(self.steep).then(self.meets).otherwise(1 - self.meets)
         return (1 - self.gradient) * side**2 / 2
 

@@ -135,7 +135,7 @@ def _interval(
     placed = read_placements()
     sums: dict[str, pl.Expr] = {}
     for side, (weight, placement) in (("pos", placed.pos), ("neg", placed.neg)):
-        # The rows that a row of a frequency stands for weigh 1 each.
+        # A row with a frequency stands for rows that weigh 1 each.
         powers = [weight] * 3 if frequency else [weight, weight**2, weight**3]
         number = weight if frequency else (weight > 0).cast(pl.Float64)
         values = number, *powers, powers[1] * placement, powers[1] * placement**2
@@ -309,14 +309,14 @@ class _Classes:
 
 
 def _mean(*, weighted: bool) -> pl.Expr:
-    """Average the AUCs that are defined."""
+    """Return the mean of the AUCs that are defined."""
     auc, size = (pl.element().struct.field(name) for name in ("auc", "size"))
     counted = pl.when(auc.is_not_null()).then(size if weighted else pl.lit(1.0))
     return pl.when(counted.sum() > 0).then((auc * counted).sum() / counted.sum())
 
 
 def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
-    """Whether a label is one of the classes, all of which the label can hold."""
+    """Return whether a label is one of some classes, which its type can hold."""
 
     def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         ((column, dtype),) = columns
@@ -327,7 +327,7 @@ def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
 
 
 def _check_classes(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.Expr:
-    """Raise for classes that the label cannot hold and for labels that are not a class."""
+    """Return the label; raise for classes that it cannot hold and for labels of no class."""
 
     def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         (column, dtype), *weights = columns

@@ -37,7 +37,7 @@ def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     # The module of a function is imported when the function is first used, and must not take over
     # the number for good.
     import_module("polars_wroc.groups.calibration_test")
-    monkeypatch.setattr(walks, "LEAST_EXPECTED", 0)
+    monkeypatch.setattr("polars_wroc.stats.walks.LEAST_EXPECTED", 0)
 
 
 def one(table: pl.DataFrame) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 
 import polars_wroc as wroc
 from polars_wroc.groups import score_blocks
-from polars_wroc.stats import walks
 from polars_wroc.steps import SegmentRows
 
 OWN, OTHERS = ("100", "110", "1110", "111"), ("01000", "00100", "1010", "101")
@@ -46,7 +45,7 @@ def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     # The module of a function is imported when the function is first used, and must not take over
     # the number for good.
     import_module("polars_wroc.groups.calibration_test")
-    monkeypatch.setattr(walks, "LEAST_EXPECTED", 0)
+    monkeypatch.setattr("polars_wroc.stats.walks.LEAST_EXPECTED", 0)
 
 
 def equal_scores(frame: Any, label: str, score: Any, *, by: str, **options: Any) -> Any:
@@ -77,7 +76,7 @@ def sample(seed: int, rows: int, *, digits: int = 2) -> pl.DataFrame:
 
 @pytest.mark.usefixtures("any_rows")
 def test_tied_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score_blocks, "_ROWS", 3)
+    monkeypatch.setattr("polars_wroc.groups.score_blocks._ROWS", 3)
     found = of_own(equal_scores(TIED, "y", "s", by="g"))
     tables = [
         [[labels.count("1"), labels.count("0")] for labels in sides]
@@ -149,7 +148,7 @@ def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     found = of_own(equal_scores(points, "y", "s", by="g"))
     assert (found["n_blocks"], found["mean_gap"]) == (3, pytest.approx(0.28))
     assert found["p_value"] == pytest.approx(0.1569314172)
-    monkeypatch.setattr(score_blocks, "_ROWS", 2)
+    monkeypatch.setattr("polars_wroc.groups.score_blocks._ROWS", 2)
     found = of_own(equal_scores(BLOCKS, "y", "s", by="g"))
     assert (found["n_blocks"], found["mean_gap"]) == (3, pytest.approx(0.268))
     assert found["p_value"] == pytest.approx(0.2001972931)

@@ -15,7 +15,6 @@ from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
-from polars_wroc.groups import expected_metrics as of_values
 
 A = pl.DataFrame(
     {
@@ -38,7 +37,7 @@ B = pl.DataFrame(
 @pytest.fixture
 def few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worked examples are smaller than what has limits."""
-    monkeypatch.setattr(of_values, "LEAST_ROWS", 0)
+    monkeypatch.setattr("polars_wroc.groups.expected_metrics.LEAST_ROWS", 0)
 
 
 def people(seed: int, n: int = 400) -> pl.DataFrame:

@@ -20,7 +20,6 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportions
 from wide_tables import wide_gaps, wide_ratios
 
 import polars_wroc as wroc
-from polars_wroc.groups.impact_ratios import count_decisions
 
 # Arguments of the wrong type are refused.
 UNTYPED: Any = wroc
@@ -351,7 +350,6 @@ def test_no_score_is_above_the_median_of_none(rows: int) -> None:
     assert table.select("segment", "n", "value", "reason").rows() == [
         (g, 0, None, "share below 2%") for g in "ab"[:rows]
     ]
-    assert count_decisions(frame, "s", threshold="median").rows() == [(rows, None, None)]
 
 
 def test_unknown_categories() -> None:

@@ -17,7 +17,6 @@ from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
 import polars_wroc as wroc
-from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 
 Array = NDArray[Any]
 ROWS = pl.DataFrame(
@@ -29,7 +28,9 @@ ROWS = pl.DataFrame(
     }
 )
 BOTH = {"threshold": {"old": 0.5, "new": 0.45}, "net_benefit_at": 0.3}
-ALL: dict[str, Any] = {**BOTH, "metrics": RELEASE_METRICS}
+METRICS = ["auc", "selection_rate", "tpr", "fpr", "accuracy", "ppv", "npv"]
+METRICS += ["net_benefit", "brier_score", "log_loss"]
+ALL: dict[str, Any] = {**BOTH, "metrics": METRICS}
 NUMBERS = ["reference_value", "value", "gap_low", "gap_high", "p_value"]
 # By hand: the old and the new value, limits and p-value.
 UNWEIGHTED = {
