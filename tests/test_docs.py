@@ -146,6 +146,53 @@ def test_each_public_name_answers_a_question() -> None:
     assert answers == set(_public_paths())
 
 
+# What users of other packages type into the search.
+_WORDS = [
+    "roc_auc_score",
+    "sample_weight",
+    "MetricFrame",
+    "ci.auc",
+    "coords",
+    "roc.test",
+    "metric_set",
+    "val.prob",
+    "dca",
+    "svydesign",
+    "get_disparity_predefined_groups",
+    "c-statistic",
+    "AUPRC",
+    "cutpoint",
+    "disparate impact",
+    "equalized odds",
+    "four-fifths",
+    "Youden",
+    "reliability diagram",
+    "Hosmer-Lemeshow",
+    "ECE",
+    "NRI",
+    "PSI",
+    "ABROCA",
+    "Kish",
+    "IPCW",
+    "non-inferiority",
+    "sample size",
+    "TRIPOD",
+    "Local Law 144",
+    "drift",
+    "intersectional",
+]
+
+
+@pytest.mark.parametrize("word", _WORDS)
+def test_words_of_other_packages_are_in_a_heading_or_a_translation(word: str) -> None:
+    headings = [
+        heading for path in PAGES for heading in _HEADING.findall(path.read_text(encoding="utf-8"))
+    ]
+    guides = [DOCS / "guides" / name for name in ("coming-from.md", "weights.md")]
+    translations = [path.read_text(encoding="utf-8") for path in guides]
+    assert any(word.lower() in text.lower() for text in (*headings, *translations))
+
+
 def test_the_glossary_is_in_order() -> None:
     _, *terms = _HEADING.findall((DOCS / "glossary.md").read_text(encoding="utf-8"))
     assert terms == sorted(set(terms), key=str.lower)

@@ -30,15 +30,26 @@ SIMULATIONS = (
 )
 # Checks in these columns count errors of tests; all others count intervals that hold the truth.
 ERROR_COLUMNS = ("error", "all equal: plain", "wrongly: plain", "without design=")
+# What a column adds to the title of its table, for readers who do not see the table.
+ADDED = {
+    "its coverage": "tpr",
+    "O:E": "O:E",
+    "tpr": "tpr",
+    "AUC": "AUC",
+    "logit": '`method="logit"`',
+    "delong": '`method="delong"`',
+    "all equal: plain": "tests of two groups, where all are equal",
+    "wrongly: plain": "tests of two groups, where another one is lower",
+}
 INTRODUCTIONS = {
-    "defaults": "**Defaults, with all that is known about the rows passed to the function:**",
+    "defaults": "**Defaults:**",
     "design": "**Rows that belong together, without `design=`:**",
     "others": "**Methods that are offered to reproduce other software, or shown for comparison:**",
 }
 
 _COUNTS = re.compile(r"^Checks that fail: ([\d,]+) of ([\d,]+); borderline: ([\d,]+)", re.MULTILINE)
 _FAILURE = re.compile(
-    r"^\| (.+) \| (.+) \| (\d+ of \d+) \| ([\d.]+) ± [\d.]+ \| (.+) \| (.+) \|$", re.MULTILINE
+    r"^\| (.+) \| (.+) \| (\d+ of \d+) \| ([\d.]+) ± [\d.]+ \| .+ \| (.+) \|$", re.MULTILINE
 )
 
 
@@ -50,7 +61,6 @@ class Failure(NamedTuple):
     column: str
     failing: str
     worst: str
-    setting: str
     promise: str
 
     @property
@@ -60,12 +70,18 @@ class Failure(NamedTuple):
             return "others"
         return "design" if "`design=`" in self.promise else "defaults"
 
+    @property
+    def number(self) -> int:
+        """The number of checks that fail."""
+        return int(self.failing.split()[0])
+
     def __str__(self) -> str:
         anchor = re.sub(r"[^\w\s-]", "", self.table).lower().replace(" ", "-")
-        link = f"[{self.table}](benchmarks/{self.simulation}.md#{anchor}): {self.column}"
+        link = f"[{self.table}](benchmarks/{self.simulation}.md#{anchor})"
+        what = f"{link}: {ADDED[self.column]}" if self.column in ADDED else link
         measure = "errors" if self.column in ERROR_COLUMNS else "coverage"
         worst = f"{measure} {float(self.worst):.1%}"
-        return f"| {link} | {self.failing} | {worst} | {self.setting} | {self.promise} |"
+        return f"| {what} | {self.failing} | {worst} | {self.promise} |"
 
 
 class Simulation(NamedTuple):
@@ -98,12 +114,18 @@ def failing_checks(simulations: list[Simulation]) -> str:
     failing = sum(simulation.failing for simulation in simulations)
     checks = sum(simulation.checks for simulation in simulations)
     borderline = sum(simulation.borderline for simulation in simulations)
-    parts = [f"{failing:,} of {checks:,} checks fail, and {borderline:,} are borderline."]
     failures = [failure for simulation in simulations for failure in simulation.failures]
+    by_kind = {kind: [one for one in failures if one.kind == kind] for kind in INTRODUCTIONS}
+    number = {kind: sum(one.number for one in own) for kind, own in by_kind.items()}
+    total = (
+        f"{failing:,} of {checks:,} checks fail, and {borderline:,} are borderline: "
+        f"{number['defaults']} failures of defaults, {number['design']} where rows that belong "
+        f"together are taken as independent, and {number['others']} of other methods."
+    )
+    parts = [total]
+    header = ["| what | fail | worst | what users are told |", "|---|---|---|---|"]
     for kind, introduction in INTRODUCTIONS.items():
-        rows = [str(failure) for failure in failures if failure.kind == kind]
-        header = ["| what | fail | worst | where | what users are told |", "|---|---|---|---|---|"]
-        parts += [introduction, "\n".join([*header, *rows])]
+        parts += [introduction, "\n".join([*header, *map(str, by_kind[kind])])]
     return "\n\n".join(parts)
 
 
