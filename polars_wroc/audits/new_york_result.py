@@ -96,7 +96,8 @@ class NewYorkSummary:
 
         ``.html`` is one page to publish, which opens without a network and in word processors, and
         ``.md`` the same as Markdown; ``.xlsx`` has the facts and the ``table``; ``.csv``,
-        ``.parquet``, ``.json`` and ``.ndjson`` have the table. The file is written whole or not at all.
+        ``.parquet``, ``.json`` and ``.ndjson`` have the table. The file is written whole or not at
+        all.
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix in (".html", ".md"):
