@@ -81,7 +81,7 @@ def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
     return value.over(keys) if keys else value
 
 
-_MIXED = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
+MIXED_LABELS = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
 
 # Rounding may bring probabilities this far beyond 0 and 1, including those that had 32 bits.
@@ -101,7 +101,7 @@ def probability(argument: str, value: pl.Expr, shown: str) -> pl.Expr:
 
 def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
     """Return 0.0; raise at collect where a group has both 0 and -1 as negative labels."""
-    return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(_MIXED))).fill_null(0.0)
+    return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(MIXED_LABELS))).fill_null(0.0)
 
 
 def require_at_collect(

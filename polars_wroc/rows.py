@@ -70,14 +70,13 @@ from polars_wroc.inputs.expressions import (
 from polars_wroc.inputs.frames import named_keys
 from polars_wroc.inputs.rows import IntoColumns, PlannedRows, RowSource, read_source
 from polars_wroc.looks import ConfidenceLevel, Looks
-from polars_wroc.queries import FrameT, collect, collect_all, is_eager
+from polars_wroc.queries import MIXED_LABELS, FrameT, collect, collect_all, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import FloatType, RowCounts, ScoreBins, SegmentRows, round_to_type
 
 # From this many rows on, threads move them, in chunks that fit into the processor's cache.
 _MANY_ROWS = 1 << 18
-MIXED_LABELS = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
 
 class RowsError(ValueError):

@@ -76,16 +76,25 @@ class Report:
     shown: Sequence[Shown]
     # Charts of a page, of which an image is the first.
     draw: Callable[[], Sequence[Any]] = list
-    # Where the page or what is printed is another than the shown tables, or cells another table.
+    # Where the page or what is printed is another than the shown tables, or cells and numbers for
+    # Prometheus another table.
     write_page: Callable[[str], str] | None = None
     write_blocks: Callable[[Screen], Sequence[Block]] | None = None
     in_cells: pl.DataFrame | None = None
+    numbers: pl.DataFrame | None = None
+    # Columns that tell the rows of the table apart, if not those of the first shown table.
+    row_keys: Sequence[str] | None = None
 
     def lay_out(self, screen: Screen) -> Sequence[Block]:
         """Return what is printed."""
         if self.write_blocks is not None:
             return self.write_blocks(screen)
         return [block for each in self.shown for block in each.write_blocks(screen)]
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The columns that tell the rows of the table apart."""
+        return self.shown[0].keys if self.row_keys is None else self.row_keys
 
     @property
     def title(self) -> str:
@@ -106,35 +115,27 @@ class ConditionError(Exception):
         self.code, self.lines = code, lines
 
 
-NOTHING_JUDGED = Judgement([], [])
-
-
 def show_report(
     report: Report,
     output: TableOutput,
-    judgement: Judgement = NOTHING_JUDGED,
-    *,
-    strict: bool = False,
+    judgement: Judgement = Judgement(),
 ) -> None:
     """Print a result or write it to files; raise if a condition holds or cannot be judged."""
-    lines = [line for gate in judgement.gates for line in gate.lines]
 
     def show() -> None:
         if not output.targets:
             screen = output.screen
             print_text(f"{write_text(report.lay_out(screen), screen.terminal)}\n")
-        write_targets(output.targets, partial(_choose_writer, report, output, lines))
+        write_targets(output.targets, partial(_choose_writer, report, output, judgement.lines))
 
-    show_judged(show, judgement, report.source, strict=strict)
+    show_judged(show, judgement, report.source)
 
 
-def show_judged(
-    show: Callable[[], None], judgement: Judgement, source: Files, *, strict: bool
-) -> None:
+def show_judged(show: Callable[[], None], judgement: Judgement, source: Files) -> None:
     """Show a result that was judged; raise if a condition holds or cannot be judged."""
-    code = _find_code(judgement, strict=strict)
-    lines = [line for gate in judgement.gates for line in gate.lines]
-    failed = [line for line in lines if line.startswith("FAILED")] + judgement.unknown
+    code = _find_code(judgement)
+    failed = [line for line in judgement.lines if line.startswith("FAILED")]
+    failed += judgement.unknown
     try:
         show()
     except (Exception, pl.exceptions.PanicException) as error:
@@ -144,7 +145,7 @@ def show_judged(
             raise ConditionError(code, failed) from error
         raise
     finally:
-        for line in lines:
+        for line in judgement.lines:
             if line.startswith("NOT JUDGED"):
                 print_note(line)
     source.say_values()
@@ -152,13 +153,15 @@ def show_judged(
         raise ConditionError(code, failed)
 
 
-def _find_code(judgement: Judgement, *, strict: bool) -> int:
-    """Return the exit code; strictly, each condition must be judged in all segments."""
+def _find_code(judgement: Judgement) -> int:
+    """Return the exit code."""
     if any(gate.met for gate in judgement.gates):
         return CONDITION_HOLDS
     if judgement.unknown:
         return BAD_INPUT
-    lacking = (not gate.n_judged or (strict and gate.not_judged) for gate in judgement.gates)
+    lacking = (
+        not gate.n_judged or (judgement.strict and gate.not_judged) for gate in judgement.gates
+    )
     return NOT_JUDGED if any(lacking) else DONE
 
 
@@ -181,7 +184,8 @@ def _choose_writer(
             raise ValueError(msg)
         return partial(outputs.save_chart, charts[0])
     if suffix == prometheus.SUFFIX:
-        return partial(outputs.save_text, prometheus.write_numbers(report.table))
+        table = report.table if report.numbers is None else report.numbers
+        return partial(outputs.save_text, prometheus.write_prometheus(table, report.keys))
     return partial(outputs.save_table, report.table)
 
 

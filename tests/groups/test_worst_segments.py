@@ -418,13 +418,6 @@ def test_weights_of_one_size_and_frequencies_are_rows() -> None:
     assert_frame_equal(equal, expected, rel_tol=1e-9)
 
 
-def test_the_order_of_rows_does_not_matter() -> None:
-    table, options = people(9), {**SEARCH, "redundant": True, "level": 0.7}
-    expected = wroc.worst_segments(table, "y", "s", **options)
-    shuffled = table.sample(fraction=1, shuffle=True, seed=1)
-    assert_frame_equal(wroc.worst_segments(shuffled, "y", "s", **options), expected)
-
-
 @pytest.mark.parametrize("label", [0, 1])
 def test_without_an_outcome_or_with_nothing_else_nothing_is_examined(label: int) -> None:
     table = PEOPLE.with_columns(hired=pl.lit(label == 1))
