@@ -434,7 +434,7 @@ class Judgement:
 
     @property
     def lines(self) -> list[str]:
-        """What is said on each gate."""
+        """The lines on all gates."""
         return [line for gate in self.gates for line in gate.lines]
 
 

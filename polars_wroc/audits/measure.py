@@ -322,7 +322,7 @@ def _find_spreads(
 
 
 def _correct_reasons(table: pl.DataFrame) -> pl.DataFrame:
-    """Say of two segments that are each the other's rest only what holds for both.
+    """Return a table whose mirrored rows have only reasons that hold for both segments.
 
     The other segment may be the one that is reported.
     """

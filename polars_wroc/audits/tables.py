@@ -42,28 +42,28 @@ class Text:
     Parameters
     ----------
     title
-        What reports are called.
+        Title of reports.
     note
-        What readers of a report should know, for example where the rows come from.
+        Note for readers of a report, for example on where the rows come from.
     positive, negative
-        What people of both classes are, as a participle or an adjective: ``"repaid"``, ``"in
-        default"``. By default `positive` is the name of the label if that is a participle, for
-        example ``approved``; otherwise ``"positive"``, or ``"with status = bad"`` for
-        ``pos_label="bad"``. `negative` is its contrary.
+        Words for people of both classes, participles or adjectives: ``"repaid"``, ``"in default"``.
+        By default `positive` is the name of the label if that is a participle, for example
+        ``approved``; otherwise ``"positive"``, or ``"with status = bad"`` for ``pos_label="bad"``.
+        `negative` is its opposite.
     selected, rejected
-        What a decision makes of people: ``"hired"``, ``"denied"``. By default ``"selected"`` and
+        Words for people by decision: ``"hired"``, ``"denied"``. By default ``"selected"`` and
         ``"not selected"``.
     people
-        What the rows are, in the plural: ``"applicants"``. By default ``"rows"``, in groups such as
-        ``"the group black (race)"``.
+        Plural noun for the rows: ``"applicants"``. By default ``"rows"``, and groups are ``"the
+        group black (race)"``.
     groups
-        What the groups of an attribute are called: ``{"region": "applicants in {}"}``, where ``{}``
-        stands for the value. By default ``"black applicants (race)"``.
+        Names of the groups of an attribute: ``{"region": "applicants in {}"}``, where ``{}`` stands
+        for the value. By default ``"black applicants (race)"``.
 
     Raises
     ------
     TypeError, ValueError
-        For anything but text that is not empty.
+        For anything but nonempty text.
 
     Examples
     --------
@@ -347,7 +347,7 @@ class AuditPlan:
     labeled_only: bool = False
 
     def rules(self, level: ConfidenceLevel) -> GapRules:
-        """Return how gaps are tested and judged at a level."""
+        """Return the rules by which gaps are tested and judged at a level."""
         settings = self.settings
         return GapRules(Level.of(level), settings.adjust, settings.margin, settings.min_rows)
 

@@ -89,8 +89,8 @@ def gap_chart(
     Raises
     ------
     TypeError, ValueError
-        For a table of another function or without the metric, for what the metric does not have,
-        a column that is not one of its groups, or an unknown option.
+        For a table of another function or without the metric, a number that the metric does not
+        have, a column that is not one of its groups, or an unknown option.
 
     Examples
     --------

@@ -198,7 +198,7 @@ def dominated_models(
     pos_label: object = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
-    """Return which models are never better than another one, whatever errors cost, per group.
+    """Return which models are never better than another, at any costs of errors, per group.
 
     Use it to drop models: a dominated one is never the better choice, at any costs of errors and
     any prevalence [1]_. This describes the sample only; `compare` tests differences.

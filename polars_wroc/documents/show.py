@@ -39,7 +39,7 @@ class TableView:
 
 @hint_keywords
 def show(table: Any, *, rows: int | None = _ROWS) -> TableView:
-    """Show a table as people read it: estimates with their intervals, and what differs.
+    """Show a table in readable form: estimates with their intervals, and what differs.
 
     Use it at the end of a cell of a notebook, or at the prompt, where the frame itself would hide
     the result among its columns. In a script, ``print(wroc.show(table))``.
@@ -50,7 +50,7 @@ def show(table: Any, *, rows: int | None = _ROWS) -> TableView:
       tables, technical (standard errors, for example) are left out. The frame keeps all numbers.
     - As many columns are shown as fit the terminal; a notebook shows all of them. A narrow terminal
       keeps the difference with its limits, and the result as long as there is room for both.
-      Reasons without room are below the rows.
+      Reasons that do not fit are below the rows.
 
     Parameters
     ----------
