@@ -104,8 +104,8 @@ def _check_without_label(choice: float | Rule | None, **others: object) -> None:
     """Raise for arguments that need a label."""
     if choice is None:
         msg = (
-            "`label` must be given unless decisions are audited alone, those that were `selected` "
-            "or those at a `threshold`; found None"
+            "`label` must be given unless only decisions are audited, recorded ones (`selected`) "
+            "or decisions at a `threshold`; found None"
         )
         raise ValueError(msg)
     if isinstance(choice, Rule) and choice.name != "max_selection_rate":
@@ -275,8 +275,8 @@ def audit(
     min_cell, text = _read_output(min_cell, text)
     if min_cell is not None and intersections:
         msg = (
-            "`min_cell` cannot come with `intersections`, of which too many segments would be left "
-            "out: drop one of the two"
+            "`min_cell` cannot be combined with `intersections`, since too many segments would be "
+            "left out: drop one of the two"
         )
         raise ValueError(msg)
     require_groups(attributes, "name the attributes to audit", "attributes")

@@ -132,7 +132,7 @@ def new_york_summary(
         checks.reject_type("weight", "be counts of people, as in wroc.frequency('n')", weight)
     given = checks.given(score=score, selected=selected)
     if len(given) != 1:
-        msg = f"`score` or `selected` must be given, one of them; found {checks.named(given)}"
+        msg = f"exactly one of `score` and `selected` must be given; found {checks.named(given)}"
         raise ValueError(msg)
     # The rule does not let an auditor leave out larger categories.
     min_share = checks.number("min_share", min_share, low=0.0, high=MIN_SHARE)
@@ -206,5 +206,5 @@ def _date(name: str, value: object) -> dt.date:
             return value.date()
         return value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
     except ValueError:
-        msg = f"`{name}` must be a date such as 2026-01-15; found {checks.shown(value)}"
+        msg = f"`{name}` must be a date, for example 2026-01-15; found {checks.shown(value)}"
         raise ValueError(msg) from None

@@ -92,9 +92,9 @@ class Text:
             if value is None or name == "groups":
                 continue
             if not isinstance(value, str):
-                checks.reject_type(name, "be a text", value)
+                checks.reject_type(name, "be text", value)
             if not value.strip():
-                checks.reject(name, "be a text that is not empty", repr(value))
+                checks.reject(name, "be nonempty text", repr(value))
             checks.check_text(name, value)
         if self.groups is not None:
             _check_groups(self.groups)

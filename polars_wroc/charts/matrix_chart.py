@@ -1,4 +1,4 @@
-"""Charts of pairs of groups, or of two attributes that are crossed, as tiles."""
+"""Charts of pairs of groups, or of two crossed attributes, as tiles."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _read_combinations(frame: pl.DataFrame, metric: str | None, show: Show) -> _
     crossed = frame.filter(is_crossed)
     attributes = crossed["attribute"].unique(maintain_order=True).to_list()
     if len(attributes) != 1:
-        rule = "have two attributes that are crossed, as with `intersections=True`"
+        rule = "have two crossed attributes, as with `intersections=True`"
         checks.reject("table", rule, f"{attributes or 'none'}: make it with `group_gaps`")
     first, second = attributes[0].split(CROSSED)
     # Names may contain commas, but each single value has its own row in the table.

@@ -123,7 +123,7 @@ def cost_curve(
     costs = read_costs(cost_fn, cost_fp) if with_costs else None
     prevalence = target_prevalence(prevalence)
     if prevalence is not None and costs is None:
-        msg = f"`prevalence` goes with `cost_fn` or `cost_fp` only; found {prevalence!r}"
+        msg = f"`prevalence` must be None without `cost_fn` or `cost_fp`; found {prevalence!r}"
         raise ValueError(msg)
     columns = read_columns(frame, label, score, weight, by, pos_label)
     expected: list[str] = [] if costs is None else [_EXPECTED]

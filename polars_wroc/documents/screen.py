@@ -60,4 +60,8 @@ class Screen:
             return
         if unknown := [name for name in self.columns if name not in table.columns]:
             listed, hint = ", ".join(table.columns), did_you_mean(unknown[0], table.columns)
-            reject("columns", f"be all, or columns out of {listed}", f"{unknown[0]!r}{hint}")
+            reject(
+                "columns",
+                f"be all, or name columns of the table ({listed})",
+                f"{unknown[0]!r}{hint}",
+            )

@@ -132,7 +132,7 @@ def abroca_test(
     require_groups(by)
     permutations = checks.whole_number("permutations", permutations, low=1)
     seed = checks.whole_number("seed", seed, low=0)
-    refuse_frequency(weight, "where groups of rows are exchanged")
+    refuse_frequency(weight, "if rows are exchanged between groups")
     source = polars_frame(frame)
     columns = read_columns(source, label, score, weight=weight, by=by, pos_label=pos_label)
     limit = Limit("max_groups", max_groups, "groups")

@@ -439,7 +439,7 @@ def test_an_attribute_with_one_value_has_no_segments() -> None:
         ({"metric": "tpr"}, "`label` must be given for tpr; found None"),
         ({"selected": None}, "`metric` selection_rate needs decisions: pass a `threshold`"),
         ({"metric": "brier_score"}, "`metric` must be a rate with decisions"),
-        ({"favorable": None}, "`favorable` must say for whom"),
+        ({"favorable": None}, "`favorable` must say which decision"),
         ({"depth": 0}, "`depth` must be 1 or more"),
         ({"min_rows": 0}, "`min_rows` must be 1 or more"),
         ({"top": 0}, "`top` must be 1 or more"),
