@@ -22,6 +22,7 @@ from cyclopts.argument import Argument
 import polars_wroc as wroc
 from polars_wroc import typing
 from polars_wroc.audits.formats import SCHEMA, SCHEMA_VERSION
+from polars_wroc.bounds import find_number_type
 from polars_wroc.cli.app import app
 from polars_wroc.cli.commands import COMMANDS
 
@@ -39,6 +40,7 @@ def surface() -> dict[str, Any]:
         "expression namespace": _methods(type(pl.col("s").wroc)),  # type: ignore[attr-defined]
         "frame namespace": _methods(type(pl.LazyFrame().wroc).__mro__[1]),  # type: ignore[attr-defined]
         "options": options(),
+        "numbers": numbers(),
         "command": _commands(),
         "tables": {name: _schema(table(_rows().lazy())) for name, table in queries.TABLES.items()},
         "expressions": {
@@ -55,6 +57,20 @@ def options() -> dict[str, list[str]]:
     """List the values of each type of `polars_wroc.typing` that has some."""
     found = {name: literals(getattr(typing, name)) for name in typing.__all__}
     return {name: values for name, values in found.items() if values}
+
+
+def numbers() -> dict[str, str]:
+    """Describe the bounds of each type of `polars_wroc.typing` that is a number."""
+    described = {}
+    for name in typing.__all__:
+        hint = getattr(typing, name)
+        found = find_number_type(hint)
+        if found is not None:
+            sort = "a whole number, " if found.kind is int else ""
+            others = [f" or `{kind.__name__}`" for kind in get_args(hint) if inspect.isclass(kind)]
+            others = others if get_origin(hint) in {Union, UnionType} else []
+            described[name] = f"{sort}{found.bounds.text}{''.join(others)}"
+    return described
 
 
 def literals(kind: object) -> list[str]:

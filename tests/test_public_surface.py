@@ -14,6 +14,7 @@ from public_surface import SNAPSHOT, differences, literals, surface
 
 import polars_wroc as wroc
 from polars_wroc import typing
+from polars_wroc.bounds import find_number_type
 
 # Those of comparisons, and the parts of a gap with their limits and tests.
 MOST_COLUMNS = 30
@@ -71,11 +72,15 @@ def functions() -> Iterator[Any]:
 
 
 def option_types(function: Callable[..., Any]) -> set[str]:
-    """Name the types of arguments that hold options, as their module calls them."""
+    """Name the types of arguments that are words or numbers, as their module calls them."""
     names = vars(sys.modules[function.__module__])
     annotations = [str(p.annotation) for p in inspect.signature(function).parameters.values()]
     found = {name for text in annotations for name in re.findall(r"\w+", text)}
-    return {name for name in found if literals(names.get(name))}
+    return {
+        name
+        for name in found
+        if literals(names.get(name)) or find_number_type(names.get(name)) is not None
+    }
 
 
 @pytest.mark.parametrize("function", [*functions()], ids=lambda function: function.__qualname__)
@@ -86,7 +91,8 @@ def test_types_of_options_are_exported(function: Callable[..., Any]) -> None:
 
 
 def test_options_of_a_function_are_found() -> None:
-    assert option_types(wroc.summary) == {"AucMethod"}
+    types = {"AucMethod", "Bins", "ConfidenceLevel", "Proportion"}
+    assert option_types(wroc.summary) == types
 
 
 def test_methods_and_the_json_are_in_the_snapshot(described: dict[str, Any]) -> None:
