@@ -118,14 +118,14 @@ class NumberType(NamedTuple):
     bounds: NumberBounds
 
 
-def alternatives(hint: Any) -> tuple[Any, ...]:
+def list_alternatives(hint: Any) -> tuple[Any, ...]:
     """Return the types that an argument may have: those of a union, or the only one."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
 def find_number_type(hint: Any) -> NumberType | None:
     """Return the bounded number that an argument may be; None if there is none."""
-    for each in alternatives(hint):
+    for each in list_alternatives(hint):
         if get_origin(each) is Annotated:
             kind, *about = get_args(each)
             for bounds in about:

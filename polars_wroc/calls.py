@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from polars_wroc import checks
-from polars_wroc.bounds import alternatives, find_number_type
+from polars_wroc.bounds import find_number_type, list_alternatives
 from polars_wroc.keywords import CHOICES, find_fault
 
 P = ParamSpec("P")
@@ -28,7 +28,7 @@ def check_call(function: Callable[P, T]) -> Callable[P, T]:
     known = inspect.signature(function).parameters
 
     @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+    def call_checked(*args: P.args, **kwargs: P.kwargs) -> T:
         if fault := find_fault(known, len(args), kwargs):
             if args and "frame" in known and checks.holds_values(args[0]):
                 # Columns by themselves, as for functions of other packages.
@@ -39,7 +39,7 @@ def check_call(function: Callable[P, T]) -> Callable[P, T]:
         given = dict(zip(known, args, strict=False)) | kwargs
         return function(**check_values(function, given))  # type: ignore[call-arg]
 
-    return checked
+    return call_checked
 
 
 def check_arguments(kind: type[T]) -> type[T]:
@@ -47,14 +47,14 @@ def check_arguments(kind: type[T]) -> type[T]:
     known, build = inspect.signature(kind).parameters, kind.__init__
 
     @wraps(build)
-    def checked(self: T, *args: object, **kwargs: object) -> None:
+    def init_checked(self: T, *args: object, **kwargs: object) -> None:
         if fault := find_fault(known, len(args), kwargs):
             msg = f"`{kind.__name__}` {fault}"
             raise TypeError(msg)
         given = dict(zip(known, args, strict=False)) | kwargs
         build(self, **check_values(kind, given))
 
-    kind.__init__ = checked  # type: ignore[method-assign,assignment]
+    kind.__init__ = init_checked  # type: ignore[method-assign,assignment]
     return kind
 
 
@@ -77,7 +77,7 @@ def find_checks(called: Callable[..., Any]) -> dict[str, Check]:
 
 def find_check(hint: Any) -> Check | None:
     """Return the check of an argument with this annotation; None if the function checks it."""
-    kinds = [kind for kind in alternatives(hint) if kind is not NoneType]
+    kinds = [kind for kind in list_alternatives(hint) if kind is not NoneType]
     classes = tuple(kind for kind in kinds if inspect.isclass(kind) and kind is not bool)
     number_type = find_number_type(hint)
     check: Check
@@ -90,5 +90,5 @@ def find_check(hint: Any) -> Check | None:
         check = partial(checks.word, allowed=get_args(kinds[0]))
     else:
         return None
-    passing = (*classes, NoneType) if NoneType in alternatives(hint) else classes
+    passing = (*classes, NoneType) if NoneType in list_alternatives(hint) else classes
     return lambda name, value: value if isinstance(value, passing) else check(name, value)

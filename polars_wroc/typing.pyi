@@ -23,7 +23,7 @@ from .bounds import Resamples as Resamples
 from .bounds import Seed as Seed
 from .bounds import WeightLimit as WeightLimit
 from .charts.options import ChartOptions as ChartOptions
-from .charts.options import Rate as Rate
+from .charts.options import RateName as RateName
 from .charts.options import Show as Show
 from .charts.options import Sort as Sort
 from .curves.calibration_curve import Strategy as Strategy

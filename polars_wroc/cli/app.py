@@ -15,17 +15,18 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, ArgumentCollection, CycloptsError, Parameter
+from cyclopts import App, ArgumentCollection, CycloptsError, Group, Parameter
 from cyclopts.exceptions import (
     MissingArgumentError,
     UnknownCommandError,
     UnknownOptionError,
     UnusedCliTokensError,
 )
+from cyclopts.help import DefaultFormatter
 from polars.exceptions import PolarsError
 
 from polars_wroc.cli import report, settings, terminal
-from polars_wroc.cli.commands import COMMANDS
+from polars_wroc.cli.commands import COMMANDS, PARTS
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.many_groups import ManyGroupsWarning
 
@@ -43,6 +44,17 @@ def _write_default(value: Any) -> str | None:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+class _HelpFormatter(DefaultFormatter):
+    """Help whose text above the options is printed as it is written.
+
+    As Markdown, an example would be a black block on a light terminal.
+    """
+
+    def render_description(self, console: Any, options: Any, description: Any) -> None:  # noqa: ARG002
+        """Print the text above the options."""
+        console.print(description.primary_renderable.markup, markup=False, highlight=False)
+
+
 def _add_settings(_: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Add options of the file and of variables; keep the arguments, whose tokens say the source."""
     _called[:] = arguments
@@ -55,9 +67,10 @@ _called: list[Any] = []
 app = App(
     name="polars-wroc",
     help="Weighted ROC analysis and fairness audits of scored rows.",
+    help_formatter=_HelpFormatter(),
     help_epilogue="Exit codes: 0 done, 1 condition met, 2 error, 3 not judged, 130 stopped.\n\n"
     f"Options are read from {settings.FILE} too, and from variables such as "
-    f"{settings.VARIABLES}LABEL. Documentation: {_WEB}",
+    f"{settings.VARIABLES}LABEL.\n\nDocumentation: {_WEB}",
     version=lambda: f"polars-wroc {version('polars-wroc')}",
     default_parameter=Parameter(
         negative_iterable=(), negative_bool=(), show_default=_write_default, allow_repeating=True
@@ -68,15 +81,22 @@ app = App(
     print_error=False,
     suppress_keyboard_interrupt=False,
 )
-for _name, _about in COMMANDS.items():
-    _place = _name.replace("-", "_")
-    app.command(
-        f"polars_wroc.cli.commands.{_place}:{_place}",
-        name=_name,
-        help=_about.help,
-        sort_key=[*COMMANDS].index(_name),
-    )
 app.register_install_completion_command(help="Install completion for the shell.")
+for _number, _part in enumerate(PARTS):
+    _group = Group(_part, sort_key=_number)
+    for _place, (_name, _about) in enumerate(PARTS[_part].items()):
+        _module = _name.replace("-", "_")
+        app.command(
+            f"polars_wroc.cli.commands.{_module}:{_module}",
+            name=_name,
+            usage=_about.usage,
+            help=_about.help,
+            group=_group,
+            sort_key=_place,
+        )
+_group = Group("Options", sort_key=len(PARTS))
+for _flag in ("--help", "--version", "--install-completion"):
+    app[_flag].group = _group
 
 
 def run(arguments: Sequence[str] | None) -> int:

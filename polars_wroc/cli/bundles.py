@@ -6,38 +6,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import polars as pl
 from cyclopts import Parameter
 
-from polars_wroc.audits.gates import Gate, Judged, judged
 from polars_wroc.cli.options import (
-    INPUT,
+    CSV_FILES,
     Attributes,
     By,
-    Conditions,
-    Rows,
+    RowColumns,
     Selected,
-    Threshold,
+    ThresholdOption,
     Uncertainty,
-    Unlabeled,
+    UnlabeledColumns,
 )
 from polars_wroc.cli.output import TABLES_AND_CHARTS, TableOutput
-from polars_wroc.cli.report import Report, show_report
 from polars_wroc.cli.source import Source, require_favorable
 from polars_wroc.files.csv_dialect import FileFormat
 
-Dialect = Annotated[FileFormat, Parameter(name="*", group=INPUT, negative_bool="no-")]
+Dialect = Annotated[FileFormat, Parameter(name="*", group=CSV_FILES, negative_bool="no-")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class RowOptions:
     """Options of a command on rows or counts, but for groups and output."""
 
-    rows: Rows = Rows()
+    rows: RowColumns = RowColumns()
     dialect: Dialect = FileFormat()
     uncertainty: Uncertainty = Uncertainty()
-    conditions: Conditions = Conditions()
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -47,21 +42,10 @@ class Options:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class TableOptions(Options):
+class TableOptions(RowOptions):
     """Options of a command that makes a table."""
 
     output: TableOutput = TableOutput()
-
-    def read_conditions(self, of: Judged) -> list[Gate]:
-        """Read the conditions on a table."""
-        return self.conditions.read(of)
-
-    def show(
-        self, report: Report, gates: Sequence[Gate] = (), table: pl.DataFrame | None = None
-    ) -> None:
-        """Print or write a result, and judge its table, or another."""
-        judgement = judged(gates, report.table if table is None else table)
-        show_report(report, self.output, judgement, strict=self.conditions.fail_unjudged)
 
 
 @Parameter(name="*")
@@ -94,11 +78,11 @@ class ByGroups(TableOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Segments(Options):
+class SegmentOptions(RowOptions):
     """Options of a command that compares the segments of attributes."""
 
     attributes: Attributes
-    threshold: Threshold = None
+    threshold: ThresholdOption = None
     selected: Selected = None
 
     def make_source(self, files: Sequence[str]) -> Source:
@@ -123,7 +107,7 @@ class Segments(Options):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class ByAttributes(Segments, TableOptions):
+class ByAttributes(SegmentOptions, TableOptions):
     """Options of a command that makes a table of the segments of attributes."""
 
     def read(self, files: Sequence[str], *required: str) -> Source:
@@ -139,4 +123,4 @@ class ByAttributes(Segments, TableOptions):
 class UnlabeledByAttributes(ByAttributes):
     """Options of a command that compares how often segments are selected."""
 
-    rows: Unlabeled = Unlabeled()
+    rows: UnlabeledColumns = UnlabeledColumns()

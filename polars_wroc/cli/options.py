@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, wraps
 from types import NoneType
 from typing import (
@@ -24,23 +24,40 @@ from typing import (
 )
 
 import docstring_parser
+import polars as pl
 from cyclopts import ArgumentCollection, Group, Parameter, Token
 from cyclopts.exceptions import UnknownOptionError
 
 import polars_wroc
-from polars_wroc.audits.gates import Gate, Judged, read_gate
+from polars_wroc.audits.gates import Gate, GateScope, Judgement, judge_gates, read_gate
 from polars_wroc.audits.tables import Text
-from polars_wroc.bounds import alternatives, find_number_type
+from polars_wroc.bounds import find_number_type, list_alternatives
 from polars_wroc.cli import values
 from polars_wroc.config import MEMORY, Config, connect
 from polars_wroc.inputs.columns import Frequency, IntoWeight
 from polars_wroc.inputs.designs import Design, Lonely, Survey
 from polars_wroc.looks import ConfidenceLevel, Looks
 
-INPUT, GROUPS, DECISIONS, TESTS, SURVEY, OUTPUT = (
-    Group(name, sort_key=number)
-    for number, name in enumerate(("Input", "Groups", "Decisions", "Tests", "Survey", "Output"))
+# The parts of the help, those that most calls need first.
+PARTS = (
+    "Input",
+    "Groups",
+    "Decisions",
+    "Tests",
+    "Conditions",
+    "Output",
+    "Wording",
+    "Survey",
+    "CSV files",
+    "Large data",
 )
+INPUT, GROUPS, DECISIONS, TESTS, CONDITIONS, OUTPUT, WORDING, SURVEY, CSV_FILES, LARGE_DATA = (
+    Group(name, sort_key=number) for number, name in enumerate(PARTS)
+)
+COLUMN = Parameter(metavar="COLUMN")
+COLUMNS = Parameter(metavar="COLUMN...")
+Column = Annotated[str | None, COLUMN]
+Words = Annotated[str | None, Parameter(metavar="TEXT")]
 
 Value = TypeVar("Value")
 
@@ -75,7 +92,7 @@ def _read_files(_: object, tokens: Sequence[Token]) -> list[str]:
     return [token.value for token in tokens]
 
 
-Files = Annotated[
+FileNames = Annotated[
     list[str],
     Parameter(
         name="FILE",
@@ -87,30 +104,23 @@ Files = Annotated[
     ),
 ]
 _CUTS = (
-    "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, 30-49 "
-    "and 50+; dates and texts such as 2026-01-31 into periods by day:1mo. A column of such a name "
-    "is taken as it is"
+    "repeatable. age:18,30,50 cuts numbers into ranges: <18, 18-29, 30-49 and 50+; day:1mo cuts "
+    "dates into months"
 )
 By = Annotated[
     Sequence[str],
     Parameter(
+        metavar="COLUMN...",
         help=f"A group column; with several, each combination of their values is a group; {_CUTS}.",
         group=GROUPS,
     ),
 ]
 Attributes = Annotated[
-    list[str],
-    Parameter(
-        name="--attribute",
-        help=f"An attribute, such as sex, whose segments are compared; {_CUTS}.",
-        group=GROUPS,
-    ),
-]
-Groups = Annotated[
     Sequence[str],
     Parameter(
         name="--attribute",
-        help=f"An attribute, such as sex, whose segments are compared, besides all rows; {_CUTS}.",
+        metavar="COLUMN...",
+        help=f"An attribute, such as sex, whose segments are compared; {_CUTS}.",
         group=GROUPS,
     ),
 ]
@@ -118,26 +128,29 @@ THRESHOLD_HELP = (
     "Scores of at least this are selected; or median, or a rule: youden, closest-topleft, "
     "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as least-cost:fn=5,fp=1."
 )
-Threshold = Annotated[
+ThresholdOption = Annotated[
     Any,
     Parameter(
         help=THRESHOLD_HELP,
-        converter=read_by(values.read_threshold),
+        converter=read_by(values.parse_threshold),
         n_tokens=1,
+        metavar="NUMBER",
         group=DECISIONS,
     ),
 ]
 Selected = Annotated[
     str | None,
     Parameter(
+        metavar="COLUMN",
         help="Column of recorded decisions, true and false or 0 and 1; or such as decision=hired, "
         "the value of those who are selected.",
         group=DECISIONS,
     ),
 ]
-Unknown = Annotated[
+UnknownCategories = Annotated[
     Sequence[str],
     Parameter(
+        metavar="VALUE...",
         help="Which categories are unknown: exclude, those without a value; a value such as '' or "
         "'not stated', which is unknown too, repeatable; keep, none; default exclude.",
         group=GROUPS,
@@ -151,14 +164,14 @@ Approximate = Annotated[
     int | None,
     Parameter(
         help="Use about this many bins of scores: fast, in little memory, with bounds of each AUC.",
-        group=INPUT,
+        group=LARGE_DATA,
     ),
 ]
 # Arguments of the library whose Python types no text can be, or whose words are others here.
 _ANNOTATIONS: dict[str, Any] = {
     "by": By,
     "attributes": Attributes,
-    "threshold": Threshold,
+    "threshold": ThresholdOption,
     "selected": Selected,
     "reference": Annotated[
         list[Any],
@@ -166,19 +179,23 @@ _ANNOTATIONS: dict[str, Any] = {
             help="What segments are compared with: rest, overall; or such as sex=m, the reference "
             "segment of an attribute, repeatable.",
             converter=read_all_by(values.read_reference),
-            metavar="STR...",
+            metavar="SEGMENT...",
             group=GROUPS,
         ),
     ],
     "intersections": Annotated[
         bool | Literal["only"],
         Parameter(
-            help="Compare the combinations of all attributes too, or only these.", group=GROUPS
+            help="Compare the combinations of all attributes too, or with 'only' nothing else.",
+            metavar="[only]",
+            show_choices=False,
+            group=GROUPS,
         ),
     ],
     "within": Annotated[
         list[str] | None,
         Parameter(
+            metavar="COLUMN...",
             help="Column of strata such as jobs, in which groups are compared; repeatable.",
             group=GROUPS,
         ),
@@ -189,6 +206,7 @@ _ANNOTATIONS: dict[str, Any] = {
             help="Metrics such as tpr,lift, or all.",
             converter=read_by(values.read_names),
             n_tokens=1,
+            metavar="NAMES",
             group=OUTPUT,
         ),
     ],
@@ -197,6 +215,9 @@ _ANNOTATIONS: dict[str, Any] = {
 _GROUPS = {
     **dict.fromkeys(("favorable", "per_group"), DECISIONS),
     **dict.fromkeys(("min_rows", "min_share", "min_cell"), GROUPS),
+    **dict.fromkeys(
+        ("source", "distribution_date", "audit_date", "justification", "title"), WORDING
+    ),
     **dict.fromkeys(("prevalence", "different_rows", "different_settings"), INPUT),
     **dict.fromkeys(
         ("diagnostics", "strategy", "smooth", "clip", "max_points", "band", "cost_fn", "cost_fp"),
@@ -207,27 +228,16 @@ _GROUPS = {
 
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
-class Labels:
-    """Labels of rows."""
-
-    label: str | None = None
-    """Column of the labels."""
-    pos_label: str | None = None
-    """Positive value of other labels than 0 and 1, such as yes."""
-
-
-@Parameter(name="*", group=INPUT)
-@dataclass(frozen=True, kw_only=True)
 class Weights:
     """Weights of rows."""
 
-    weight: str | None = None
+    weight: Column = None
     """Column of weights: how much of a population a row represents."""
-    frequency: str | None = None
+    frequency: Column = None
     """Column of weights that count rows: how many a row is."""
 
     @property
-    def weights(self) -> IntoWeight | None:
+    def column(self) -> IntoWeight | None:
         """The column of weights, if there is one."""
         if self.weight is not None and self.frequency is not None:
             msg = "--weight and --frequency exclude each other"
@@ -237,29 +247,27 @@ class Weights:
 
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
-class Score:
-    """Scores of rows."""
+class RowColumns:
+    """Columns of the labels, scores and weights of rows."""
 
-    score: list[str] = field(default_factory=list)
-    """Column of a score; higher means more positive; repeatable."""
+    label: Column = None
+    """Column of the labels, which files of counts do not need."""
+    score: Annotated[list[str], COLUMNS] = field(default_factory=list)
+    """Column of a score, which files of counts do not need; higher means more positive;
+    repeatable."""
+    pos_label: Annotated[str | None, Parameter(metavar="VALUE")] = None
+    """Positive value of other labels than 0 and 1, such as yes."""
+    weights: Weights = Weights()
 
-
-# Bases that come last have the first options.
-@Parameter(name="*", group=INPUT)
-@dataclass(frozen=True, kw_only=True)
-class Scores(Weights, Score):
-    """Scores and weights of rows."""
-
-
-@Parameter(name="*", group=INPUT)
-@dataclass(frozen=True, kw_only=True)
-class Rows(Scores, Labels):
-    """Labels, scores and weights of rows."""
+    @property
+    def names(self) -> dict[str, str | list[str] | None]:
+        """The columns that are named, by the options that name them."""
+        return {"label": self.label, "score": self.score, **vars(self.weights)}
 
 
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
-class Unlabeled(Rows):
+class UnlabeledColumns(RowColumns):
     """Scores and weights of rows; a label is parsed only to be refused with the reason."""
 
     label: Annotated[str | None, Parameter(show=False)] = None
@@ -273,20 +281,21 @@ class Uncertainty:
 
     level: Annotated[float, Parameter(group=TESTS)] = 0.95
     """Confidence level."""
-    looks: Annotated[float | None, Parameter(group=TESTS)] = None
+    looks: Annotated[float | None, Parameter(group=TESTS, metavar="ROWS")] = None
     """Limits hold at all looks at growing data, and are tightest when so many rows are seen."""
-    cluster: str | None = None
+    cluster: Column = None
     """Column of clusters or sampling units: rows with the same value belong together."""
-    strata: str | None = None
+    strata: Column = None
     """Column of the strata of a survey."""
-    fpc: str | None = None
+    fpc: Column = None
     """Column of the finite population correction: the proportion of a stratum's sampling units
     that was sampled, or their number in the population."""
     lonely: Lonely | None = None
     """What the only sampling unit of a stratum adds to a variance: null, the default, makes it
     unknown; certainty, nothing; adjust, its squared distance from the mean of all units."""
     replicate_weights: Annotated[
-        Any, Parameter(converter=read_by(values.read_replicate_weights), n_tokens=1)
+        Any,
+        Parameter(converter=read_by(values.read_replicate_weights), n_tokens=1, metavar="COLUMNS"),
     ] = None
     """Columns of replicate weights and how they were made: such as 'rep_*:kind=jk2', or
     a,b,c:kind=fay,rho=0.3,df=60; df are the degrees of freedom: sampling units less strata."""
@@ -317,15 +326,15 @@ class Uncertainty:
         return {"level": self.confidence} | ({} if design is None else {"design": design})
 
 
-@Parameter(name="*", group=INPUT)
+@Parameter(name="*", group=LARGE_DATA)
 @dataclass(frozen=True, kw_only=True)
 class Workers:
     """In how much memory and by which cluster a table is computed."""
 
-    memory: str | None = None
+    memory: Annotated[str | None, Parameter(metavar="SIZE")] = None
     """Such as 4GB, 60% of what the process may use, or none: rows that would take more are computed
     in ranges of scores; default 60%."""
-    dask: str | None = None
+    dask: Annotated[str | None, Parameter(metavar="ADDRESS")] = None
     """Address of the scheduler of a Dask cluster, whose workers read the ranges."""
 
     @contextmanager
@@ -337,44 +346,48 @@ class Workers:
             yield
 
 
-@Parameter(name="*", group=TESTS)
+@Parameter(name="*", group=CONDITIONS)
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
     """Conditions that fail a command in a pipeline."""
 
-    fail_if: list[str] = field(default_factory=list)
+    fail_if: Annotated[list[str], Parameter(metavar="CONDITION...")] = field(default_factory=list)
     """Exit with 1 if this holds in any segment: a number of the table and a limit, or a condition
     in SQL on the columns of the table, like the conditions named above; repeatable."""
     fail_unjudged: bool = False
     """Exit with 3 if a condition of --fail-if cannot be judged in some segment."""
 
-    def read(self, of: Judged) -> list[Gate]:
+    def read(self, of: GateScope) -> list[Gate]:
         """Read the conditions on a table."""
         return [read_gate(text, of) for text in self.fail_if]
 
+    def judge(self, gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
+        """Judge the conditions that were read."""
+        return replace(judge_gates(gates, table), strict=self.fail_unjudged)
 
-@Parameter(name="*", group=OUTPUT)
+
+@Parameter(name="*", group=WORDING)
 @dataclass(frozen=True, kw_only=True)
 class Wording:
     """Title and note of a report, and the words of its sentences."""
 
-    title: str | None = None
+    title: Words = None
     """Title of the report."""
-    note: str | None = None
+    note: Words = None
     """What readers of the report should know about its rows."""
-    positive: str | None = None
+    positive: Words = None
     """What people of the positive class are, such as repaid."""
-    negative: str | None = None
+    negative: Words = None
     """What people of the negative class are, such as 'in default'."""
-    selected_word: str | None = None
+    selected_word: Words = None
     """What people are who are selected, such as hired."""
-    rejected_word: str | None = None
+    rejected_word: Words = None
     """What people are who are not selected, such as turned down."""
-    people: str | None = None
+    people: Words = None
     """What the rows are, in the plural, such as applicants."""
     group_words: Annotated[
         list[Any] | None,
-        Parameter(converter=read_all_by(values.read_group_words), metavar="STR..."),
+        Parameter(converter=read_all_by(values.read_group_words), metavar="WORDS..."),
     ] = None
     """What the groups of an attribute are called, with {} for the value, such as
     'region=applicants in {}'; repeatable."""
@@ -441,7 +454,8 @@ def with_arguments_of(
 def _readable(hint: Any) -> Any:
     """Leave out of a union the types that no text can be, and bounds, which the library checks."""
     kinds = [
-        get_args(kind)[0] if get_origin(kind) is Annotated else kind for kind in alternatives(hint)
+        get_args(kind)[0] if get_origin(kind) is Annotated else kind
+        for kind in list_alternatives(hint)
     ]
     readable = [
         kind

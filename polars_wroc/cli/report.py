@@ -15,12 +15,11 @@ from polars_wroc.audits.gates import Judgement
 from polars_wroc.audits.page import write_document
 from polars_wroc.audits.provenance import list_provenance, write_foot
 from polars_wroc.audits.tables import Run
-from polars_wroc.audits.words import capitalised
 from polars_wroc.cli.output import PAGES, TableOutput, write_targets
 from polars_wroc.cli.source import Files
 from polars_wroc.cli.terminal import print_note, print_text
-from polars_wroc.documents.blocks import Block, Figures, Line, Lines, LineTone, Table
-from polars_wroc.documents.blocks import Text as Paragraph
+from polars_wroc.documents.blocks import Block, Figures, Line, Lines, LineTone, Table, TextBlock
+from polars_wroc.documents.phrases import capitalise
 from polars_wroc.documents.screen import Screen
 from polars_wroc.documents.table_layout import lay_out
 from polars_wroc.documents.text_writer import write_text
@@ -56,7 +55,7 @@ class Shown:
         if not self.verdict:
             return [self.lay_out(shown)]
         # A head without rows says nothing more.
-        return [Paragraph(self.verdict), *([self.lay_out(shown)] if self.table.height else [])]
+        return [TextBlock(self.verdict), *([self.lay_out(shown)] if self.table.height else [])]
 
     def lay_out(self, screen: Screen) -> Table:
         """Lay out the table for readers, or the columns that are asked for."""
@@ -77,10 +76,14 @@ class Report:
     shown: Sequence[Shown]
     # Charts of a page, of which an image is the first.
     draw: Callable[[], Sequence[Any]] = list
-    # Where the page or what is printed is another than the shown tables, or cells another table.
+    # Where the page or what is printed is another than the shown tables, or cells and numbers for
+    # Prometheus another table.
     write_page: Callable[[str], str] | None = None
     write_blocks: Callable[[Screen], Sequence[Block]] | None = None
     in_cells: pl.DataFrame | None = None
+    numbers: pl.DataFrame | None = None
+    # Columns that tell the rows of the table apart, if not those of the first shown table.
+    row_keys: Sequence[str] | None = None
 
     def lay_out(self, screen: Screen) -> Sequence[Block]:
         """Return what is printed."""
@@ -89,9 +92,14 @@ class Report:
         return [block for each in self.shown for block in each.write_blocks(screen)]
 
     @property
+    def keys(self) -> Sequence[str]:
+        """The columns that tell the rows of the table apart."""
+        return self.shown[0].keys if self.row_keys is None else self.row_keys
+
+    @property
     def title(self) -> str:
         """What the tables show."""
-        return capitalised(" and ".join(each.heading for each in self.shown))
+        return capitalise(" and ".join(each.heading for each in self.shown))
 
 
 def run_of(source: Files) -> Run:
@@ -107,35 +115,27 @@ class ConditionError(Exception):
         self.code, self.lines = code, lines
 
 
-NOTHING_JUDGED = Judgement([], [])
-
-
 def show_report(
     report: Report,
     output: TableOutput,
-    judgement: Judgement = NOTHING_JUDGED,
-    *,
-    strict: bool = False,
+    judgement: Judgement = Judgement(),
 ) -> None:
     """Print a result or write it to files; raise if a condition holds or cannot be judged."""
-    lines = [line for gate in judgement.gates for line in gate.lines]
 
     def show() -> None:
         if not output.targets:
             screen = output.screen
             print_text(f"{write_text(report.lay_out(screen), screen.terminal)}\n")
-        write_targets(output.targets, partial(_choose_writer, report, output, lines))
+        write_targets(output.targets, partial(_choose_writer, report, output, judgement.lines))
 
-    show_judged(show, judgement, report.source, strict=strict)
+    show_judged(show, judgement, report.source)
 
 
-def show_judged(
-    show: Callable[[], None], judgement: Judgement, source: Files, *, strict: bool
-) -> None:
+def show_judged(show: Callable[[], None], judgement: Judgement, source: Files) -> None:
     """Show a result that was judged; raise if a condition holds or cannot be judged."""
-    code = _find_code(judgement, strict=strict)
-    lines = [line for gate in judgement.gates for line in gate.lines]
-    failed = [line for line in lines if line.startswith("FAILED")] + judgement.unknown
+    code = _find_code(judgement)
+    failed = [line for line in judgement.lines if line.startswith("FAILED")]
+    failed += judgement.unknown
     try:
         show()
     except (Exception, pl.exceptions.PanicException) as error:
@@ -145,7 +145,7 @@ def show_judged(
             raise ConditionError(code, failed) from error
         raise
     finally:
-        for line in lines:
+        for line in judgement.lines:
             if line.startswith("NOT JUDGED"):
                 print_note(line)
     source.say_values()
@@ -153,13 +153,15 @@ def show_judged(
         raise ConditionError(code, failed)
 
 
-def _find_code(judgement: Judgement, *, strict: bool) -> int:
-    """Return the exit code; strictly, each condition must be judged in all segments."""
+def _find_code(judgement: Judgement) -> int:
+    """Return the exit code."""
     if any(gate.met for gate in judgement.gates):
         return CONDITION_HOLDS
     if judgement.unknown:
         return BAD_INPUT
-    lacking = (not gate.n_judged or (strict and gate.not_judged) for gate in judgement.gates)
+    lacking = (
+        not gate.n_judged or (judgement.strict and gate.not_judged) for gate in judgement.gates
+    )
     return NOT_JUDGED if any(lacking) else DONE
 
 
@@ -182,7 +184,8 @@ def _choose_writer(
             raise ValueError(msg)
         return partial(outputs.save_chart, charts[0])
     if suffix == prometheus.SUFFIX:
-        return partial(outputs.save_text, prometheus.write_numbers(report.table))
+        table = report.table if report.numbers is None else report.numbers
+        return partial(outputs.save_text, prometheus.write_prometheus(table, report.keys))
     return partial(outputs.save_table, report.table)
 
 
@@ -198,7 +201,7 @@ def _write_page(report: Report, output: TableOutput, lines: Sequence[str], suffi
     laid_out = [each.lay_out(output.page) for each in tables]
     if len(tables) > 1:
         titled = zip(laid_out, tables, strict=True)
-        laid_out = [replace(table, title=capitalised(each.heading)) for table, each in titled]
+        laid_out = [replace(table, title=capitalise(each.heading)) for table, each in titled]
     # Conditions that failed come first.
     tones: dict[str, LineTone] = {"FAILED": "failed", "NOT JUDGED": "unjudged", "PASSED": "passed"}
     checks = [
@@ -208,8 +211,8 @@ def _write_page(report: Report, output: TableOutput, lines: Sequence[str], suffi
         if line.startswith(start)
     ]
     blocks: list[Block] = [
-        Paragraph(report.title, 1),
-        *(Paragraph(each.verdict, style="answer") for each in report.shown if each.verdict),
+        TextBlock(report.title, 1),
+        *(TextBlock(each.verdict, style="answer") for each in report.shown if each.verdict),
         *([Lines(checks, style="checks")] if checks else []),
         # A table without a title is the only one.
         *(replace(table, label=table.title or report.title) for table in laid_out),

@@ -17,7 +17,7 @@ from polars_wroc.audits.hints import list_missing
 from polars_wroc.audits.tables import AuditedFile, audited_files, saved_audits
 from polars_wroc.checks import did_you_mean, favorable_choice
 from polars_wroc.cli import values
-from polars_wroc.cli.options import Rows, Scores, Weights
+from polars_wroc.cli.options import RowColumns
 from polars_wroc.cli.terminal import print_note
 from polars_wroc.config import division
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, with_same_keys
@@ -65,7 +65,7 @@ class Audits(Files):
 class Source(Files):
     """Rows or counts, and the columns that functions of the library are applied to."""
 
-    columns: Weights
+    columns: RowColumns
     dialect: FileFormat = FileFormat()
     # Group columns as they were asked for, and the option that did.
     group_texts: Sequence[str] = ()
@@ -86,7 +86,7 @@ class Source(Files):
 
     def _names(self, *options: str) -> list[str]:
         """Return the columns that options name."""
-        given = [vars(self.columns).get(option) for option in options]
+        given = [self.columns.names[option] for option in options]
         listed = [[each] if isinstance(each, str) else each or [] for each in given]
         return [name for names in listed for name in names]
 
@@ -152,20 +152,20 @@ class Source(Files):
     @cached_property
     def arguments(self) -> dict[str, Any]:
         """The arguments of the library that name columns of rows."""
-        named: dict[str, Any] = {"weight": self.columns.weights}
+        named: dict[str, Any] = {"weight": self.columns.weights.column}
         schema = self.frame.collect_schema()
-        if isinstance(self.columns, Scores) and self.columns.score:
+        if self.columns.score:
             for text in self.columns.score:
                 values.check_one_column("--score", text, schema)
             several = len(self.columns.score) > 1
             named["score"] = self.columns.score if several else self.columns.score[0]
-        if isinstance(self.columns, Rows) and self.columns.label is not None:
-            label, pos_label = self.columns.label, self.columns.pos_label
+        label, pos_label = self.columns.label, self.columns.pos_label
+        if label is not None:
             named |= {
                 "label": label,
                 "pos_label": values.read_pos_label(pos_label, label, self.frame),
             }
-        elif isinstance(self.columns, Rows) and self.columns.pos_label is not None:
+        elif pos_label is not None:
             msg = "--pos-label must come with --label"
             raise ValueError(msg)
         if self.selected is not None:
@@ -174,7 +174,7 @@ class Source(Files):
 
     def require(self, *names: str, or_else: str = "") -> None:
         """Check that columns of rows are named, and that none is of counts."""
-        given = [f"--{name.replace('_', '-')}" for name in vars(self.columns) if self._names(name)]
+        given = [f"--{name}" for name, named in self.columns.names.items() if named]
         given += [] if self.selected is None else ["--selected"]
         if given:
             self.refuse_counts(given[0])
@@ -192,7 +192,7 @@ class Source(Files):
 
     def read_unknown(self, texts: Sequence[str]) -> str | list[object]:
         """Read which categories are unknown, as values of the groups."""
-        return values.read_unknown(texts, [*self.group_types.values()])
+        return values.parse_unknown(texts, [*self.group_types.values()])
 
     def plan(self, function: Callable[..., Any], **given: Any) -> Any:
         """Apply a function of the library to the rows or counts."""
@@ -272,7 +272,7 @@ class Source(Files):
 
     def check_positives(self, *, found: bool) -> None:
         """Check that a row has the positive label, which a table may not show."""
-        pos_label = getattr(self.columns, "pos_label", None)
+        pos_label = self.columns.pos_label
         if pos_label is not None and not found:
             rows = replace(self, group_texts=())
             found = bool(rows.plan(summary).collect()["n_pos"].sum())
@@ -302,7 +302,7 @@ class Source(Files):
         schema = self.frame.collect_schema()
         name, _, value = (self.selected or "").partition("=")
         chosen = [(name, value, "not selected")] if value else []
-        label, positive = (getattr(self.columns, each, None) for each in ("label", "pos_label"))
+        label, positive = self.columns.label, self.columns.pos_label
         if label is not None and positive is not None:
             chosen.append((label, positive, "not positive"))
         # Numbers have one spelling, and are no words for an outcome.

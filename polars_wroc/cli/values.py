@@ -22,7 +22,7 @@ from polars_wroc.thresholds.rules import Rule, Threshold
 _RULE = re.compile(r"([\w-]+)(?:([:=])(.*))?")
 
 
-def read_threshold(text: str) -> Threshold:
+def parse_threshold(text: str) -> Threshold:
     """Read a number, the median, or a rule such as ``max-fpr=0.1`` or ``least-cost:fn=5,fp=1``."""
     if text == "median":
         return "median"
@@ -227,7 +227,7 @@ def read_pos_label(text: str | None, label: str, frame: pl.LazyFrame) -> object:
     return value
 
 
-def read_unknown(texts: Sequence[str], types: Sequence[pl.DataType]) -> str | list[object]:
+def parse_unknown(texts: Sequence[str], types: Sequence[pl.DataType]) -> str | list[object]:
     """Read which categories are unknown: one kind, or values of the attributes of these types."""
     kinds = [text for text in texts if text in ("exclude", "keep")]
     if kinds and len(texts) > 1:

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -100,12 +101,15 @@ def test_an_audit_of_many_groups_sums_up_those_that_do_not_differ(
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example_that_can_be_copied(
-    command: str, capsys: pytest.CaptureFixture[str]
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert main([command, "--help"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"Usage: polars-wroc {command} ")
     about = COMMANDS[command]
+    # No line of it is wrapped on a narrow terminal.
+    assert all(f"\n    {line}\n" in text for line in about.example.splitlines())
     assert " ".join(about.text.split()) in " ".join(text.split())
     program, *arguments = shlex.split(about.example.replace("\\\n", " "))
     assert program == "polars-wroc"
@@ -289,11 +293,68 @@ def test_numbers_are_written_as_they_are_read(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "diff")])
 def test_help_is_in_groups(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
-    headings = re.findall(r"^╭─ (\w+) ─", capsys.readouterr().out, re.MULTILINE)
-    groups = ["Input", "Groups", "Decisions", "Tests", "Survey", "Output"]
-    assert headings == [group for group in groups if group in headings]
+    headings = re.findall(r"^╭─ ([\w ]+?) ─", capsys.readouterr().out, re.MULTILINE)
+    parts = ["Input", "Groups", "Decisions", "Tests", "Conditions", "Output", "Wording", "Survey"]
+    parts += ["CSV files", "Large data"]
+    assert headings == [part for part in parts if part in headings]
     assert headings[0] == "Input"
-    assert headings[-1] == "Output"
+    assert "Output" in headings
+
+
+def test_help_of_all_commands_lists_each_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    listed = re.findall(r"^│ ([a-z][a-z-]+)  +\w", capsys.readouterr().out, re.MULTILINE)
+    assert sorted(listed) == sorted({*COMMANDS})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_ends_with_exit_codes_and_the_documentation(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--help"]) == 0
+    end = capsys.readouterr().out.rpartition("╯")[2]
+    assert "Exit codes: 0 done, 1 condition met, 2 error, 3 not judged" in end
+    assert end.strip().endswith("Documentation: https://pypi.org/project/polars-wroc")
+
+
+# Values for what the usage names.
+VALUES = {
+    "--label": "y",
+    "--score": "s",
+    "--attribute": "g",
+    "--selected": "y",
+    "--favorable": "selected",
+    "--source": "All rows",
+    "--distribution-date": "2026-01-15",
+    "--threshold": "0.5",
+    "--over": "day",
+    "--old": "s",
+    "--new": "t",
+    "--output": "x.csv",
+}
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "diff")])
+def test_usage_names_all_that_must_be_given(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(1)
+    rows = {"s": random.random(400), "t": random.random(400), "g": random.integers(0, 2, 400)}
+    frame = pl.DataFrame(rows).with_columns(y=pl.col("s") > 0.4, day=pl.int_range(400) // 100)
+    frame.write_parquet("rows.parquet")
+    options = re.findall(r"--[\w-]+", COMMANDS[command].required)
+    pairs = [[option, VALUES[option]] for option in options]
+    if command == "compare":
+        pairs[-1] = ["--score", "t"]
+    if command == "size":
+        assert options == []
+        return
+    assert main([command, "rows.parquet", *chain.from_iterable(pairs)]) == 0
+    assert main([command, *chain.from_iterable(pairs)]) == 2
+    for left_out in pairs:
+        others = [pair for pair in pairs if pair != left_out]
+        assert main([command, "rows.parquet", *chain.from_iterable(others)]) == 2
 
 
 def test_options_are_read_from_a_file_and_from_variables(

@@ -14,9 +14,9 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.tables import ReferenceKind
+from polars_wroc.audits.tables import AuditReferenceKind
 from polars_wroc.cli import main
-from polars_wroc.cli.commands.curve import KINDS
+from polars_wroc.cli.commands.curve import CURVE_KINDS
 
 pytestmark = pytest.mark.usefixtures("folder")
 COLUMNS = ["--label", "y", "--score", "s", "--weight", "w"]
@@ -306,7 +306,7 @@ REFERENCES = {
 
 
 def test_every_kind_of_reference_is_in_words() -> None:
-    assert {*get_args(ReferenceKind)} <= REFERENCES.keys()
+    assert {*get_args(AuditReferenceKind)} <= REFERENCES.keys()
 
 
 @pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
@@ -366,11 +366,11 @@ def test_a_chart_is_drawn_by_the_public_function(monkeypatch: pytest.MonkeyPatch
     assert seen[0].columns[0] == "model"
 
 
-@pytest.mark.parametrize("kind", sweep(KINDS, fast=3))
+@pytest.mark.parametrize("kind", sweep(CURVE_KINDS, fast=3))
 def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
     costs = ["--cost-fn", "1", "--cost-fp", "1"] if kind == "cost" else []
     call = ["curve", "rows.parquet", *COLUMNS, "--kind", kind, *costs]
-    for name in ("x.csv", "x.svg")[KINDS[kind].only_chart :]:
+    for name in ("x.csv", "x.svg")[CURVE_KINDS[kind].only_chart :]:
         assert main([*call, "-o", name]) == 0
         assert Path(name).stat().st_size > 0
 

@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
 import numpy as np
 import polars as pl
 import pytest
+from public_surface import numbers
 
 import polars_wroc as wroc
 from polars_wroc import typing
-from polars_wroc.bounds import find_number_type
 
 Call: TypeAlias = Callable[..., Any]
 
@@ -197,10 +197,8 @@ def test_switch_is_true_or_false(name: str, argument: str) -> None:
 
 
 def test_all_types_of_numbers_are_tried() -> None:
-    exported = {name: find_number_type(getattr(typing, name)) for name in typing.__all__}
-    bounded = {name: found for name, found in exported.items() if found is not None}
-    assert bounded.keys() == NUMBERS.keys()
-    assert {name for name, found in bounded.items() if found.kind is int} == WHOLE
+    assert numbers().keys() == NUMBERS.keys()
+    assert {name for name, text in numbers().items() if "whole" in text} == WHOLE
     assert {type_of(TYPES[each]) for each in WITH_NUMBERS} == NUMBERS.keys()
 
 

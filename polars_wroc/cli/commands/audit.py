@@ -9,17 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import judged, of_audit
-from polars_wroc.audits.result import SUFFIXES, Audit
+from polars_wroc.audits.gates import find_audit_scope
+from polars_wroc.audits.result import AUDIT_SUFFIXES, Audit
 from polars_wroc.audits.sections import write_summary
-from polars_wroc.cli.bundles import Segments
-from polars_wroc.cli.options import Files, Unknown, Wording, Workers, with_arguments_of
+from polars_wroc.cli.bundles import SegmentOptions
+from polars_wroc.cli.options import (
+    Conditions,
+    FileNames,
+    UnknownCategories,
+    Wording,
+    Workers,
+    with_arguments_of,
+)
 from polars_wroc.cli.output import Output, write_targets
 from polars_wroc.cli.report import command_line, show_judged
 from polars_wroc.cli.source import Source
 from polars_wroc.cli.terminal import measure_screen
 from polars_wroc.documents.text_writer import write_text
 from polars_wroc.files import outputs, prometheus
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
 
 # Formats that say from which contents of files they were made.
 _DESCRIBED = (".json", ".html", ".md", outputs.WORKBOOK)
@@ -27,39 +35,40 @@ _DESCRIBED = (".json", ".html", ".md", outputs.WORKBOOK)
 
 @with_arguments_of(wroc.audit, "intersections reference favorable min_rows min_cell margin adjust")
 def audit(
-    file: Files,
+    file: FileNames,
     /,
     *,
-    options: Segments,
-    unknown: Unknown = (),
+    options: SegmentOptions,
+    unknown: UnknownCategories = (),
+    conditions: Conditions = Conditions(),
     workers: Workers = Workers(),
     wording: Wording = Wording(),
     output: Output = Output(),
     **given: Any,
 ) -> None:
     """Audit segments, print a summary and write reports."""
-    output.check((*SUFFIXES, prometheus.SUFFIX), file)
+    output.check((*AUDIT_SUFFIXES, prometheus.SUFFIX), file)
     options.require_favorable(given["favorable"])
     source = options.make_source(file)
     _require_columns(source, options)
     labeled = source.counts is not None or options.rows.label is not None
     ratios = given["favorable"] != "neither"
-    gates = options.conditions.read(
-        of_audit(decides=options.decides, ratios=ratios, labeled=labeled)
+    gates = conditions.read(
+        find_audit_scope(decides=options.decides, ratios=ratios, labeled=labeled)
     )
     given |= {"threshold": options.threshold, "text": wording.text} | options.limits
     with workers.at_work(), source.at_work():
         result: Audit = source.plan(wroc.audit, unknown=source.read_unknown(unknown), **given)
     source.check_selected(result.segments["n_selected"].sum())
     files = source.describe(contents=any(each.suffix in _DESCRIBED for each in output.targets))
-    judgement = judged(gates, result.table)
+    judgement = conditions.judge(gates, result.table)
     run = replace(result.run, command=command_line.get(), files=files)
     result = replace(result, run=run, gates=judgement.gates)
     show = partial(_show_audit, result, output)
-    show_judged(show, judgement, source, strict=options.conditions.fail_unjudged)
+    show_judged(show, judgement, source)
 
 
-def _require_columns(source: Source, options: Segments) -> None:
+def _require_columns(source: Source, options: SegmentOptions) -> None:
     """Check that a label and a score are named, or decisions alone."""
     rows, recorded = options.rows, options.selected is not None
     alone = recorded or (rows.score and options.threshold is not None)
@@ -78,7 +87,9 @@ def _show_audit(result: Audit, output: Output) -> None:
 
     def choose(suffix: str) -> Callable[[Path], object]:
         if suffix == prometheus.SUFFIX:
-            return partial(outputs.save_text, prometheus.write_numbers(result.table))
+            return partial(
+                outputs.save_text, prometheus.write_prometheus(result.table, [*AUDIT_KEYS, MODEL])
+            )
         return result.save
 
     text = write_text(write_summary(result), measure_screen().terminal)

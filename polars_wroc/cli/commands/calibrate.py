@@ -9,15 +9,15 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
-from polars_wroc.cli.options import OUTPUT, Files, with_arguments_of
-from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.options import OUTPUT, FileNames, with_arguments_of
+from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.curves.calibration_curve import Strategy
+from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 
-Bins = Annotated[
+CurveBins = Annotated[
     int | None,
     Parameter(help="Bins of the curve, which are printed then; default 10.", group=OUTPUT),
 ]
@@ -36,11 +36,11 @@ Smooth = Annotated[
 
 @with_arguments_of(wroc.calibration_summary, "clip")
 def calibrate(
-    file: Files,
+    file: FileNames,
     /,
     *,
     options: ByGroups = ByGroups(),
-    bins: Bins = None,
+    bins: CurveBins = None,
     strategy: BinWidths = None,
     smooth: Smooth = False,
     **given: Any,
@@ -77,7 +77,7 @@ def calibrate(
     def draw() -> list[Any]:
         return [wroc.calibration_chart(curve, facet=source.facet)]
 
-    options.show(Report(source, curve, shown, draw))
+    show_report(Report(source, curve, shown, draw, row_keys=[*keys, "bin"]), options.output)
 
 
 def _say_how_off(slopes: pl.DataFrame, keys: Sequence[str]) -> list[str]:

@@ -8,20 +8,32 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_PAIRS, judged_pairs
-from polars_wroc.audits.words import first_few, many
+from polars_wroc.audits.gates import PAIR_SCOPE, tabulate_pairs
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
-from polars_wroc.cli.options import Files, with_arguments_of
-from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.options import Conditions, FileNames, with_arguments_of
+from polars_wroc.cli.report import Report, Shown, show_report
+from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.looks import ConfidenceLevel, as_number
 from polars_wroc.metrics.compare import PAIR
 
 
-@with_arguments_of(wroc.compare, "method adjust")
-def compare(file: Files, /, *, options: ByGroups = ByGroups(), **given: Any) -> None:
+@with_arguments_of(
+    wroc.compare,
+    "method adjust",
+    method="delong: DeLong's test as published; without it the test also holds where the scores "
+    "rank only few rows differently.",
+)
+def compare(
+    file: FileNames,
+    /,
+    *,
+    options: ByGroups = ByGroups(),
+    conditions: Conditions = Conditions(),
+    **given: Any,
+) -> None:
     """Test the differences between the AUCs of scores."""
-    gates = options.read_conditions(OF_PAIRS)
+    gates = conditions.read(PAIR_SCOPE)
     source = options.read(file)
     source.refuse_counts("compare")
     table = source.compute(wroc.compare, **given, **options.limits)
@@ -30,7 +42,7 @@ def compare(file: Files, /, *, options: ByGroups = ByGroups(), **given: Any) -> 
     verdict = _say_which_differ(table, keys, options.uncertainty.confidence)
     shown = Shown(f"differences between AUCs{sentences.name_groups(keys)}", table, keys, verdict)
     report = Report(source, table, [shown], lambda: [wroc.gap_chart(table)])
-    options.show(report, gates, judged_pairs(table))
+    show_report(report, options.output, conditions.judge(gates, tabulate_pairs(table)))
 
 
 def _say_which_differ(table: pl.DataFrame, keys: Sequence[str], level: ConfidenceLevel) -> str:

@@ -9,27 +9,27 @@ from cyclopts import Parameter
 
 import polars_wroc as wroc
 from polars_wroc.cli.bundles import Dialect
-from polars_wroc.cli.options import OUTPUT, By, Files, Rows, Workers
+from polars_wroc.cli.options import OUTPUT, By, FileNames, RowColumns, Workers
 from polars_wroc.cli.output import Output, write_targets
 from polars_wroc.cli.source import Source, merge_files
 from polars_wroc.cli.terminal import print_note
 from polars_wroc.files import outputs
 from polars_wroc.files.csv_dialect import FileFormat
 
-Bins = Annotated[
+CountBins = Annotated[
     int | None,
     Parameter(help="Count in about this many bins of scores instead of by score.", group=OUTPUT),
 ]
 
 
 def counts(
-    file: Files,
+    file: FileNames,
     /,
     *,
-    rows: Rows = Rows(),
+    rows: RowColumns = RowColumns(),
     dialect: Dialect = FileFormat(),
     by: By = (),
-    bins: Bins = None,
+    bins: CountBins = None,
     workers: Workers = Workers(),
     output: Output = Output(),
 ) -> None:

@@ -11,20 +11,21 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.words import first_few
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
-from polars_wroc.cli.options import OUTPUT, Approximate, Files, with_arguments_of
-from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.options import OUTPUT, Approximate, FileNames, with_arguments_of
+from polars_wroc.cli.output import TABLES_AND_CHARTS
+from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source
 from polars_wroc.cli.terminal import print_text
 from polars_wroc.config import Config
+from polars_wroc.documents.phrases import first_few
 from polars_wroc.documents.text_writer import write_text
-from polars_wroc.files import outputs
+from polars_wroc.files import outputs, prometheus
 
 
 @dataclass(frozen=True)
-class Kind:
+class CurveKind:
     """The name of the function that makes a curve, and the options that not all kinds have."""
 
     function: str
@@ -35,20 +36,24 @@ class Kind:
 
 
 # What --kind names; each has a chart.
-KINDS = {
-    "roc": Kind("roc_curve", ("max_points", "band", "approximate")),
-    "pr": Kind("pr_curve"),
-    "det": Kind("roc_curve", only_chart=True),
-    "gain": Kind("roc_curve", only_chart=True),
-    "cost": Kind("cost_curve", ("cost_fn", "cost_fp", "prevalence"), drawn_from_roc=True),
-    "decision": Kind("decision_curve"),
+CURVE_KINDS = {
+    "roc": CurveKind("roc_curve", ("max_points", "band", "approximate")),
+    "pr": CurveKind("pr_curve"),
+    "det": CurveKind("roc_curve", only_chart=True),
+    "gain": CurveKind("roc_curve", only_chart=True),
+    "cost": CurveKind("cost_curve", ("cost_fn", "cost_fp", "prevalence"), drawn_from_roc=True),
+    "decision": CurveKind("decision_curve"),
 }
-KindName = Annotated[str, Parameter(help="Which curve.", choices=[*KINDS], group=OUTPUT)]
+# The points of a curve are not numbers to watch.
+_WITHOUT_PROMETHEUS = [suffix for suffix in TABLES_AND_CHARTS if suffix != prometheus.SUFFIX]
+CurveKindOption = Annotated[
+    str, Parameter(help="Which curve.", choices=[*CURVE_KINDS], group=OUTPUT)
+]
 
 
 @Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True, kw_only=True)
-class Costs:
+class CostOptions:
     """What errors cost, and in which population."""
 
     cost_fn: float | None = None
@@ -59,19 +64,24 @@ class Costs:
     """Prevalence in the population that the cost is for."""
 
 
-@with_arguments_of(wroc.roc_curve, "max_points band")
+@with_arguments_of(
+    wroc.roc_curve,
+    "max_points band",
+    band="Limits of the ROC curve: pointwise, of the tpr at each fpr; simultaneous, of the whole "
+    "curve.",
+)
 def curve(
-    file: Files,
+    file: FileNames,
     /,
     *,
     options: ByGroups = ByGroups(),
     approximate: Approximate = None,
-    kind: KindName = "roc",
-    costs: Costs = Costs(),
+    kind: CurveKindOption = "roc",
+    costs: CostOptions = CostOptions(),
     **given: Any,
 ) -> None:
     """Write curves as a table or a chart."""
-    output, own = options.output, KINDS[kind]
+    output, own = options.output, CURVE_KINDS[kind]
     suffixes = [target.suffix for target in output.targets]
     is_chart = bool(suffixes) and all(each in outputs.CHART_SUFFIXES for each in suffixes)
     given |= {"approximate": approximate} | vars(costs)
@@ -89,7 +99,9 @@ def curve(
             f"--kind decision, which have limits; found --kind {kind}"
         )
         raise ValueError(msg)
-    source = options.read(file, approximate=given.pop("approximate", None))
+    source = options.read(
+        file, approximate=given.pop("approximate", None), suffixes=_WITHOUT_PROMETHEUS
+    )
     limits = options.limits if has_limits else {}
     if own.drawn_from_roc and is_chart:
         plan = source.plan(wroc.roc_curve)
@@ -112,13 +124,13 @@ def curve(
         drawn = given if own.drawn_from_roc else {}
         return [getattr(wroc, f"{kind}_chart")(table, facet=source.facet, **drawn)]
 
-    options.show(Report(source, table, [shown], draw))
+    show_report(Report(source, table, [shown], draw), options.output)
 
 
 def _check_kind(kind: str, given: Mapping[str, object]) -> None:
     """Check that the options are those of the kind of curve."""
     for name in given:
-        kinds = [other for other, row in KINDS.items() if name in row.options]
+        kinds = [other for other, row in CURVE_KINDS.items() if name in row.options]
         if kind not in kinds:
             flag = f"--{name.replace('_', '-')}"
             msg = f"{flag} applies to --kind {kinds[0]}; found {kind}"
@@ -139,7 +151,7 @@ def _show_aucs(source: Source, plan: pl.LazyFrame, options: ByGroups) -> None:
         def draw() -> list[Any]:
             return [wroc.roc_chart(table, facet=source.facet, summary=aucs)]
 
-        options.show(Report(source, table, [shown], draw))
+        show_report(Report(source, table, [shown], draw), options.output)
         return
     screen = options.output.screen
     text = write_text(shown.write_blocks(screen), screen.terminal)

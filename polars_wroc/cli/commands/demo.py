@@ -9,9 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.cli.bundles import Segments
+from polars_wroc.cli.bundles import SegmentOptions
 from polars_wroc.cli.commands.audit import audit
-from polars_wroc.cli.options import OUTPUT, Rows
+from polars_wroc.cli.options import OUTPUT, RowColumns
 from polars_wroc.cli.output import Output
 from polars_wroc.cli.report import command_line
 from polars_wroc.cli.terminal import print_text
@@ -46,8 +46,8 @@ def demo(
         wroc.data.loans().write_csv(path)
         audit(
             [str(path)],
-            options=Segments(
-                rows=Rows(label="approved", score=["score"]),
+            options=SegmentOptions(
+                rows=RowColumns(label="approved", score=["score"]),
                 attributes=["race", "sex"],
                 threshold=0.85,
             ),

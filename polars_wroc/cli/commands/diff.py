@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +17,7 @@ from polars_wroc.audits.audit_changes import (
     read_audit,
 )
 from polars_wroc.audits.change_sentences import write_changes
-from polars_wroc.audits.gates import OF_CHANGES, judged
+from polars_wroc.audits.gates import CHANGE_SCOPE
 from polars_wroc.audits.page import write_document
 from polars_wroc.cli.options import INPUT, OUTPUT, Conditions, FirstRun, with_arguments_of
 from polars_wroc.cli.output import TABLES_AND_CHARTS, TableOutput
@@ -24,6 +25,7 @@ from polars_wroc.cli.report import Report, Shown, run_of, show_report
 from polars_wroc.cli.source import Audits, is_first_run
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import CHANGED_METRICS
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
 
 
 def _audit(name: str) -> Parameter:
@@ -68,7 +70,7 @@ def diff(
         if value is not None and not has_chart:
             msg = f"{flag} applies to a chart: -o FILE with one of .html, .png, .svg"
             raise ValueError(msg)
-    gates = conditions.read(OF_CHANGES)
+    gates = conditions.read(CHANGE_SCOPE)
     if first_run_ok and is_first_run(before, after, partial(read_audit, "after")):
         return
     changes = changes_between(before, after, **given)
@@ -94,6 +96,8 @@ def diff(
         draw,
         write_page=write_page,
         write_blocks=partial(change_pages.lay_out_notable_changes, changes),
+        # The gap of auc is how much it changed, and auc_gap a metric of its own.
+        numbers=changes.table.rename(lambda name: re.sub("^gap", "change", name)),
+        row_keys=[*AUDIT_KEYS, MODEL],
     )
-    judgement = judged(gates, changes.table)
-    show_report(report, output, judgement, strict=conditions.fail_unjudged)
+    show_report(report, output, conditions.judge(gates, changes.table))

@@ -8,21 +8,28 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_COMPARISONS
+from polars_wroc.audits.gates import COMPARISON_SCOPE
 from polars_wroc.audits.tables import name_of
-from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByAttributes
-from polars_wroc.cli.options import Files, with_arguments_of
-from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.options import Conditions, FileNames, with_arguments_of
+from polars_wroc.cli.report import Report, Shown, show_report
+from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs.columns import AUDIT_KEYS
 
 
 @with_arguments_of(wroc.fairness, "intersections min_rows")
-def fairness(file: Files, /, *, options: ByAttributes, **given: Any) -> None:
+def fairness(
+    file: FileNames,
+    /,
+    *,
+    options: ByAttributes,
+    conditions: Conditions = Conditions(),
+    **given: Any,
+) -> None:
     """Measure how different the most different groups of each attribute are."""
-    gates = options.read_conditions(replace(OF_COMPARISONS, what="the table", metrics=[*FAIRNESS]))
+    gates = conditions.read(replace(COMPARISON_SCOPE, what="the table", metrics=[*FAIRNESS]))
     if not options.decides:
         msg = "--threshold or --selected must be given"
         raise ValueError(msg)
@@ -34,9 +41,8 @@ def fairness(file: Files, /, *, options: ByAttributes, **given: Any) -> None:
     heading = f"fairness metrics{sentences.name_groups(sentences.list_attributes(table))}"
     shown = Shown(heading, table, [AUDIT_KEYS[0], "metric"], _say_findings(table))
     first = table["metric"][0]
-    options.show(
-        Report(source, table, [shown], lambda: [wroc.gap_chart(table, metric=first)]), gates
-    )
+    report = Report(source, table, [shown], lambda: [wroc.gap_chart(table, metric=first)])
+    show_report(report, options.output, conditions.judge(gates, table))
 
 
 def _say_findings(table: pl.DataFrame) -> str:

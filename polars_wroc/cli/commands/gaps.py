@@ -10,19 +10,19 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_COMPARISONS
-from polars_wroc.audits.words import first_few, many, verb
+from polars_wroc.audits.gates import COMPARISON_SCOPE
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByAttributes
-from polars_wroc.cli.options import TESTS, Files, with_arguments_of
-from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.options import TESTS, Conditions, FileNames, with_arguments_of
+from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.documents.numbers import POINTS
+from polars_wroc.documents.phrases import first_few, many, verb
 from polars_wroc.groups.comparisons import GAP_METRICS, REPEATS
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 _IN_WORDS = {"rest": "the rest", "overall": "all rows", "best": "the best group"}
 _LEFT_OUT = "Rows without a label count in selection rates alone, the others not at all."
-Metric = Annotated[
+GapMetric = Annotated[
     str | None,
     Parameter(
         help="Metric that is printed and drawn, rates with decisions only; default auc in charts, "
@@ -34,7 +34,15 @@ Metric = Annotated[
 
 
 @with_arguments_of(wroc.group_gaps, "reference within intersections margin min_rows adjust")
-def gaps(file: Files, /, *, options: ByAttributes, metric: Metric = None, **given: Any) -> None:
+def gaps(
+    file: FileNames,
+    /,
+    *,
+    options: ByAttributes,
+    metric: GapMetric = None,
+    conditions: Conditions = Conditions(),
+    **given: Any,
+) -> None:
     """Test the gaps between groups and their reference."""
     targets = options.output.targets
     if metric is not None and targets and not any(each.is_read for each in targets):
@@ -46,7 +54,7 @@ def gaps(file: Files, /, *, options: ByAttributes, metric: Metric = None, **give
         msg = f"--metric {metric} needs --threshold or --selected; found none of them"
         raise ValueError(msg)
     metrics = [*GAP_METRICS] if options.decides else ["auc"]
-    gates = options.read_conditions(replace(OF_COMPARISONS, what="the table", metrics=metrics))
+    gates = conditions.read(replace(COMPARISON_SCOPE, what="the table", metrics=metrics))
     source = options.read(file, "label", "score")
     if source.counts is None:
         source = replace(source, left_out=_LEFT_OUT)
@@ -56,7 +64,7 @@ def gaps(file: Files, /, *, options: ByAttributes, metric: Metric = None, **give
     source.check_selected(table.filter(metric="selection_rate")["value"].sum())
     shown = _lay_out(table, metric, _name_reference(given["reference"]), given["margin"])
     report = Report(source, table, [shown], lambda: [wroc.gap_chart(table, metric=metric or "auc")])
-    options.show(report, gates)
+    show_report(report, options.output, conditions.judge(gates, table))
 
 
 def _name_reference(reference: str | dict[str, str]) -> str:

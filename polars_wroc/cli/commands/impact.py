@@ -10,17 +10,17 @@ import polars as pl
 import polars_wroc as wroc
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits import hints
-from polars_wroc.audits.gates import OF_IMPACT
-from polars_wroc.audits.words import first_few, verb
+from polars_wroc.audits.gates import IMPACT_SCOPE
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import UnlabeledByAttributes
-from polars_wroc.cli.options import Files, Unknown, with_arguments_of
-from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.options import Conditions, FileNames, UnknownCategories, with_arguments_of
+from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source
 from polars_wroc.cli.terminal import print_note
+from polars_wroc.documents.phrases import first_few, verb
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import IMPACT_RATIO, is_finding, rated_ratios
+from polars_wroc.groups.comparisons import IMPACT_RATIO, is_finding, select_rated_ratios
 from polars_wroc.groups.impact_ratios import count_decisions
 from polars_wroc.inputs.columns import UNKNOWN_CATEGORY
 from polars_wroc.inputs.spellings import say_near_equal
@@ -29,10 +29,16 @@ from polars_wroc.queries import collect_all
 
 @with_arguments_of(wroc.impact_ratios, "reference min_share intersections favorable exact adjust")
 def impact(
-    file: Files, /, *, options: UnlabeledByAttributes, unknown: Unknown = (), **given: Any
+    file: FileNames,
+    /,
+    *,
+    options: UnlabeledByAttributes,
+    unknown: UnknownCategories = (),
+    conditions: Conditions = Conditions(),
+    **given: Any,
 ) -> None:
     """Print or write impact ratios; raise if a condition holds."""
-    gates = options.read_conditions(OF_IMPACT)
+    gates = conditions.read(IMPACT_SCOPE)
     source = options.read(file)
     _check_decisions(source, options)
     options.require_favorable(given["favorable"])
@@ -48,7 +54,7 @@ def impact(
     with source.at_work():
         table, counts = collect_all([plan, _count_decisions(source, options.threshold)])
     source.check_selected(counts["selected"].sum())
-    ratios = rated_ratios(table)
+    ratios = select_rated_ratios(table)
     notes = _write_notes(ratios, counts, source, options.threshold, given["unknown"])
     report = Report(
         source,
@@ -59,7 +65,7 @@ def impact(
         in_cells=table.with_columns(pl.col("segment").fill_null(UNKNOWN_CATEGORY)),
     )
     try:
-        options.show(report, gates)
+        show_report(report, options.output, conditions.judge(gates, table))
     finally:
         for note in notes if options.output.output else ():
             print_note(note)

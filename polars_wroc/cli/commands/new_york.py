@@ -13,10 +13,12 @@ from polars_wroc.cli.bundles import Dialect
 from polars_wroc.cli.options import (
     INPUT,
     Attributes,
-    Files,
-    Scores,
+    Column,
+    FileNames,
+    RowColumns,
     Selected,
-    Unknown,
+    UnknownCategories,
+    Weights,
     with_arguments_of,
 )
 from polars_wroc.cli.output import Output, write_targets
@@ -27,12 +29,12 @@ from polars_wroc.documents.text_writer import write_text
 from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.inputs.spellings import say_near_equal
 
-Score = Annotated[
-    str | None,
+ScoreOption = Annotated[
+    Column,
     Parameter(help="Column of the tool's score: selected are those above the median.", group=INPUT),
 ]
-Frequency = Annotated[
-    str | None,
+FrequencyOption = Annotated[
+    Column,
     Parameter(help="Column of weights that count rows: how many a row is.", group=INPUT),
 ]
 
@@ -43,21 +45,22 @@ Frequency = Annotated[
     min_share="Categories with smaller shares are left out of the ratios; 0: none.",
 )
 def new_york(
-    file: Files,
+    file: FileNames,
     /,
     *,
     dialect: Dialect = FileFormat(),
     attributes: Attributes,
     selected: Selected = None,
-    score: Score = None,
-    frequency: Frequency = None,
-    unknown: Unknown = (),
+    score: ScoreOption = None,
+    frequency: FrequencyOption = None,
+    unknown: UnknownCategories = (),
     output: Output = Output(),
     **given: Any,
 ) -> None:
     """Print or write the summary of a bias audit for New York City."""
-    output.check(new_york_result.SUFFIXES, file)
-    columns = Scores(score=[score] if score else [], frequency=frequency)
+    output.check(new_york_result.NEW_YORK_SUFFIXES, file)
+    weights = Weights(frequency=frequency)
+    columns = RowColumns(score=[score] if score else [], weights=weights)
     rows = Source(
         files=file, dialect=dialect, columns=columns, group_texts=attributes, selected=selected
     )

@@ -11,20 +11,22 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_RELEASE, judged
+from polars_wroc.audits.gates import RELEASE_SCOPE
 from polars_wroc.audits.tables import segment_in_words
-from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import values
 from polars_wroc.cli.bundles import Dialect
 from polars_wroc.cli.options import (
+    COLUMN,
+    COLUMNS,
     DECISIONS,
     INPUT,
     TESTS,
+    Attributes,
+    Column,
     Conditions,
-    Files,
+    FileNames,
     FirstRun,
-    Groups,
-    Rows,
+    RowColumns,
     Uncertainty,
     Weights,
     read_all_by,
@@ -35,7 +37,7 @@ from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source, is_first_run
 from polars_wroc.cli.terminal import print_text
 from polars_wroc.documents.numbers import DIFFERENCE
-from polars_wroc.documents.phrases import write_list
+from polars_wroc.documents.phrases import first_few, many, write_list
 from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.files.scan import scan_files
 from polars_wroc.groups.comparisons import COMPARABLE
@@ -77,22 +79,23 @@ def _read_margins(texts: Sequence[str]) -> dict[str, float]:
 
 @Parameter(name="*", group=INPUT)
 @dataclass(frozen=True, kw_only=True)
-class BothScores(Weights):
+class BothScores:
     """Labels, weights and two scores of rows, of one file or of two."""
 
-    key: str | None = None
+    label: Annotated[str, COLUMN]
+    """Column of the labels."""
+    old: Column = None
+    """Column of the old score; higher means more positive."""
+    new: Column = None
+    """Column of the new score, with --key in the second file."""
+    score: Annotated[list[str], COLUMNS] = field(default_factory=list)
+    """Both, in place of --old and --new: first the old score, then the new one."""
+    key: Column = None
     """There are two files: that of the old score and of all else, and that of the new score; rows
     are matched by this column, in which each has a value of its own."""
-    label: str
-    """Column of the labels."""
-    old: str | None = None
-    """Column of the old score; higher means more positive."""
-    new: str | None = None
-    """Column of the new score, with --key in the second file."""
-    score: list[str] = field(default_factory=list)
-    """Both, in place of --old and --new: first the old score, then the new one."""
-    pos_label: str | None = None
+    pos_label: Annotated[str | None, Parameter(metavar="VALUE")] = None
     """Positive value of other labels than 0 and 1, such as yes."""
+    weights: Weights = Weights()
 
     @property
     def names(self) -> tuple[str, str]:
@@ -110,12 +113,12 @@ class BothScores(Weights):
     min_rows="Fewest rows that a metric rests on, for a test.",
 )
 def release(
-    file: Files,
+    file: FileNames,
     /,
     *,
     rows: BothScores,
     first_run_ok: FirstRun = False,
-    attributes: Groups = (),
+    attributes: Attributes = (),
     threshold: Annotated[
         list[Any] | None,
         Parameter(
@@ -128,6 +131,7 @@ def release(
     selected: Annotated[
         Sequence[str],
         Parameter(
+            metavar="COLUMN...",
             help="Column of recorded decisions, as old=D and new=D: true and false or 0 and 1; or "
             "such as old=decision=hired, the value of those who are selected.",
             group=DECISIONS,
@@ -151,7 +155,7 @@ def release(
 ) -> None:
     """Check a new score against the old one; raise if a condition holds."""
     output.check(TABLES_AND_CHARTS, file)
-    gates = conditions.read(OF_RELEASE)
+    gates = conditions.read(RELEASE_SCOPE)
     if first_run_ok and len(file) == 2:  # noqa: PLR2004  (before and after)
         before, after = file
         if is_first_run(before, after, partial(_check_new, rows)):
@@ -161,7 +165,7 @@ def release(
         files=file[:1] if rows.key else file,
         all_files=file,
         dialect=dialect,
-        columns=Rows(label=rows.label, pos_label=rows.pos_label),
+        columns=RowColumns(label=rows.label, pos_label=rows.pos_label),
         group_texts=attributes,
     )
     columns = _read_columns(file, rows, decided)
@@ -187,8 +191,7 @@ def release(
     report = Report(source, table, _lay_out(table, sentence), draw)
     if output.output and "-" not in output.output:
         print_text(f"{sentence}\n")
-    judgement = judged(gates, table)
-    show_report(report, output, judgement, strict=conditions.fail_unjudged)
+    show_report(report, output, conditions.judge(gates, table))
 
 
 def _read_columns(
@@ -214,7 +217,7 @@ def _read_columns(
         "label": rows.label,
         "old": old,
         "new": new,
-        "weight": rows.weights,
+        "weight": rows.weights.column,
         "pos_label": values.read_pos_label(rows.pos_label, rows.label, frame),
         "selected": selected or None,
     }

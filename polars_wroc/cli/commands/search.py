@@ -8,16 +8,16 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.words import many, verb
 from polars_wroc.cli.bundles import ByAttributes
-from polars_wroc.cli.options import TESTS, Files, with_arguments_of
-from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.options import TESTS, FileNames, with_arguments_of
+from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.phrases import many, verb
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS
 from polars_wroc.inputs.reasons import NO_VARIANCE
 
-Metric = Annotated[
+SearchMetric = Annotated[
     str,
     Parameter(
         help="Metric that is compared; rates need decisions, the others probabilities.",
@@ -32,7 +32,9 @@ Metric = Annotated[
     "favorable depth min_rows top redundant",
     favorable="Which decision is good for a person; required if there are decisions.",
 )
-def search(file: Files, /, *, options: ByAttributes, metric: Metric = "tpr", **given: Any) -> None:
+def search(
+    file: FileNames, /, *, options: ByAttributes, metric: SearchMetric = "tpr", **given: Any
+) -> None:
     """Search for the segments that are significantly worse."""
     options.require_favorable(given["favorable"])
     required = () if options.selected is not None else ("label", "score")
@@ -51,7 +53,7 @@ def search(file: Files, /, *, options: ByAttributes, metric: Metric = "tpr", **g
     def draw() -> list[Any]:
         return [wroc.gap_chart(table, metric=metric)] if found.height else []
 
-    options.show(Report(source, table, [shown], draw))
+    show_report(Report(source, table, [shown], draw), options.output)
 
 
 def _say_how_many(table: pl.DataFrame, found: pl.DataFrame, metric: str) -> str:

@@ -17,7 +17,7 @@ from polars_wroc.files.scan import scan_files
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 from polars_wroc.groups.rows_needed import rows_needed
 
-Table = Annotated[
+SizedFile = Annotated[
     str | None,
     Parameter(
         name="FILE",
@@ -41,7 +41,7 @@ Table = Annotated[
     level="Confidence level; an audit has its own.",
     tests="Number of tests that share the error; default that of the table.",
 )
-def size(file: Table = None, /, *, output: TableOutput = TableOutput(), **given: Any) -> None:
+def size(file: SizedFile = None, /, *, output: TableOutput = TableOutput(), **given: Any) -> None:
     """Count the rows that a target needs, from assumptions or a table."""
     files = [] if file is None else [file]
     output.check(TABLES, files)

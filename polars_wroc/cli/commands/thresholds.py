@@ -10,27 +10,28 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import of_table
-from polars_wroc.audits.words import first_few
+from polars_wroc.audits.gates import find_table_scope
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
 from polars_wroc.cli.options import (
     DECISIONS,
     THRESHOLD_HELP,
-    Files,
+    Conditions,
+    FileNames,
     read_all_by,
     with_arguments_of,
 )
-from polars_wroc.cli.report import Report, Shown
-from polars_wroc.cli.values import read_threshold
+from polars_wroc.cli.report import Report, Shown, show_report
+from polars_wroc.cli.values import parse_threshold
 from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.phrases import first_few
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.thresholds.rules import Rule
 
 
 def _read_thresholds(texts: Sequence[str]) -> Any:
     """Read numbers, or one rule."""
-    given = [read_threshold(text) for text in texts]
+    given = [parse_threshold(text) for text in texts]
     is_number = [isinstance(each, float) for each in given]
     if len(given) > 1 and not all(is_number):
         msg = "must be numbers or one rule; found a rule and other thresholds"
@@ -38,7 +39,7 @@ def _read_thresholds(texts: Sequence[str]) -> Any:
     return given if all(is_number) else given[0]
 
 
-Thresholds = Annotated[
+ThresholdsOption = Annotated[
     list[Any] | None,
     Parameter(
         name="--threshold",
@@ -52,7 +53,13 @@ Thresholds = Annotated[
 
 @with_arguments_of(wroc.threshold_metrics, "prevalence per_group min_rows metrics")
 def thresholds(
-    file: Files, /, *, options: ByGroups = ByGroups(), thresholds: Thresholds, **given: Any
+    file: FileNames,
+    /,
+    *,
+    options: ByGroups = ByGroups(),
+    thresholds: ThresholdsOption,
+    conditions: Conditions = Conditions(),
+    **given: Any,
 ) -> None:
     """Measure decisions at thresholds, or at one that a rule chooses."""
     by_rule = isinstance(thresholds, Rule)
@@ -65,7 +72,7 @@ def thresholds(
     source = options.read(file)
     plan = source.plan(wroc.threshold_metrics, threshold=thresholds, **given, **options.limits)
     keys = sentences.list_before(plan.collect_schema(), "threshold")
-    gates = options.read_conditions(of_table(plan.collect_schema(), keys))
+    gates = conditions.read(find_table_scope(plan.collect_schema(), keys))
     (table,) = source.compute_all(plan)
     source.check_positives(found=table.select((pl.col("tp") + pl.col("fn") > 0).any()).item())
     verdict = _say_what_tells_nothing(table, keys)
@@ -76,7 +83,11 @@ def thresholds(
         everywhere = source.plan(wroc.threshold_metrics, metrics=given["metrics"]).collect()
         return [wroc.rates_chart(everywhere, threshold=_only_threshold(table))]
 
-    options.show(Report(source, table, [shown], draw), gates)
+    show_report(
+        Report(source, table, [shown], draw, row_keys=[*keys, "threshold"]),
+        options.output,
+        conditions.judge(gates, table),
+    )
 
 
 def _only_threshold(table: pl.DataFrame) -> float | None:

@@ -9,30 +9,34 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_COMPARISONS
-from polars_wroc.audits.words import first_few, many
+from polars_wroc.audits.gates import COMPARISON_SCOPE
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import TableOptions
 from polars_wroc.cli.options import (
     GROUPS,
     OUTPUT,
-    Files,
-    Groups,
+    Attributes,
+    Conditions,
+    FileNames,
     Selected,
-    Threshold,
+    ThresholdOption,
     with_arguments_of,
 )
 from polars_wroc.cli.output import TABLES_AND_CHARTS
-from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source
+from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.groups.categories import is_period
 from polars_wroc.groups.comparisons import COMPARABLE, SHIFTS
 from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE
 
 Over = Annotated[
-    str, Parameter(help="Column of the time of a row: dates, times or numbers.", group=GROUPS)
+    str,
+    Parameter(
+        metavar="COLUMN", help="Column of the time of a row: dates, times or numbers.", group=GROUPS
+    ),
 ]
-Metric = Annotated[
+TrendMetric = Annotated[
     str | None,
     Parameter(
         help="Metric that is printed and drawn; default all, in charts auc.",
@@ -41,28 +45,29 @@ Metric = Annotated[
     ),
 ]
 _OF_TREND = replace(
-    OF_COMPARISONS,
+    COMPARISON_SCOPE,
     what="the trend",
     metrics=[*COMPARABLE, *SHIFTS],
-    schema={"period": pl.String, **OF_COMPARISONS.schema, "critical": pl.Float64},
+    schema={"period": pl.String, **COMPARISON_SCOPE.schema, "critical": pl.Float64},
 )
 
 
 @with_arguments_of(wroc.trend, "every metrics margin min_rows adjust")
 def trend(
-    file: Files,
+    file: FileNames,
     /,
     *,
     over: Over,
     options: TableOptions = TableOptions(),
-    attributes: Groups = (),
-    threshold: Threshold = None,
+    attributes: Attributes = (),
+    threshold: ThresholdOption = None,
     selected: Selected = None,
-    metric: Metric = None,
+    metric: TrendMetric = None,
+    conditions: Conditions = Conditions(),
     **given: Any,
 ) -> None:
     """Compare the metrics of each period with those of all earlier periods."""
-    gates = options.read_conditions(_OF_TREND)
+    gates = conditions.read(_OF_TREND)
     options.output.check(TABLES_AND_CHARTS, file)
     source = Source(
         files=file,
@@ -89,7 +94,8 @@ def trend(
     metrics = table["metric"].unique(maintain_order=True).to_list()
     drawn = metric or ("auc" if "auc" in metrics else metrics[0])
     report = Report(source, table, [shown], lambda: [wroc.time_chart(table, metric=drawn)])
-    options.show(report, gates, table.with_columns(pl.col("period").cast(pl.String)))
+    judged = table.with_columns(pl.col("period").cast(pl.String))
+    show_report(report, options.output, conditions.judge(gates, judged))
 
 
 def _say_changes(table: pl.DataFrame, keys: list[str]) -> str:

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import of_table
+from polars_wroc.audits.gates import find_table_scope
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
-from polars_wroc.cli.options import DECISIONS, Files
+from polars_wroc.cli.options import DECISIONS, Conditions, FileNames
 from polars_wroc.cli.output import TABLES
-from polars_wroc.cli.report import Report, Shown
+from polars_wroc.cli.report import Report, Shown, show_report
 
 Probabilities = Annotated[
     list[float] | None,
@@ -26,7 +26,12 @@ Probabilities = Annotated[
 
 
 def validate(
-    file: Files, /, *, options: ByGroups = ByGroups(), thresholds: Probabilities = None
+    file: FileNames,
+    /,
+    *,
+    options: ByGroups = ByGroups(),
+    thresholds: Probabilities = None,
+    conditions: Conditions = Conditions(),
 ) -> None:
     """Measure discrimination, calibration, overall error and net benefit."""
     source = options.read(file, suffixes=(*TABLES, ".html"))
@@ -36,9 +41,9 @@ def validate(
         given["smooth"] = find_spec("skmisc") is not None
     plan = source.plan(wroc.validate, **given, **options.limits)
     keys = sentences.list_before(plan.collect_schema(), "value")
-    gates = options.read_conditions(of_table(plan.collect_schema(), keys))
+    gates = conditions.read(find_table_scope(plan.collect_schema(), keys))
     (table,) = source.compute_all(plan)
     source.check_positives(found=bool(table["value"].count()))
     groups = sentences.list_before(table.schema, "measure")
     shown = Shown(f"validation{sentences.name_groups(groups)}", table, keys)
-    options.show(Report(source, table, [shown]), gates)
+    show_report(Report(source, table, [shown]), options.output, conditions.judge(gates, table))

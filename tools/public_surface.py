@@ -1,7 +1,6 @@
 """What users rely on: public names, signatures, options of the command, columns of results.
 
-``python tests/public_surface.py`` writes it to the snapshot that tests compare with, so that a
-change of it is a decision.
+The snapshot of it, which a test compares with the package, makes every change a decision.
 """
 
 from __future__ import annotations
@@ -18,15 +17,16 @@ import numpy as np
 import polars as pl
 import queries
 from cyclopts.argument import Argument
+from site_navigation import ROOT
 
 import polars_wroc as wroc
 from polars_wroc import typing
 from polars_wroc.audits.formats import SCHEMA, SCHEMA_VERSION
-from polars_wroc.bounds import find_number_type
+from polars_wroc.bounds import find_number_type, list_alternatives
 from polars_wroc.cli.app import app
 from polars_wroc.cli.commands import COMMANDS
 
-SNAPSHOT = Path(__file__).with_name("public_surface.json")
+SNAPSHOT = ROOT / "tests" / "public_surface.json"
 # Classes of `polars_wroc.typing` whose methods users call; functions return them.
 RESULT_TYPES = ("Counts", "NewYorkSummary")
 JSON_SCHEMA = Path(wroc.__file__).with_name("audits") / "audit-2.0.schema.json"
@@ -60,17 +60,19 @@ def options() -> dict[str, list[str]]:
 
 
 def numbers() -> dict[str, str]:
-    """Describe the bounds of each type of `polars_wroc.typing` that is a number."""
-    described = {}
-    for name in typing.__all__:
-        hint = getattr(typing, name)
-        found = find_number_type(hint)
-        if found is not None:
-            sort = "a whole number, " if found.kind is int else ""
-            others = [f" or `{kind.__name__}`" for kind in get_args(hint) if inspect.isclass(kind)]
-            others = others if get_origin(hint) in {Union, UnionType} else []
-            described[name] = f"{sort}{found.bounds.text}{''.join(others)}"
-    return described
+    """Describe each type of `polars_wroc.typing` that is a number with bounds."""
+    described = {name: describe_number(getattr(typing, name)) for name in typing.__all__}
+    return {name: text for name, text in described.items() if text is not None}
+
+
+def describe_number(kind: object) -> str | None:
+    """Write the bounds of a type that is a number, by itself or in a union; None for others."""
+    found = find_number_type(kind)
+    if found is None:
+        return None
+    sort = "a whole number, " if found.kind is int else ""
+    classes = [each for each in list_alternatives(kind) if inspect.isclass(each)]
+    return f"{sort}{found.bounds.text}{''.join(f' or `{each.__name__}`' for each in classes)}"
 
 
 def literals(kind: object) -> list[str]:
@@ -201,7 +203,8 @@ def differences(old: Any, new: Any, place: str = "") -> list[str]:
     return [] if old == new else [f"{place}: {old} became {new}"]
 
 
-if __name__ == "__main__":
+def renew() -> None:
+    """Write the snapshot."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SNAPSHOT.write_text(json.dumps(surface(), indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,4 @@
-"""Pages of the documentation that follow from the code.
-
-``python tests/reference_pages.py`` writes them; tests compare them with what it would write.
-"""
+"""Pages of the documentation that follow from the code."""
 
 from __future__ import annotations
 
@@ -236,6 +233,10 @@ def _commands() -> str:
     table = f"| command | what it prints or writes |\n|---|---|\n{listed}"
     _, *described = re.split(r"(?m)^## polars-wroc (?=[a-z])", app.generate_docs())
     usage = (text.replace("```console", "```text", 1) for text in described)
+    # Cyclopts writes the command in front of a usage that already names it.
+    usage = (
+        re.sub(r"^(polars-wroc (\S+)) \2\b", r"\1", text, flags=re.MULTILINE) for text in usage
+    )
     commands = [f"## {re.sub(_CONTINUED, ' ', text).strip()}" for text in usage]
     last = commands.pop().split("\n## ")[0].strip()
     return "\n\n".join(["# Command line", _ABOUT_COMMANDS, table, *commands, last]) + "\n"
@@ -260,6 +261,7 @@ def _json() -> str:
     return _between(_reference("json").read_text(encoding="utf-8"), "fields", table)
 
 
-if __name__ == "__main__":
+def renew() -> None:
+    """Write the pages."""
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
