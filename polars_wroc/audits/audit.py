@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,8 @@ from polars_wroc.audits.tables import (
     Run,
     Text,
 )
+from polars_wroc.bounds import Margin, MinCell, MinRows
+from polars_wroc.calls import check_call
 from polars_wroc.checks import MARGIN
 from polars_wroc.config import Division
 from polars_wroc.counts.count_table import CountTable, refuse_design_in_bins
@@ -51,7 +53,6 @@ from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, polars_frame, read_source
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.counted_parts import Part
 from polars_wroc.metrics.given_tables import Frames, GivenTables, division_of, one_of
@@ -91,15 +92,6 @@ def _name_column(column: IntoColumn) -> str:
     )
 
 
-def _read_output(min_cell: int | None, text: Text | None) -> tuple[int | None, Text]:
-    """Return the checked arguments ``min_cell`` and ``text``."""
-    if min_cell is not None:
-        min_cell = checks.whole_number("min_cell", min_cell, low=2)
-    if text is not None and not isinstance(text, Text):
-        checks.reject_type("text", "be a `Text`", text)
-    return min_cell, text or Text()
-
-
 def _check_without_label(choice: float | Rule | None, **others: object) -> None:
     """Raise for arguments that need a label."""
     if choice is None:
@@ -129,7 +121,7 @@ def _read_rows(
         return None, [each.with_types(plan.score_types) for each in given.read_parts()]
 
 
-@hint_keywords
+@check_call
 def audit(
     frame: Frames[pl.DataFrame] | Frames[pl.LazyFrame],
     label: IntoColumn | None = None,
@@ -144,9 +136,9 @@ def audit(
     weight: IntoWeight | None = None,
     pos_label: object = None,
     design: Design | None = None,
-    margin: float = MARGIN,
-    min_rows: int = 30,
-    min_cell: int | None = None,
+    margin: Margin = MARGIN,
+    min_rows: MinRows = 30,
+    min_cell: MinCell | None = None,
     level: ConfidenceLevel = 0.95,
     adjust: AuditAdjustment = "holm",
     unknown: Unknown = "exclude",
@@ -271,8 +263,8 @@ def audit(
             "With a label and no score, `group_gaps` and `fairness` compare recorded decisions"
         )
         raise ValueError(msg)
-    margin = checks.margin(margin)
-    min_cell, text = _read_output(min_cell, text)
+    if text is not None and not isinstance(text, Text):
+        checks.reject_type("text", "be a `Text`", text)
     if min_cell is not None and intersections:
         msg = (
             "`min_cell` cannot be combined with `intersections`, since too many segments would be "
@@ -280,14 +272,12 @@ def audit(
         )
         raise ValueError(msg)
     require_groups(attributes, "name the attributes to audit", "attributes")
-    min_rows = checks.whole_number("min_rows", min_rows, low=0)
     refuse_design_in_bins(survey, Binning(None))
     choice = read_threshold(threshold, selected)
     at_threshold = choice if selected is None else None
     if not labeled:
         _check_without_label(choice, pos_label=pos_label)
     check_favorable(favorable, at_threshold, decided=choice is not None)
-    checks.option("adjust", adjust, get_args(AuditAdjustment))
     level = check_level(level, None)
     tables = (
         [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)
@@ -333,7 +323,7 @@ def audit(
         min_rows=min_rows,
         margin=margin,
         favorable=favorable,
-        text=text,
+        text=text or Text(),
         min_cell=min_cell,
         bins=counts.bins() if counts else None,
         unknown=unknown,

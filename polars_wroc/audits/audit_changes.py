@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.audits.formats import SCHEMA
 from polars_wroc.audits.tables import (
@@ -21,6 +20,7 @@ from polars_wroc.audits.tables import (
     AuditTables,
 )
 from polars_wroc.audits.words import Words
+from polars_wroc.calls import check_call
 from polars_wroc.checks import reject_type
 from polars_wroc.documents.phrases import write_list
 from polars_wroc.files.outputs import in_json
@@ -42,7 +42,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.inputs.reasons import FEW, NO_VARIANCE, UNDEFINED, few_rows
-from polars_wroc.keywords import hint_keywords
+from polars_wroc.looks import require_seen
 from polars_wroc.queries import select_schema
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits
 from polars_wroc.stats.estimates import Limits
@@ -236,7 +236,7 @@ class Changes(NamedTuple):
         return chosen["metric"].to_list() or ["auc"]
 
 
-@hint_keywords
+@check_call
 def audit_changes(
     before: Auditable,
     after: Auditable,
@@ -354,12 +354,9 @@ def changes_between(
     different_settings: bool = False,
 ) -> Changes:
     """Return the table of `audit_changes`, with both audits and the options."""
-    checks.flag("different_rows", different_rows)
-    checks.flag("different_settings", different_settings)
     old, new = read_audit("before", before), read_audit("after", after)
     levels = [audit.settings.level for audit in (old, new)]
-    checks.option("adjust", adjust, get_args(Adjustment))
-    checks.level(levels[0])
+    require_seen(levels[0])
     planned = [getattr(level, "planned", None) for level in levels]
     if levels[0] != levels[1] or planned[0] != planned[1]:
         msg = f"`before` and `after` must have the same level; found {levels[0]} and {levels[1]}"

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.calls import check_arguments
 from polars_wroc.files import sources
 from polars_wroc.files.scan import scan_files
 from polars_wroc.files.sources import without_credentials
@@ -24,7 +25,6 @@ from polars_wroc.groups.compare_segments import GapRules
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
-from polars_wroc.keywords import hint_arguments
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.names import show_name
 from polars_wroc.queries import collect
@@ -34,7 +34,7 @@ from polars_wroc.steps import FloatType
 from polars_wroc.thresholds.rules import Rule
 
 
-@hint_arguments
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class Text:
     """Title and note of an audit, and the words that its sentences use.

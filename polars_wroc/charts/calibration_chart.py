@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
@@ -34,6 +35,7 @@ _STEP, _LEAST_STEP = 0.1, 1e-9
 _ENOUGH_ROWS, _ENOUGH_WEIGHT = 5, 0.02
 
 
+@check_call
 @without_checks
 def calibration_chart(
     curves: pl.DataFrame | pl.LazyFrame, **options: Unpack[ChartOptions]

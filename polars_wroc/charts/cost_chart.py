@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack, get_args
+from typing import Unpack
 
 import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import AtLeast, NonNegative, Prevalence
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import assign_groups, cross_panels, read_table
 from polars_wroc.charts.look import BETTER_COLOR, INK, PAPER, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Plot
 from polars_wroc.charts.roc_charts import FPR, ROC_CURVE, TPR
 from polars_wroc.charts.wording import format_numbers, join_sentences, write_range
-from polars_wroc.checks import Costs, read_costs, target_prevalence
+from polars_wroc.checks import Costs, read_costs
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.inputs.reasons import ONE_CLASS
 from polars_wroc.metrics.partial_auc import Baseline, cost_line, shares_of_area
@@ -28,13 +30,14 @@ _COST = "cost"
 _NOTHING = 0.005
 
 
+@check_call
 @without_checks
 def cost_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
     cost_fn: float | Sequence[float] | None = None,
-    cost_fp: float | None = None,
-    prevalence: float | None = None,
+    cost_fp: NonNegative | None = None,
+    prevalence: Prevalence | None = None,
     baseline: Baseline = "random",
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
@@ -85,8 +88,6 @@ def cost_chart(
     'FacetChart'
     """
     chosen = read_options(options, without=("color", "highlight", "colors"))
-    checks.option("baseline", baseline, get_args(Baseline))
-    prevalence = target_prevalence(prevalence)
     costs = _read_all_costs(cost_fn, cost_fp)
     table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
     parts = [_cost_rows(table, keys, each, prevalence, baseline) for each in costs.values()]
@@ -115,11 +116,14 @@ def cost_chart(
 
 def _read_all_costs(cost_fn: object, cost_fp: float | None) -> dict[str, Costs]:
     """Return the costs of each panel, by title."""
+    if cost_fn is None:
+        return {"": read_costs(None, cost_fp)}
     if not isinstance(cost_fn, Sequence) or isinstance(cost_fn, str | bytes):
-        return {"": read_costs(cost_fn, cost_fp)}  # type: ignore[arg-type]
+        return {"": read_costs(checks.number("cost_fn", cost_fn, AtLeast(0)), cost_fp)}
     if not cost_fn:
         checks.reject("cost_fn", "be a cost or a list of costs", "none")
-    return {f"a miss costs {cost:g}": read_costs(cost, cost_fp) for cost in cost_fn}
+    costs = [checks.number("cost_fn", cost, AtLeast(0)) for cost in cost_fn]
+    return {f"a miss costs {cost:g}": read_costs(cost, cost_fp) for cost in costs}
 
 
 def _cost_rows(

@@ -7,6 +7,7 @@ from typing import Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
@@ -22,6 +23,7 @@ _LEAST_TOP = 0.01
 _LEAST_BELOW, _MOST_BELOW = 0.15, 1.0
 
 
+@check_call
 @without_checks
 def decision_chart(
     curves: pl.DataFrame | pl.LazyFrame, **options: Unpack[ChartOptions]

@@ -8,6 +8,8 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import Between
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
@@ -28,6 +30,7 @@ _POSITIVE, _NEGATIVE, _ROWS = "positive", "negative", "rows"
 _LABEL_ROOM, _LEAST_ROOM = 26, 5
 
 
+@check_call
 @without_checks
 def distribution_chart(
     distributions: pl.DataFrame | pl.LazyFrame,
@@ -73,7 +76,7 @@ def distribution_chart(
     check_size("distributions", table)
     ends = span(table, "bin_low", "bin_high", room=0)
     if threshold is not None:
-        threshold = checks.number("threshold", threshold, low=ends[0], high=ends[1])
+        threshold = checks.number("threshold", threshold, Between(*ends))
     label = protect_name(_POSITIVE)
     has_classes = label in keys
     keys = [key for key in keys if key != label]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
 import altair as alt
 import polars as pl
 
-from polars_wroc import checks
+from polars_wroc.bounds import Margin
+from polars_wroc.calls import check_call
 from polars_wroc.charts.estimates import ROW, Estimates, read_estimates
 from polars_wroc.charts.groups import assign_groups, check_size, sort_names
 from polars_wroc.charts.look import (
@@ -42,13 +43,14 @@ _TONES: dict[str, Any] = {"worse": WORSE_COLOR, "better": BETTER_COLOR, "either"
 _FOUND = "datum.tone !== 'none'"
 
 
+@check_call
 @without_checks
 def gap_chart(
     table: pl.DataFrame | pl.LazyFrame,
     *,
     metric: str | None = None,
     show: Show | None = None,
-    margin: float | None = None,
+    margin: Margin | None = None,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.VConcatChart:
     """Draw the gap of each group, or its value or ratio, with confidence limits.
@@ -108,10 +110,6 @@ def gap_chart(
     'LayerChart'
     """
     chosen = read_options(options, without=("highlight",))
-    if show is not None:
-        checks.option("show", show, get_args(Show))
-    if margin is not None:
-        margin = checks.margin(margin)
     read = read_estimates(table, metric, show)
     check_size("table", read.rows)
     ranked = read.rows.with_columns(rank="x")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
 import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.calls import check_call
 from polars_wroc.charts.estimates import find_metric, read_estimates
 from polars_wroc.charts.groups import (
     assign_groups,
@@ -67,6 +68,7 @@ _LEAST_SHADE = 0.05
 _SHORT_FORMS = {SHARE: NumberForm(".0f", 100, "%"), PLAIN: NumberForm(".2f")}
 
 
+@check_call
 @without_checks
 def matrix_chart(
     table: pl.DataFrame | pl.LazyFrame,
@@ -115,7 +117,6 @@ def matrix_chart(
     'LayerChart'
     """
     chosen = read_options(options, without=("color", "highlight", "colors"))
-    checks.option("show", show, get_args(Show))
     frame, _ = read_table("table", table, (), _MAKERS)
     is_compared = all(name in frame.columns for name in AUDIT_KEYS)
     matrix = _read_combinations(frame, metric, show) if is_compared else _read_pairs(frame)

@@ -6,9 +6,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from polars_wroc import checks
+from polars_wroc.bounds import Pixels, PositiveInt
+from polars_wroc.calls import check_arguments
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.keywords import hint_keyword
 from polars_wroc.names import UNSEEN
@@ -20,7 +22,6 @@ RateName: TypeAlias = Literal[
 ]
 # The most groups with distinct colours, dashes and shapes.
 MOST_COLORS = 5
-_LEAST_PIXELS = 50
 
 
 class ChartOptions(TypedDict, total=False):
@@ -53,16 +54,17 @@ class ChartOptions(TypedDict, total=False):
 
     title: str
     subtitle: str
-    width: int
-    height: int
+    width: Pixels
+    height: Pixels
     color: str | None
     facet: str | None
-    columns: int
+    columns: PositiveInt
     sort: Sort
     highlight: Sequence[object] | None
     colors: Sequence[str] | Mapping[Any, str] | None
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Options:
     """The checked options of a chart; None where the chart decides.
@@ -72,22 +74,17 @@ class Options:
 
     title: str | None = None
     subtitle: str | None = None
-    width: int | None = None
-    height: int | None = None
+    width: Pixels | None = None
+    height: Pixels | None = None
     color: str | None = None
     facet: str | None = None
-    columns: int | None = None
+    columns: PositiveInt | None = None
     sort: Sort = "rows"
     highlight: Sequence[object] | None = None
     colors: Sequence[str] | Mapping[Any, str] | None = None
 
     def __post_init__(self) -> None:
         """Check all of them."""
-        checks.option("sort", self.sort, get_args(Sort))
-        for name, least in (("width", _LEAST_PIXELS), ("height", _LEAST_PIXELS), ("columns", 1)):
-            number = getattr(self, name)
-            if number is not None:
-                checks.hold(self, **{name: checks.whole_number(name, number, low=least)})
         for name in ("title", "subtitle"):
             text = getattr(self, name)
             if text is not None and not isinstance(text, str):

@@ -10,6 +10,8 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import FiniteNumber
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import (
     assign_groups,
     cross_columns,
@@ -40,12 +42,13 @@ _COLUMNS = 4
 _NAMED = 3
 
 
+@check_call
 @without_checks
 def rates_chart(
     table: pl.DataFrame | pl.LazyFrame,
     *,
     rates: RateName | Sequence[RateName] = _DEFAULT_RATES,
-    threshold: float | None = None,
+    threshold: FiniteNumber | None = None,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw rates against the threshold, with a panel for each rate.
@@ -86,8 +89,6 @@ def rates_chart(
     'FacetChart'
     """
     chosen = read_options(options)
-    if threshold is not None:
-        threshold = checks.number("threshold", threshold, finite=True)
     frame, keys = read_table("table", table, ("threshold",), _MAKER)
     names = _read_rates(rates, frame)
     frame = frame.filter(pl.col("threshold").is_finite())

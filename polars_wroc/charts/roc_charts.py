@@ -10,6 +10,8 @@ import polars as pl
 from scipy.special import ndtri
 
 from polars_wroc import checks
+from polars_wroc.bounds import InnerProportion
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import INK, without_checks
 from polars_wroc.charts.options import ChartOptions, plain_name, read_options
@@ -26,6 +28,7 @@ FPR = Axis("False positive rate")
 TPR = Axis("↑ True positive rate")
 
 
+@check_call
 @without_checks
 def roc_chart(
     curves: pl.DataFrame | pl.LazyFrame,
@@ -88,9 +91,6 @@ def roc_chart(
     >>> chart.save("roc.html", inline=True)  # doctest: +SKIP
     """
     chosen = read_options(options)
-    checks.flag("det", det)
-    if band is not None:
-        checks.flag("band", band)
     table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
     rows = _det_rows(table, keys) if det else _roc_rows(table, keys)
     if summary is not None:
@@ -226,6 +226,7 @@ _HALF = 0.5
 _PR_COLUMNS = ("threshold", "recall", "precision", "tp", "fp", "fn", "tn")
 
 
+@check_call
 @without_checks
 def pr_chart(
     curves: pl.DataFrame | pl.LazyFrame, **options: Unpack[ChartOptions]
@@ -317,12 +318,13 @@ def _draw_prevalence(plot: Plot) -> str:
     return said
 
 
+@check_call
 @without_checks
 def gain_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
     lift: bool = False,
-    at: float = 0.2,
+    at: InnerProportion = 0.2,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw the share of the positives among the rows with the highest scores, or the lift.
@@ -361,8 +363,6 @@ def gain_chart(
     'LayerChart'
     """
     chosen = read_options(options)
-    checks.flag("lift", lift)
-    at = checks.number("at", at, low=0, high=1, open_ends=True)
     table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
     x, y = pl.col("x"), pl.col("y")
     share = (pl.col("tp") + pl.col("fp")) / pl.sum_horizontal("tp", "fp", "fn", "tn")

@@ -10,6 +10,7 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.calls import check_call
 from polars_wroc.charts.estimates import find_metric
 from polars_wroc.charts.groups import assign_groups, check_size, find_limits, read_table
 from polars_wroc.charts.look import INK, make_axis, without_checks
@@ -29,6 +30,7 @@ _TICKS = 8
 _SHORTEST_MONTH = 28
 
 
+@check_call
 @without_checks
 def time_chart(
     table: pl.DataFrame | pl.LazyFrame,

@@ -8,12 +8,13 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.bounds import PositiveInt
+from polars_wroc.calls import check_call
 from polars_wroc.documents.blocks import Table
 from polars_wroc.documents.notebook import write_for_notebook
 from polars_wroc.documents.table_layout import lay_out
 from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.inputs.rows import polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import collect
 
 # The width of a terminal of unknown width.
@@ -37,8 +38,8 @@ class TableView:
         return write_for_notebook([self.table])
 
 
-@hint_keywords
-def show(table: Any, *, rows: int | None = _ROWS) -> TableView:
+@check_call
+def show(table: Any, *, rows: PositiveInt | None = _ROWS) -> TableView:
     """Show a table in readable form: estimates with their intervals, and what differs.
 
     Use it at the end of a cell of a notebook, or at the prompt, where the frame itself would hide

@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import Finite
+from polars_wroc.calls import check_call
 from polars_wroc.inputs.columns import (
     AUDIT_KEYS,
     MISSING,
@@ -21,7 +23,6 @@ from polars_wroc.inputs.columns import (
     shown_as,
 )
 from polars_wroc.inputs.expressions import one_column
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import build_by_types
 
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
@@ -116,7 +117,7 @@ class CategoryReference:
 _INTEGERS = 2.0**63
 
 
-@hint_keywords
+@check_call
 def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
     """Return ranges of numbers as groups, for example ages as <30, 30-44 and 45+.
 
@@ -171,7 +172,7 @@ def _read_breaks(breaks: object) -> list[float]:
     """Return the checked breaks: whole numbers as integers, others as floats."""
     if not isinstance(breaks, Iterable) or isinstance(breaks, str | bytes):
         checks.reject_type("breaks", "be a list of numbers", breaks)
-    cuts = [checks.number("breaks", cut, finite=True) for cut in breaks]
+    cuts = [checks.number("breaks", cut, Finite()) for cut in breaks]
     if not cuts or any(low >= high for low, high in pairwise(cuts)):
         found = checks.shown(breaks)
         checks.reject("breaks", "be one or more numbers in increasing order", found)

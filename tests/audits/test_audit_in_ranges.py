@@ -374,8 +374,6 @@ TWO = pl.DataFrame({"y": [1, 0], "s": [0.5, 0.1], "g": ["a", "b"]})
             TypeError,
             "`attributes` must name the attributes to audit; found None",
         ),
-        ({"level": 2}, ValueError, "`level` must lie between"),
-        ({"min_rows": -1}, ValueError, "`min_rows` must be 0 or more"),
         ({"intersections": True}, ValueError, "`intersections` needs two or more `attributes`"),
         (
             {"threshold": "mean"},

@@ -315,7 +315,6 @@ def test_where_nobody_is_selected_or_many_scores_are_tied() -> None:
         ({"title": 3}, "`title` must be text; found 3"),
         ({"distribution_date": "15.1.2026"}, "`distribution_date` must be a date, for example"),
         ({"audit_date": 3}, "`audit_date` must be a date, for example 2026-01-15; found 3"),
-        ({"min_share": 0.05}, "`min_share` must lie between 0 and 0.02; found 0.05"),
         ({"weight": "n"}, "`weight` must be counts of people, as in wroc.frequency"),
         ({"score": "s"}, "exactly one of `score` and `selected` must be given; found `score` and "),
         ({"selected": None}, "exactly one of `score` and `selected` must be given; found none"),

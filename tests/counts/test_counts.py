@@ -374,7 +374,6 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
             ValueError,
             r"same groups; found g of type String in the first and h of type String in number 2",
         ),
-        (lambda df: counts_of(df, ["g"], 15), ValueError, "`bins` must be 16 or more; found 15"),
         (
             lambda df: wroc.score_counts(df.rename({"g": "bins"}), "y", "s", by="bins"),
             ValueError,
@@ -409,11 +408,6 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
             lambda df: wroc.summary(df, "y", "s", bins=16, design="g"),
             ValueError,
             "`design` must be None with `bins`, which keeps no single rows; found clusters",
-        ),
-        (
-            lambda df: wroc.summary(df, "y", "s", tolerance=-0.1),
-            ValueError,
-            "`tolerance` must lie between 0 and 1; found -0.1",
         ),
         (
             lambda df: wroc.score_counts(

@@ -189,23 +189,6 @@ def test_infinite_scores_are_ranks(kind: Kind) -> None:
     assert_frame_equal(limits[0], limits[1])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"band": "both"}, "`band` must be one of 'pointwise', 'simultaneous'; found 'both'"),
-        ({"band": True}, "`band` must be one of .*; found True"),
-        ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
-        ({"band": "pointwise", "level": 0}, "`level` must lie between 0.001 and 0.9999; found 0"),
-        ({"band": "pointwise", "level": 95}, "`level` must lie between .*; found 95"),
-    ],
-)
-def test_band_options_that_do_not_exist(
-    grouped: pl.DataFrame, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        wroc.roc_curve(grouped.lazy(), "y", "s", **options)
-
-
 @pytest.mark.parametrize("name", LIMITS)
 def test_group_must_not_be_called_like_a_limit(grouped: pl.DataFrame, name: str) -> None:
     frame = grouped.rename({"g": name})

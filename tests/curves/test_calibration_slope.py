@@ -382,12 +382,6 @@ def test_errors() -> None:
         off = frame.with_columns(s=pl.when(pl.int_range(pl.len()) == 3).then(bad).otherwise("s"))
         with pytest.raises(ValueError, match=f"`score` must be a probability.*{bad}"):
             wroc.calibration_summary(off, "y", "s", by="g")
-    with pytest.raises(ValueError, match=r"`clip` must lie between 1e-15 and 0\.5; found 0"):
-        wroc.calibration_summary(frame, "y", "s", clip=0)
-    with pytest.raises(TypeError, match="`clip` must be a number; found 'x'"):
-        wroc.calibration_summary(frame, "y", "s", clip="x")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`level` must lie between"):
-        wroc.calibration_summary(frame, "y", "s", level=2)
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'oe_ratio'"):
         wroc.calibration_summary(frame.rename({"g": "oe_ratio"}), "y", "s", by="oe_ratio")
     mixed = frame.with_columns(y=pl.when("y").then(1).otherwise(pl.int_range(pl.len()) % 2 - 1))

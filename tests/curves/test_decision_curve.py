@@ -267,10 +267,6 @@ def test_errors() -> None:
         wroc.decision_curve(frame, "y", "s", thresholds=[0.5, 1])
     with pytest.raises(ValueError, match="`thresholds` must hold at least one number"):
         wroc.decision_curve(frame, "y", "s", thresholds=[])
-    with pytest.raises(ValueError, match="`prevalence` must lie strictly between 0 and 1"):
-        wroc.decision_curve(frame, "y", "s", prevalence=1)
-    with pytest.raises(ValueError, match="`level` must lie between"):
-        wroc.decision_curve(frame, "y", "s", level=2)
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'net_benefit'"):
         wroc.decision_curve(frame.rename({"g": "net_benefit"}), "y", "s", by="net_benefit")
 

@@ -256,21 +256,6 @@ def test_rates_that_are_none(
         wroc.roc_point(seven.lazy(), "y", "s", tpr=rates)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
-    ],
-)
-def test_point_options_that_do_not_exist(
-    seven: pl.DataFrame, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        wroc.roc_point(seven.lazy(), "y", "s", fpr=0.1, **options)
-    with pytest.raises(ValueError, match=message):
-        wroc.roc_point(seven.lazy(), "y", "s", tpr=0.1, **options)
-
-
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_interval_of_a_rate_covers_the_truth(weight: str | None) -> None:
     frame = binormal(400, 50, 100, seed=11)

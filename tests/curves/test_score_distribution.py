@@ -214,8 +214,6 @@ def test_errors() -> None:
         ends: Any = bad
         with pytest.raises(kind, match=message):
             wroc.score_distribution(frame, "s", range=ends)
-    with pytest.raises(ValueError, match="`bins` must be 1 or more; found 0"):
-        wroc.score_distribution(frame, "s", bins=0)
     with pytest.raises(TypeError, match="`score` must be numeric; found column 'g'"):
         wroc.score_distribution(frame, "g")
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'bin'"):

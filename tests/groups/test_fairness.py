@@ -246,8 +246,6 @@ def test_options_are_checked(people: pl.DataFrame) -> None:
         wroc.fairness(people, "y", "s", attributes=None, threshold=0.5, min_rows=0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`threshold` must be a number; found nan"):
         fair(people, float("nan"))
-    with pytest.raises(ValueError, match="`level` must lie"):
-        fair(people, level=1)
 
 
 def test_rows_without_a_value_are_no_group(people: pl.DataFrame) -> None:

@@ -418,21 +418,6 @@ def test_reference_that_can_be_no_group(people: pl.DataFrame, reference: Any) ->
         wroc.group_gaps(people, "y", "s", attributes=["g", "y"], reference="a", min_rows=0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"min_rows": -1}, "`min_rows` must be 0 or more; found -1"),
-        ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
-        ({"adjust": "by"}, "`adjust` must be one of 'holm', 'bh', 'none'; found 'by'"),
-    ],
-)
-def test_options_that_do_not_exist(
-    people: pl.DataFrame, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        gaps_of(people.lazy(), "y", "s", by="g", **options)
-
-
 def test_there_must_be_attributes(people: pl.DataFrame) -> None:
     for wrong, message in {
         None: "name the groups to compare",

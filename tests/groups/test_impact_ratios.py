@@ -600,23 +600,11 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         "^`unknown` must hold possible values of 'w' .Int64.; found '[?]'$",
     ),
     "unknown number": ({"selected": "d", "unknown": 3}, TypeError, "^`unknown` must be 'exclude'"),
-    "share": (
-        {"selected": "d", "min_share": 2},
-        ValueError,
-        "^`min_share` must lie between 0 and 1",
-    ),
     "favorable": (
         {"selected": "d", "favorable": "hired"},
         ValueError,
         "^`favorable` must say which decision is good for a person: 'selected' if being selected",
     ),
-    "exact": (
-        {"selected": "d", "exact": "z"},
-        ValueError,
-        "^`exact` must be one of 'mid-p', 'fisher'",
-    ),
-    "adjust": ({"selected": "d", "adjust": "x"}, ValueError, "^`adjust` must be one of"),
-    "level": ({"selected": "d", "level": 95}, ValueError, "^`level` must lie between"),
     "intersections": (
         {"selected": "d", "intersections": 1},
         TypeError,

@@ -281,7 +281,6 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, str]] = {
         INVALID_VALUES,
         "^`weight` must be finite and zero or more",
     ),
-    "level": ({"level": 2}, ValueError, "^`level` must lie"),
 }
 
 

@@ -472,8 +472,6 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
         "^`attributes` must not name the column of `over`; found 'day' in both$",
     ),
     ({"attributes": ["g", "g"]}, ValueError, "^`attributes` must not name a column twice"),
-    ({"level": 95}, ValueError, "`level` must lie between"),
-    ({"level": wroc.Looks(900)}, TypeError, "`level` must be a number with periods, each of which"),
     ({"margin": 2}, ValueError, "`margin` must"),
     ({"min_rows": -1}, ValueError, "`min_rows` must"),
 ]

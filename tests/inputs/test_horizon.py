@@ -411,11 +411,6 @@ def test_missing_rows_are_the_censored(scored: pl.DataFrame) -> None:
 
 
 ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"horizon": 0}, ValueError, "`horizon` must be more than 0; found 0"),
-    ({"horizon": math.inf}, ValueError, "`horizon` must be finite and more than 0; found inf"),
-    ({"horizon": "5"}, TypeError, "`horizon` must be a number"),
-    ({"most": 0.5}, ValueError, "`most` must be finite and 1 or more; found 0.5"),
-    ({"competing": "drop"}, ValueError, "`competing` must be one of 'negative', 'exclude'"),
     ({"time": "T"}, ColumnNotFoundError, "`time` must name a column"),
     ({"time": pl.col("e") == 1}, TypeError, "`time` must be numeric"),
     ({"time": pl.col("t") - 2}, InvalidOperationError, "`time` must be finite and zero or more"),

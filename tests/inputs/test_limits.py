@@ -89,14 +89,6 @@ def test_more_pairs_of_classes_than_asked_for_raise_at_once() -> None:
     wroc.roc_auc_multiclass("y", scores)
 
 
-def test_limits_are_whole_numbers() -> None:
-    frame = rows_of(2)
-    with pytest.raises(TypeError, match="`max_pairs` must be a whole number; found"):
-        wroc.cross_auc(frame, "y", "s", by="g", max_pairs=1.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`max_groups` must be 1 or more; found 0"):
-        wroc.abroca_test(frame, "y", "s", by="g", max_groups=0)
-
-
 @pytest.mark.slow
 def test_fairness_of_many_groups_is_that_of_the_two_at_the_ends() -> None:
     frame = rows_of(1_000).with_row_index("i")

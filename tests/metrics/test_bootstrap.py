@@ -391,23 +391,6 @@ def test_tables_have_the_columns_that_are_promised(numbered: pl.DataFrame) -> No
             ValueError,
             r"^`metrics` must hold .* different ones; found \['ks', 'gini', 'ks'\]$",
         ),
-        ({"resamples": 1}, ValueError, r"^`resamples` must be 2 or more; found 1$"),
-        (
-            {"resamples": 2.0},
-            TypeError,
-            r"^`resamples` must be a whole number; found 2\.0 of type float$",
-        ),
-        ({"seed": -1}, ValueError, r"^`seed` must be 0 or more; found -1$"),
-        (
-            {"seed": None},
-            TypeError,
-            r"^`seed` must be a whole number; found None of type NoneType$",
-        ),
-        (
-            {"multiplier": "normal"},
-            ValueError,
-            r"^`multiplier` must be one of 'poisson', 'gamma'; found 'normal'$",
-        ),
         (
             {"design": "none"},
             ColumnNotFoundError,
@@ -425,13 +408,6 @@ def test_wrong_options(
     for frame in (people, people.lazy()):
         with pytest.raises(error, match=message):
             FUNCTIONS[function](frame, "y", "s", **({"metrics": "ks"} | options))
-
-
-@pytest.mark.parametrize("level", [0, 1, 95, -0.5])
-def test_level_that_is_no_share(people: pl.DataFrame, level: float) -> None:
-    message = rf"^`level` must lie between 0.001 and 0.9999; found {level}(; did|$)"
-    with pytest.raises(ValueError, match=message):
-        wroc.bootstrap(people, "y", "s", metrics="ks", level=level)
 
 
 def test_bad_values_are_refused_at_collect(people: pl.DataFrame, engine: Engine) -> None:

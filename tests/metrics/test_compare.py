@@ -603,21 +603,6 @@ ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         TypeError,
         r"^`score` must be numeric; found column 'g' of type String$",
     ),
-    "unknown adjustment": (
-        {"adjust": "bonferroni"},
-        ValueError,
-        r"^`adjust` must be one of 'holm', 'bh', 'none'; found 'bonferroni'$",
-    ),
-    "level": (
-        {"level": 95},
-        ValueError,
-        r"^`level` must lie between 0.001 and 0.9999; found 95; did you mean 0.95\?$",
-    ),
-    "unknown method": (
-        {"method": "score"},
-        ValueError,
-        r"^`method` must be one of 'delong'; found 'score'$",
-    ),
     "unpaired in a design": (
         {"paired": False, "design": "house"},
         ValueError,

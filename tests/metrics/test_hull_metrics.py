@@ -6,7 +6,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -76,15 +76,6 @@ def test_perfect_and_useless_scores(density: Density, prevalence: float) -> None
     assert h_measure(frame.with_columns(s="y"), density) == pytest.approx(1, abs=1e-6)
     assert h_measure(frame.with_columns(s=1), density) == pytest.approx(0, abs=1e-6)
     assert h_measure(frame.with_columns(s=-pl.col("y")), density) == pytest.approx(0, abs=1e-6)
-
-
-def test_unknown_density() -> None:
-    other: Any = "beta"
-    with pytest.raises(
-        ValueError,
-        match=r"^`density` must be one of 'beta22', .*; found 'beta'; did you mean 'beta22'\?$",
-    ):
-        wroc.HMeasure(density=other)
 
 
 MEASURES = [

@@ -347,12 +347,8 @@ def test_only_the_ratio_of_costs_matters() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cost_fn": -2, "cost_fp": 1}, r"^`cost_fn` must be finite and 0 or more; found -2$"),
-        ({"cost_fn": 1, "cost_fp": -0.5}, r"^`cost_fp` must be finite and 0 or more; found -0.5$"),
-        ({"cost_fn": -0.5}, r"^`cost_fn` must be finite and 0 or more; found -0.5$"),
         ({"cost_fn": 0, "cost_fp": 0}, r"^`cost_fn` and `cost_fp` must not both be 0; found 0 and"),
         ({}, r"^`cost_fn` or `cost_fp` must be given; found neither$"),
-        ({"cost_fn": 1, "prevalence": 1}, r"^`prevalence` must lie strictly .*; found 1$"),
         ({"fpr": (0.5, 0.2)}, r"^`fpr` must rise from a lower .*; found \(0.5, 0.2\)$"),
         ({"tpr": (0.5, 0.5)}, r"^`tpr` must rise from a lower .*; found \(0.5, 0.5\)$"),
         ({"fpr": (-0.1, 0.5)}, r"^`fpr` must lie between 0 and 1; found -0.1$"),

@@ -253,7 +253,6 @@ def test_bad_values_are_rejected_at_collect(
 @pytest.mark.parametrize(
     ("scores", "options", "error", "message"),
     [
-        (SCORES, {"multi_class": "all"}, ValueError, "`multi_class` must be one of 'ovr', 'ovo'; "),
         (SCORES, {"average": "samples"}, ValueError, "`average` must be .*; found 'samples'$"),
         (SCORES, OVO | {"average": "micro"}, ValueError, "`average` must be .* found 'micro'$"),
         (["a", "b"], {}, TypeError, "`scores` must map each class to a column; found .* list$"),

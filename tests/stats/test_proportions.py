@@ -278,20 +278,6 @@ def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: E
     assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"level": 0}, "`level` must lie between 0.001 and 0.9999; found 0"),
-        ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
-    ],
-)
-def test_options_that_do_not_exist(
-    people: pl.DataFrame, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        wroc.threshold_metrics(people.lazy(), "y", "s", **options, metrics="all")
-
-
 def test_group_must_not_be_called_like_a_limit(people: pl.DataFrame) -> None:
     frame = people.rename({"g": "ppv_low"})
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'ppv_low'"):

@@ -430,16 +430,9 @@ def test_empty_frame_gives_no_groups(common: bool) -> None:
     ("rule", "options", "message"),
     [
         ("least_cost", {}, "`fn` or `fp` must be given"),
-        ("least_cost", {"fn": -1, "fp": 1}, "`fn` must be"),
-        ("least_cost", {"fn": 1, "fp": -1}, "`fp` must be"),
         ("least_cost", {"fn": 0, "fp": 0}, "`fn` and `fp` must not both be 0"),
         ("least_cost", {"fn": 1.5}, "`fn` must be at most 1 where `fp` is not given"),
         ("least_cost", {"fp": 1.5}, "`fp` must be at most 1 where `fn` is not given"),
-        ("least_cost", {"fn": 0.5, "prevalence": 0}, "`prevalence` must lie"),
-        ("least_cost", {"fn": 0.5, "prevalence": 1}, "`prevalence` must lie"),
-        ("max_fpr", {"fpr": 1.1}, "`fpr` must lie between 0 and 1; found 1.1"),
-        ("min_tpr", {"tpr": -0.1}, "`tpr` must lie between 0 and 1"),
-        ("max_selection_rate", {"rate": math.nan}, "`rate` must"),
     ],
 )
 def test_arguments_out_of_range_are_rejected(

@@ -465,8 +465,6 @@ def test_arguments() -> None:
     frame = people(1)
     with pytest.raises(ValueError, match=r"`honest` must be .*'bootstrap'.*; found 'jackknife'"):
         points(frame, honest="jackknife")
-    with pytest.raises(ValueError, match="`resamples` must be 1 or more; found 0"):
-        points(frame, honest="bootstrap", resamples=0)
     with pytest.raises(ValueError, match=r"`seed` must be .*; found -1"):
         points(frame, honest="bootstrap", seed=-1)
 

@@ -258,12 +258,6 @@ def test_limits_of_predictive_values_where_one_class_is_never_selected() -> None
     assert 0 < some["ppv_low"] < 1
 
 
-@pytest.mark.parametrize("prevalence", [0, 1, -0.5, 1.5, float("nan")])
-def test_prevalence_out_of_range(people: pl.DataFrame, prevalence: float) -> None:
-    with pytest.raises(ValueError, match=r"^`prevalence` must lie strictly between 0 and 1; found"):
-        wroc.threshold_metrics(people, "y", "s", prevalence=prevalence, metrics="all", level=None)
-
-
 @pytest.mark.parametrize("place", PLACES)
 def test_metrics_equal_plain_counting_in_each_group(
     people: pl.DataFrame, groups: Groups, place: str, engine: Engine
