@@ -93,11 +93,11 @@ def _name_column(column: IntoColumn) -> str:
 
 
 def _check_without_label(choice: float | Rule | None, **others: object) -> None:
-    """Check that what is asked for needs no label."""
+    """Raise for arguments that need a label."""
     if choice is None:
         msg = (
-            "`label` must be given unless decisions are audited alone, those that were `selected` "
-            "or those at a `threshold`; found None"
+            "`label` must be given unless only decisions are audited, recorded ones (`selected`) "
+            "or decisions at a `threshold`; found None"
         )
         raise ValueError(msg)
     if isinstance(choice, Rule) and choice.name != "max_selection_rate":
@@ -114,7 +114,7 @@ def _check_without_label(choice: float | Rule | None, **others: object) -> None:
 def _read_rows(
     given: GivenTables, columns: Sequence[Columns], plan: AuditPlan, division: Division | None
 ) -> tuple[AuditRows | None, Sequence[Part]]:
-    """Return all rows, each source read once, or the parts of more rows than fit into memory."""
+    """Return all rows, from one read of each source, or parts if they exceed the memory."""
     try:
         return read_audit_rows(columns, plan.scores, division), []
     except TooManyRowsError:
@@ -267,8 +267,8 @@ def audit(
         checks.reject_type("text", "be a `Text`", text)
     if min_cell is not None and intersections:
         msg = (
-            "`min_cell` cannot come with `intersections`, of which too many segments would be left "
-            "out: drop one of the two"
+            "`min_cell` cannot be combined with `intersections`, since too many segments would be "
+            "left out: drop one of the two"
         )
         raise ValueError(msg)
     require_groups(attributes, "name the attributes to audit", "attributes")
@@ -335,7 +335,7 @@ def audit(
         choice,
         [] if counts else [*named_columns("score", measured_score, table.lazy())],
         dict(zip(columns[0].models, names_in_tables, strict=True)),
-        # Values that are listed are null.
+        # Listed values are null here.
         find_unknown(unknown if isinstance(unknown, str) else "exclude", columns[0]),
         score_types,
     )
@@ -357,7 +357,7 @@ def audit(
 def _read_values(
     segments: pl.DataFrame, names: Mapping[str, str], types: pl.Schema
 ) -> Iterator[pl.Series]:
-    """Read the names of the segments of each number and date as values."""
+    """Return the values of attributes of numbers and dates, from the names of segments."""
     for key, name in names.items():
         texts = segments.filter(attribute=name)["segment"].alias(name)
         if types[key].is_numeric():
@@ -367,7 +367,7 @@ def _read_values(
 
 
 def _read_score_types(frames: Any, score: IntoColumns) -> list[FloatType]:
-    """Return the types that scores came in; of several tables the first that has more bits."""
+    """Return the types that scores came in: for several tables, the most precise one."""
     tables = frames if isinstance(frames, list) else [frames]
     types = []
     for table in tables:
@@ -380,10 +380,10 @@ def _read_score_types(frames: Any, score: IntoColumns) -> list[FloatType]:
 
 @dataclass(frozen=True)
 class _Auditor:
-    """Makes audits of all rows, or of those with a value of some attributes.
+    """Makes audits of all rows, or of the rows with a value of some attributes.
 
-    The ``rows`` are in memory, or are read from ``parts`` in ranges of scores. Counts tell which
-    rows lack a value of the ``known`` attributes.
+    ``rows`` are in memory; otherwise ``parts`` are read in ranges of scores. Counts know which rows
+    lack a value of the ``known`` attributes.
     """
 
     rows: AuditRows | None
@@ -396,7 +396,7 @@ class _Auditor:
     def _measure(
         self, plan: AuditPlan, complete: Sequence[str]
     ) -> tuple[Measured, ConfidenceLevel]:
-        """Return the tables of rows with a value of some groups, and the level at the rows seen."""
+        """Return the tables of rows with a value of some attributes, and the level at this look."""
         level = plan.settings.level
         if self.rows is None:
             assert self.division is not None
@@ -422,7 +422,7 @@ class _Auditor:
             check_positives(settings.pos_label, found=found)
         if self.counts is not None:
             missing = self.counts.missing(self.known, complete)
-            # Counts have a weight that is 1 where their rows had none.
+            # The weight of counts is 1 if their rows had no weight.
             if not measured.weighted:
                 settings = replace(settings, weight=None, frequency=False)
         return Audit(

@@ -137,9 +137,9 @@ def new_york_summary(
         checks.reject_type("weight", "be counts of people, as in wroc.frequency('n')", weight)
     given = checks.given(score=score, selected=selected)
     if len(given) != 1:
-        msg = f"`score` or `selected` must be given, one of them; found {checks.named(given)}"
+        msg = f"exactly one of `score` and `selected` must be given; found {checks.named(given)}"
         raise ValueError(msg)
-    # Read once for both tables.
+    # Read only once for both tables.
     plan = polars_frame(frame).lazy().cache()
     names = [*named_columns("attributes", attributes, plan)]
     if score is not None and len(named_columns("score", score, plan)) > 1:
@@ -177,7 +177,7 @@ def new_york_summary(
 
 
 def _select_asked_columns(table: pl.DataFrame) -> pl.DataFrame:
-    """Select what the rule asks for; a category that is left out has no ratio."""
+    """Return the columns that the rule asks for; a category that is left out has no ratio."""
     known = pl.col("reason").ne_missing(UNKNOWN_REASON)
     left_out = pl.col("reason").str.starts_with(SMALL_SHARE).fill_null(value=False)
     ratio = pl.when(~left_out).then("ratio")
@@ -187,7 +187,7 @@ def _select_asked_columns(table: pl.DataFrame) -> pl.DataFrame:
         "attribute",
         "segment",
         "n",
-        # Exact, as a rate is one number of people divided by another.
+        # Exact, since a rate is one number of people divided by another.
         n_selected=(pl.col("rate") * n).round().cast(pl.Int64).fill_null(0),
         rate="rate",
         impact_ratio=ratio,
@@ -209,5 +209,5 @@ def _date(name: str, value: object) -> dt.date:
             return value.date()
         return value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
     except ValueError:
-        msg = f"`{name}` must be a date such as 2026-01-15; found {checks.shown(value)}"
+        msg = f"`{name}` must be a date, for example 2026-01-15; found {checks.shown(value)}"
         raise ValueError(msg) from None

@@ -1,4 +1,4 @@
-"""Charts of where a score costs less than a decision without it."""
+"""Charts of the thresholds at which a score costs less than a decision without it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from polars_wroc.queries import over
 from polars_wroc.ranking.curve import LinePieces
 
 _COST = "cost"
-# A smaller share of the cost is called nothing.
+# A smaller share of the cost counts as nothing.
 _NOTHING = 0.005
 
 
@@ -101,7 +101,7 @@ def cost_chart(
     rows, keys, chosen = cross_panels(pl.concat(parts), keys, chosen)
     assigned = assign_groups(rows, keys, chosen)
     plot = Plot(*assigned, chosen, FPR.with_room(), TPR.with_room(), panel_size=(230, 210))
-    # The cheapest point is drawn as it is.
+    # The cheapest point is not moved.
     plot.thin_curves(always=pl.col("is_least"))
     curve = plot.rows.filter("is_least").group_by("panel", maintain_order=True).first()
     _draw(plot, curve)
@@ -115,7 +115,7 @@ def cost_chart(
 
 
 def _read_all_costs(cost_fn: object, cost_fp: float | None) -> dict[str, Costs]:
-    """Read the costs of each panel, by its title."""
+    """Return the costs of each panel, by title."""
     if cost_fn is None:
         return {"": read_costs(None, cost_fp)}
     if not isinstance(cost_fn, Sequence) or isinstance(cost_fn, str | bytes):
@@ -133,7 +133,7 @@ def _cost_rows(
     prevalence: float | None,
     baseline: Baseline,
 ) -> pl.DataFrame:
-    """Give the columns of ROC curves their roles, with the line and the cheapest point."""
+    """Return ROC curves with columns by role, the line and the cheapest point."""
     positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
     own = positives / (positives + negatives)
     share = over(own.first(), keys) if prevalence is None else pl.lit(prevalence)
@@ -151,7 +151,7 @@ def _cost_rows(
         rank=ratio,
         saved=1 - cost / without,
         is_least=over(pl.int_range(pl.len()) == cost.arg_min(), keys).fill_null(is_first),
-        # Above a vertical line there is nothing.
+        # A vertical line has nothing above it.
         slope=pl.when(line.steep).then(1 / line.gradient).otherwise(line.gradient),
         meets=line.meets,
     )
@@ -159,7 +159,7 @@ def _cost_rows(
     floor = meets + slope * (x - meets)
     rows = rows.with_columns(
         base=pl.when(y > floor).then(pl.max_horizontal(floor, 0.0)),
-        # Where the line enters the unit square, and where it leaves it.
+        # The points where the line enters and leaves the unit square.
         x1=pl.max_horizontal(meets - meets / slope, 0.0),
         x2=pl.min_horizontal(meets + (1 - meets) / slope, 1.0),
     )
@@ -193,7 +193,7 @@ def _draw(plot: Plot, curve: pl.DataFrame) -> None:
 
 
 def _write_cheapest() -> pl.Expr:
-    """Write the decision with the least cost; null where it is unknown."""
+    """Return the decision with the least cost as text; null where it is unknown."""
     at_threshold = pl.format("{} or more", format_numbers("threshold", ".3g"))
     everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("select all"))
     nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("select none"))
@@ -203,13 +203,13 @@ def _write_cheapest() -> pl.Expr:
 
 
 def _write_area() -> pl.Expr:
-    """Write the share of the useful area."""
+    """Return the share of the useful area as text."""
     share = pl.format("useful area: {}", format_numbers("rank", ".0%"))
     return share.fill_null(ONE_CLASS)
 
 
 def _write_ratio(costs: Costs) -> str:
-    """Say how many times as much one error costs as the other."""
+    """Return how many times as much one error costs as the other, as text."""
     if not costs.fn or not costs.fp:
         return f"Only {'false alarms' if costs.fp else 'misses'} cost anything"
     if costs.fn >= costs.fp:
@@ -219,7 +219,7 @@ def _write_ratio(costs: Costs) -> str:
 
 
 def _title(curve: pl.DataFrame, than: str) -> str:
-    """Say how much the score saves."""
+    """Return the title: how much the score saves."""
     saved = curve["saved"].drop_nulls()
     if saved.is_empty():
         return "No costs to compare: each curve has rows of one class only"

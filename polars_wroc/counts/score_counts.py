@@ -142,7 +142,7 @@ def _open(frame: Any) -> nw.LazyFrame[Any]:
 def _require_names(argument: str, value: Any) -> None:
     values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     if value is not None and not all(isinstance(each, str) for each in values):
-        reject_type(argument, "name columns where the frame is not of Polars", value)
+        reject_type(argument, "be column names for a frame that is not from Polars", value)
 
 
 def _polars_schema(native: nw.LazyFrame[Any]) -> pl.Schema:

@@ -123,7 +123,7 @@ def cost_curve(
     with_costs = cost_fn is not None or cost_fp is not None
     costs = read_costs(cost_fn, cost_fp) if with_costs else None
     if prevalence is not None and costs is None:
-        msg = f"`prevalence` goes with `cost_fn` or `cost_fp` only; found {prevalence!r}"
+        msg = f"`prevalence` must be None without `cost_fn` or `cost_fp`; found {prevalence!r}"
         raise ValueError(msg)
     columns = read_columns(frame, label, score, weight, by, pos_label)
     expected: list[str] = [] if costs is None else [_EXPECTED]
@@ -198,7 +198,7 @@ def dominated_models(
     pos_label: object = None,
     max_pairs: PositiveInt = _MOST_PAIRS,
 ) -> FrameT:
-    """Return which models are never better than another one, whatever errors cost, per group.
+    """Return which models are never better than another, at any costs of errors, per group.
 
     Use it to drop models: a dominated one is never the better choice, at any costs of errors and
     any prevalence [1]_. This describes the sample only; `compare` tests differences.

@@ -130,7 +130,7 @@ def abroca_test(
     └─────┴────────┴─────────┘
     """
     require_groups(by)
-    refuse_frequency(weight, "where groups of rows are exchanged")
+    refuse_frequency(weight, "if rows are exchanged between groups")
     source = polars_frame(frame)
     columns = read_columns(source, label, score, weight=weight, by=by, pos_label=pos_label)
     limit = Limit("max_groups", max_groups, "groups")

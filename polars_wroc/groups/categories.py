@@ -161,7 +161,7 @@ def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
         name = repr(column) if isinstance(column, str) else "..."
         msg = (
             f"`breaks` must be a list of numbers; found {breaks!r}: cut dates into periods by "
-            f"pl.col({name}).dt.truncate({breaks!r}), and read texts by .str.to_date() before"
+            f"pl.col({name}).dt.truncate({breaks!r}), and read text with .str.to_date() first"
         )
         raise TypeError(msg)
     cuts = _read_breaks(breaks)
@@ -215,7 +215,7 @@ def _name_ranges(cuts: Sequence[float], *, whole: bool) -> list[str]:
 def period_of(time: Typed, every: object) -> pl.Expr:
     """Truncate a column of dates or times to the start of its period."""
     if not isinstance(every, str):
-        checks.reject_type("every", "be a length of time such as '1mo'", every)
+        checks.reject_type("every", "be a length of time, for example '1mo'", every)
     if time.dtype not in (pl.Date, pl.Datetime):
         how = ""
         if time.dtype == pl.String:
@@ -224,13 +224,13 @@ def period_of(time: Typed, every: object) -> pl.Expr:
         msg = f"`{time.argument}` must hold dates or times with `every`; found {time}{how}"
         raise TypeError(msg)
     if not is_period(every):
-        msg = f"`every` must be a length of time such as '1mo', '1w' or '1q'; found {every!r}"
+        msg = f"`every` must be a length of time, for example '1mo', '1w' or '1q'; found {every!r}"
         raise ValueError(msg)
     return time.column.dt.truncate(every)
 
 
 def is_period(every: str) -> bool:
-    """Whether a text is a length of time such as 1mo."""
+    """Whether a text is a length of time, for example 1mo."""
     try:
         pl.select(pl.date(2000, 1, 1).dt.truncate(every))
     except pl.exceptions.PolarsError:

@@ -252,7 +252,7 @@ class _Forecast:
 
     @cached_property
     def powers(self) -> RowPowers:
-        """How many rows each row stands for, and the sums of the powers of their weights."""
+        """The number of rows that each row stands for, and sums of powers of their weights."""
         return self.rows.powers
 
     @property

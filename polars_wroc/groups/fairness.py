@@ -287,7 +287,7 @@ def _measure(
 
 
 def _name_left_out(number: int, kinds: Sequence[SampleSize], min_rows: int) -> str | None:
-    """Say how many segments are left out for too few rows of some kinds; None if none is."""
+    """Return how many segments are left out for too few rows of some kinds; None if none is."""
     if number == 0:
         return None
     few = few_rows(min_rows, kinds[0]) if len(kinds) == 1 else f"{few_rows(min_rows)} of a class"

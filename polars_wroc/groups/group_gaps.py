@@ -318,7 +318,7 @@ def _check_unlabeled(metrics: Sequence[str], references: CategoryReference) -> N
         if name not in UNLABELED:
             checks.reject("label", f"be given for {name}", None)
     if references.kind == "best":
-        checks.reject("reference", "be another one without a `label`", "'best'")
+        checks.reject("reference", "be 'rest', 'overall' or a segment without a `label`", "'best'")
 
 
 def read_needs(

@@ -104,15 +104,16 @@ def rows_needed(
     -------
     pl.DataFrame
         One row, or one per segment, score and metric. ``target`` (String) and ``goal`` (Float64)
-        repeat the target; ``have`` (Float64) is ``n`` of the table, the rows that its value rests
-        on. ``sampling_unit`` (String) says which rows are counted: ``"positives"``,
+        repeat the target; ``have`` (Float64) is ``n`` of the table, the rows that its value is
+        based on. ``sampling_unit`` (String) says which rows are counted: ``"positives"``,
         ``"negatives"``, ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of
-        both classes. There is no number if more than a thousand million rows would be needed.
+        both classes. There is no number if more than a billion rows would be needed.
 
     Raises
     ------
     TypeError, ValueError
-        For no target or several, a metric that the target does not apply to, and wrong numbers.
+        For no target or several, a metric to which the target does not apply, and numbers out of
+        range.
 
     Notes
     -----

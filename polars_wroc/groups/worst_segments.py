@@ -211,7 +211,7 @@ def _read_metric(metric: str, *, has_label: bool, has_decisions: bool) -> Metric
     if is_rate and not has_decisions:
         msg = (
             f"`metric` {metric} needs decisions: pass a `threshold` or `selected`, or a metric of "
-            "probabilities such as brier_score"
+            "probabilities, for example brier_score"
         )
         raise ValueError(msg)
     if not is_rate and has_decisions:

@@ -433,7 +433,7 @@ def choose_score_type(dtype: pl.DataType) -> pl.DataType:
 def refuse_frequency(weight: IntoWeight | None, why: str) -> None:
     """Raise for a frequency if rows are drawn or exchanged one by one."""
     if isinstance(weight, Frequency):
-        msg = f"`weight` must not be a frequency {why}; found that of {weight.column}"
+        msg = f"`weight` must not be a frequency {why}; found frequency({weight.column})"
         raise TypeError(msg)
 
 

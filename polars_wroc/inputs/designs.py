@@ -136,10 +136,10 @@ class Survey:
         the proportion of units that was sampled if it is at most 1, else the number of units in the
         population.
     lonely
-        What a stratum with a single sampling unit adds to the variance of a group with rows in it.
-        ``"null"``: unknown, and so is the variance. ``"certainty"``: nothing, as if the unit was
-        certain to be sampled. ``"adjust"``: its squared distance from the mean of all units, which
-        is cautious. A stratum whose ``fpc`` is 1 adds nothing; if it is 1 in all strata, the
+        Contribution of a stratum with a single sampling unit to the variance of a group with rows
+        in it. ``"null"``: unknown, and so is the variance. ``"certainty"``: nothing, as if the unit
+        were certain to be sampled. ``"adjust"``: its squared distance from the mean of all units,
+        which is cautious. A stratum whose ``fpc`` is 1 adds nothing; if it is 1 in all strata, the
         standard error is 0, and the interval is computed as for independent rows.
 
     Raises

@@ -139,7 +139,7 @@ def at_horizon(
     │ 7     ┆ 0    ┆ 0             ┆ 1.191667       ┆ no event       │
     └───────┴──────┴───────────────┴────────────────┴────────────────┘
     """
-    columns.refuse_frequency(weight, "where weights are divided by probabilities")
+    columns.refuse_frequency(weight, "if weights are divided by probabilities")
     lazy: pl.LazyFrame = polars_frame(frame).lazy()
     if taken := [name for name in _COLUMNS if name in lazy.collect_schema()]:
         msg = f"`frame` must not have a column {taken[0]!r} already: drop or rename it"
@@ -237,5 +237,5 @@ def _warn_of_little(table: pl.DataFrame, weights: pl.Expr, groups: Sequence[pl.E
     found = [text for text, holds in cases.items() if counts.filter(holds).height]
     if found:
         where = " in some of the groups" if groups else ""
-        msg = f"limits may be too narrow{where}, as {' and '.join(found)}"
+        msg = f"limits may be too narrow{where}, because {' and '.join(found)}"
         warnings.warn(msg, UserWarning, stacklevel=3)

@@ -153,7 +153,7 @@ def bootstrap(
     _check_design(given, multiplier)
     formulas = _read_metrics(metrics)
     frame_of_rows = polars_frame(frame)
-    refuse_frequency(weight, "where rows are drawn")
+    refuse_frequency(weight, "if rows are drawn")
     columns = read_columns(frame_of_rows, label, score, weight, by, pos_label, design)
     types: dict[str, type[pl.DataType]] = dict(_TYPES)
     if replicates:
@@ -169,10 +169,10 @@ def _check_design(given: GivenDesign, multiplier: Multiplier) -> None:
         msg = f"`multiplier` must be left out with a survey design; found {multiplier!r}"
         raise ValueError(msg)
     if given.survey.fpc is not None:
-        rule = "be None where units are drawn: without it errors are rather too large"
+        rule = "be None if sampling units are drawn, which makes errors rather too large"
         checks.reject("fpc", rule, given.survey.fpc)
     if given.survey.lonely == "adjust":
-        checks.reject("lonely", "be 'null' or 'certainty' where units are drawn", "'adjust'")
+        checks.reject("lonely", "be 'null' or 'certainty' if sampling units are drawn", "'adjust'")
 
 
 def _read_metrics(metrics: Metrics) -> dict[str, Formula]:
@@ -217,7 +217,7 @@ class _Drawing:
     def _draw_units(self, units: Units, order: Ints) -> Iterator[Array]:
         """Yield the multipliers of the weights of units in each replicate."""
         if units.lonely != "certainty" and (units.size == 1).any():
-            rule = "be 'certainty' where a stratum with one sampling unit is resampled"
+            rule = "be 'certainty' if a stratum with one sampling unit is resampled"
             checks.reject("lonely", rule, repr(units.lonely))
         draws = pl.Series(np.arange(resampling.count_draws(units).sum()), dtype=pl.UInt32)
         for seed in self.seeds:

@@ -227,7 +227,7 @@ def read_threshold(
     if selected is not None:
         if threshold is not None:
             msg = (
-                "`selected` has the decisions and must not come with a `threshold`; found "
+                "`threshold` must be None with `selected`, which has the decisions; found "
                 f"{threshold!r}"
             )
             raise ValueError(msg)

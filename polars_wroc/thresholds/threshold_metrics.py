@@ -295,8 +295,8 @@ def _check_design(
     if decisions.at_every_score or level is None:
         given = checks.given(threshold=threshold, selected=selected, level=level)
         msg = (
-            "`threshold` and `level` must be given (or `selected` and `level`) for intervals by "
-            f"a `design`; found {checks.named(given)}"
+            "`threshold` and `level` must be given (or `selected` and `level`) with a `design`; "
+            f"found {checks.named(given)}"
         )
         raise ValueError(msg)
 

@@ -179,7 +179,7 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
         (
             {"favorable": "good"},
             ValueError,
-            "`favorable` is about decisions: pass a `threshold` or ",
+            "`favorable` must come with decisions, from a `threshold` or ",
         ),
     ],
 )

@@ -78,7 +78,9 @@ def test_no_more_is_left_out_than_protects_the_others() -> None:
 
 
 def test_crossed_segments_are_refused(rows: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"^`min_cell` cannot come with .*: drop one of the two$"):
+    with pytest.raises(
+        ValueError, match=r"^`min_cell` cannot be combined with .*: drop one of the two$"
+    ):
         wroc.audit(rows, "y", "s", **CALL, min_cell=5, intersections=True)
 
 

@@ -313,7 +313,7 @@ def test_floats_of_fewer_bits_are_not_counted_with_others(one: Any, other: Any) 
     narrow = str(parts[0].schema["s"])
     for argument, call in calls.items():
         message = (
-            f"^`{argument.split()[0]}` must not mix {narrow} scores with those of another type, .*"
+            f"^`{argument.split()[0]}` must not mix {narrow} scores with scores of another type, .*"
             f"found .* of type {narrow} and .*: cast all to {narrow} first$"
         )
         with pytest.raises(ValueError, match=message):

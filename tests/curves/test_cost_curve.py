@@ -214,7 +214,10 @@ def test_costs_per_row_are_counted_row_by_row(seven: pl.DataFrame) -> None:
     [
         ({"cost_fn": 0, "cost_fp": 0}, r"^`cost_fn` and `cost_fp` must not both be 0; found 0 "),
         ({"cost_fn": 1.5}, r"^`cost_fn` must be at most 1 .*; found 1.5$"),
-        ({"prevalence": 0.5}, r"^`prevalence` goes with `cost_fn` or `cost_fp` .*; found 0.5$"),
+        (
+            {"prevalence": 0.5},
+            r"^`prevalence` must be None without `cost_fn` or `cost_fp`; found 0.5$",
+        ),
     ],
 )
 def test_costs_that_cannot_be(options: dict[str, Any], message: str) -> None:

@@ -430,7 +430,7 @@ def test_there_must_be_attributes(people: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match="`intersections` needs two or more `attributes`"):
         wroc.group_gaps(people, "y", "s", attributes="g", intersections=True, min_rows=0)
     called = people.rename({"g": "overall"})
-    with pytest.raises(ValueError, match="not have a column of the name 'overall'"):
+    with pytest.raises(ValueError, match="must not name a column 'overall'"):
         wroc.group_gaps(called, "y", "s", attributes="overall", min_rows=0)
     with pytest.raises(ValueError, match="`score` must be given unless decisions are `selected`"):
         wroc.group_gaps(people, "y", attributes="g", threshold=1, min_rows=0)

@@ -603,7 +603,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "favorable": (
         {"selected": "d", "favorable": "hired"},
         ValueError,
-        "^`favorable` must say for whom a decision is good: 'selected' if being selected is good",
+        "^`favorable` must say which decision is good for a person: 'selected' if being selected",
     ),
     "intersections": (
         {"selected": "d", "intersections": 1},

@@ -268,7 +268,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, str]] = {
     "a reference by the AUC": (
         {"reference": "best"},
         ValueError,
-        "^`reference` must be another one without a `label`; found 'best'$",
+        "^`reference` must be 'rest', 'overall' or a segment without a `label`; found 'best'$",
     ),
     "one reference of two attributes": (
         {"reference": "highest", "attributes": ["g", "w"]},

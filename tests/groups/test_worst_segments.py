@@ -439,7 +439,7 @@ def test_an_attribute_with_one_value_has_no_segments() -> None:
         ({"metric": "tpr"}, "`label` must be given for tpr; found None"),
         ({"selected": None}, "`metric` selection_rate needs decisions: pass a `threshold`"),
         ({"metric": "brier_score"}, "`metric` must be a rate with decisions"),
-        ({"favorable": None}, "`favorable` must say for whom"),
+        ({"favorable": None}, "`favorable` must say which decision"),
         ({"design": wroc.ReplicateWeights(["w", "w"], "brr")}, "`design` must be clusters or"),
         ({"design": wroc.Survey(strata=pl.int_range(pl.len()))}, "two or more sampling units"),
     ],

@@ -230,9 +230,7 @@ def test_attributes_of_an_audit_have_any_name(first: str, second: str) -> None:
 
 
 def test_an_attribute_must_not_be_called_like_all_rows() -> None:
-    with pytest.raises(
-        ValueError, match="`attributes` must not have a column of the name 'overall'"
-    ):
+    with pytest.raises(ValueError, match="`attributes` must not name a column 'overall'"):
         wroc.audit(rows().collect(), "y", "s", attributes=pl.col("g").alias("overall"))
 
 

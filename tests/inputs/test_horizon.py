@@ -341,9 +341,9 @@ def test_little_that_is_known_is_warned_of(case: str) -> None:
         wroc.at_horizon(frame, "t", "e", 5)
         wroc.at_horizon(both, "t", "e", 5, by="g")
         return
-    with pytest.warns(UserWarning, match=f"limits may be too narrow, as {text}"):
+    with pytest.warns(UserWarning, match=f"limits may be too narrow, because {text}"):
         wroc.at_horizon(frame, "t", "e", 5)
-    with pytest.warns(UserWarning, match=f"too narrow in some of the groups, as {text}"):
+    with pytest.warns(UserWarning, match=f"too narrow in some of the groups, because {text}"):
         wroc.at_horizon(both, "t", "e", 5, by="g")
 
 
@@ -421,7 +421,7 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"event_code": 0}, ValueError, "`competing_code` must differ; found event_code=0 or"),
     ({"competing_code": 1}, ValueError, "must differ"),
     ({"weight": pl.col("t") - 2}, InvalidOperationError, "`weight` must be finite and zero or"),
-    ({"weight": wroc.frequency("t")}, TypeError, "`weight` must not be a frequency where"),
+    ({"weight": wroc.frequency("t")}, TypeError, "`weight` must not be a frequency if"),
     ({"by": "G"}, ColumnNotFoundError, "`by` must name a column"),
 ]
 

@@ -94,7 +94,7 @@ def test_a_lonely_unit_is_certain_or_refused(rows: pl.DataFrame) -> None:
     lonely = rows.with_columns(h=pl.when(pl.col("h") == "p").then("c").otherwise(-1))
     options: dict[str, Any] = {"metrics": "roc_auc", "resamples": 3}
     message = (
-        "^`lonely` must be 'certainty' where a stratum with one sampling unit is resampled; "
+        "^`lonely` must be 'certainty' if a stratum with one sampling unit is resampled; "
         "found 'null'$"
     )
     with pytest.raises(ValueError, match=message):
@@ -148,11 +148,11 @@ def test_an_undefined_replicate_leaves_no_error(rows: pl.DataFrame) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "fpc": (
         {"design": wroc.Survey("c", fpc="f")},
-        "^`fpc` must be None where units are drawn: without it errors are .* too large; found f$",
+        "^`fpc` must be None if sampling units are drawn, which .* rather too large; found f$",
     ),
     "lonely": (
         {"design": wroc.Survey("c", strata="h", lonely="adjust")},
-        "^`lonely` must be 'null' or 'certainty' where units are drawn; found 'adjust'$",
+        "^`lonely` must be 'null' or 'certainty' if sampling units are drawn; found 'adjust'$",
     ),
     "multiplier": (
         {"design": SURVEY, "multiplier": "gamma"},

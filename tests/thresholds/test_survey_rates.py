@@ -178,7 +178,7 @@ def test_limits_are_null_where_no_threshold_is_allowed(seven: pl.DataFrame) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": None}, "`level` must be given (or `selected` and `level`) for intervals by a"),
+        ({"level": None}, "`level` must be given (or `selected` and `level`) with a `design`"),
         (
             {"level": 0.9, "honest": "crossfit"},
             "`design` must be None with `honest`, which draws single rows: choose the threshold on",
