@@ -41,15 +41,10 @@ _PAGES = {
         " Functions whose first argument is a frame return a table.",
     ),
     "curves": _Page(
-        "Curves",
-        ("curves",),
-        "These functions return the points of curves, per group, and numbers read from curves.",
-    ),
-    "thresholds": _Page(
-        "Thresholds",
-        ("thresholds",),
-        "These functions return confusion matrices and rates, at given thresholds or at a threshold"
-        " that a rule chooses.",
+        "Curves and thresholds",
+        ("curves", "thresholds"),
+        "These functions return the points of curves, numbers read from curves, and rates at given"
+        " thresholds or at a threshold that a rule chooses.",
     ),
     "groups": _Page(
         "Groups",
@@ -69,26 +64,16 @@ _PAGES = {
         "An audit compares all segments of all attributes; `audit_changes` compares two audits.",
     ),
     "charts": _Page(
-        "Charts",
-        ("charts",),
-        "Each function takes a table of this package and returns an Altair chart, which you can"
-        " modify further.",
-    ),
-    "display": _Page(
-        "Display",
-        ("documents",),
-        "Tables as people read them, in a terminal and in a notebook.",
-    ),
-    "data": _Page(
-        "Data",
-        ("data",),
-        "Sample tables that come with the package.",
+        "Charts and printed tables",
+        ("charts", "documents"),
+        "Each chart function takes a table of this package and returns an Altair chart, which you"
+        " can modify further; `show` prints any table.",
     ),
     "options": _Page(
-        "Options",
-        ("config", "looks", "inputs"),
+        "Options and data",
+        ("config", "looks", "inputs", "data"),
         "These say what rows represent (outcomes at a horizon, weights that count rows, survey"
-        " designs), and how much memory or which cluster to use.",
+        " designs), and how much memory or which cluster to use. `data` has sample tables.",
     ),
 }
 
