@@ -58,7 +58,7 @@ from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 def describe_method(
     method: Callable[..., Any], function: Callable[..., Any], filled_in: Collection[str]
 ) -> Callable[..., Any]:
-    """Give a method the name, documentation and remaining arguments of its function."""
+    """Return a method with the name, documentation and remaining arguments of its function."""
     update_wrapper(method, function)
     own = inspect.signature(function)
     receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -83,7 +83,7 @@ def _bind_frame(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class ExprNamespace:
-    """Metrics of the score that the namespace belongs to."""
+    """Metrics of the score to which the namespace belongs."""
 
     def __init__(self, score: pl.Expr) -> None:
         self._score = score
@@ -103,7 +103,7 @@ class ExprNamespace:
 
 
 class _FrameNamespace(Generic[FrameT]):
-    """Functions of the frame that the namespace belongs to."""
+    """Functions of the frame to which the namespace belongs."""
 
     def __init__(self, frame: FrameT) -> None:
         self._frame: FrameT = frame
@@ -156,7 +156,7 @@ _NEEDING_SINGLE_ROWS = (
 )  # fmt: skip
 
 
-# Columns that counts are made from.
+# Arguments that name columns of rows, which counts no longer have.
 _ROW_ARGUMENTS = ("label", "score", "weight")
 
 
@@ -166,7 +166,7 @@ def _bind_counts(
     at_threshold: bool = False,
     labels: bool = True,
 ) -> Callable[..., Any]:
-    """Make a method of a function, which may need a threshold, and counts with labels."""
+    """Return a method of counts for a function, which may need a threshold or labels."""
     own = inspect.signature(function).parameters
 
     def method(self: Counts, *given: Any, **arguments: Any) -> Any:
@@ -180,13 +180,13 @@ def _bind_counts(
         if at_threshold and arguments.get("threshold") is None:
             msg = f"`threshold` must be given for Counts.{function.__name__}(); found None"
             raise ValueError(msg)
-        # Placeholders: counts do not have the names of the columns that they were made from.
+        # Placeholders, since counts do not have the names of the columns they were made from.
         placeholders = {name: name for name in _ROW_ARGUMENTS if name in own}
         state = self._state.with_labels(function.__name__) if labels else self._state
         table = function(state, **placeholders, **arguments)
         return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
 
-    # The ``bins`` of a calibration are another argument, which stays.
+    # The ``bins`` of a calibration are a different argument, which stays.
     binned = "bins" in own and own["bins"].default is None
     left_out = [*_NEEDING_SINGLE_ROWS, *(["bins"] if binned else []), *needing_rows]
     return describe_method(method, function, left_out)

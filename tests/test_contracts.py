@@ -9,8 +9,10 @@ import inspect
 import re
 from typing import Any
 
+import calls
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 from polars.testing import assert_frame_equal
 from queries import EXPRESSIONS, ONE_OF_EACH, TABLES
@@ -32,6 +34,8 @@ POWERS = {
     **{f"n_{side}_expected": 1 for side in CLASSES},
 }
 SCALE = 1024
+# What the tests of a table share.
+ADJUSTED = cs.matches("adjusted$|^verdict$|^detectable$|^rank$")
 CATEGORIES = pl.Enum(["c", "b", "a"])
 # It returns a row for each row.
 NAMES = [name for name in TABLES if name != "at_horizon"]
@@ -43,6 +47,18 @@ COUNTED = [
     for name in WEIGHTED
     if not name.startswith(DRAWN) and not re.search("survey|cluster|replicate", name)
 ]
+# Tables in which groups are compared, or share thresholds, bins or the width of limits.
+TOGETHER = re.compile(
+    "group_gaps|fairness|cross_auc|equalized|worst|release|calibration_test|score_distribution|"
+    "gaps at|.* by a common rule|.* within a tolerance"
+)
+APART = [
+    name
+    for name in COUNTED
+    if "by" in inspect.signature(TABLES[name]).parameters and not TOGETHER.match(name)
+]
+# Limits of calibration tests are those of all scores of a table.
+MODELS = [name for name in calls.TABLES if not name.startswith("calibration_test")]
 
 
 def make_rows() -> pl.DataFrame:
@@ -132,3 +148,24 @@ def test_whole_weights_of_expressions_are_repeated_rows(name: str) -> None:
     counted = ROWS.with_columns(w="n")
     repeated = counted.select(pl.all().repeat_by("n").explode(empty_as_null=False))
     assert_frame_equal(values(counted, name), values(repeated.with_columns(w=1), name), **EQUAL)
+
+
+@pytest.mark.parametrize("name", sweep(APART, ONE_OF_EACH))
+def test_a_group_is_as_if_it_were_alone(name: str) -> None:
+    whole = TABLES[name](ROWS).lazy().collect()
+    for group in (None, "a"):
+        own = pl.col("g").eq_missing(pl.lit(group))
+        alone = TABLES[name](ROWS.filter(own))
+        assert_same(whole.filter(own).lazy().drop(ADJUSTED), alone.lazy().drop(ADJUSTED))
+
+
+@pytest.mark.parametrize("name", sweep(MODELS, fast=MODELS[::2]))
+def test_a_score_is_as_if_it_were_alone(name: str) -> None:
+    call = calls.TABLES[name]
+    probability = 1 / (1 + (-pl.col("s")).exp())
+    rows = ROWS.with_columns(s=probability, t=probability**2)
+    whole = call(rows, "y", ["s", "t"], "g", weight="w")
+    for score in "st":
+        alone = call(rows, "y", score, "g", weight="w")
+        kept = [name for name in whole.drop(ADJUSTED).columns if name in alone.columns]
+        assert_same(whole.filter(model=score).select(kept), alone.select(kept))

@@ -93,13 +93,6 @@ def test_links_to_functions_lead_to_their_descriptions(path: Path) -> None:
     assert set(_NAMED.findall(_text_of(path))) <= set(_described())
 
 
-def test_a_broken_link_would_be_found(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# A (first) `heading`\n\n```text\n# none\n```\n\n::: polars_wroc.ks\n")
-    assert _anchors(page) == {"a-first-heading", "polars_wroc.ks"}
-    assert _LINK.findall("[a](b.md#c) and `code`") == ["b.md#c"]
-
-
 @pytest.mark.parametrize("path", PAGES, ids=_name_of)
 def test_printed_tables_fit_on_a_page(path: Path) -> None:
     """site.css wraps lines that are longer, which would break tables."""

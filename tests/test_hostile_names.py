@@ -242,7 +242,8 @@ def read_prometheus(_: wroc.Audit, folder: Path) -> list[Any]:
     columns = ("--label", "y", "--score", SCORES[0])
     assert main(["gaps", "rows.parquet", *columns, *attributes, "-o", "gaps.prom"]) == 0
     found = []
-    for line in (folder / "gaps.prom").read_bytes().decode().removesuffix("\n").split("\n"):
+    lines = (folder / "gaps.prom").read_bytes().decode().removesuffix("\n").split("\n")
+    for line in (each for each in lines if not each.startswith("# TYPE ")):
         labels = re.fullmatch(r'\w+\{((?:\w+="(?:[^"\\]|\\["n\\])*",?)*)\} \S+', line)
         assert labels, line
         value = re.findall(r'segment="((?:[^"\\]|\\.)*)"', labels[1])[-1]

@@ -6,7 +6,7 @@
 
 surface     tests/public_surface.json: public names, signatures, options and columns
 reference   docs/reference, docs/llms.txt and the picture of the layers
-snapshots   tests/snapshots: eight audits as Markdown, text and HTML
+snapshots   tests/snapshots: eight audits as Markdown, text and HTML, and sentences
 printed     tests/printed: tables and commands in terminals
 pages       what the examples and commands of README and of the documentation print
 gallery     the pictures of the gallery
@@ -35,6 +35,7 @@ import fill_site
 import printed_tables
 import public_surface
 import reference_pages
+import sentences
 import worked_example
 from site_navigation import DOCS, MADE, NOTEBOOKS
 
@@ -58,6 +59,12 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *(path for path in own if path not in EXAMPLES)]
 
 
+def renew_snapshots() -> None:
+    """Renew the snapshots of audits."""
+    audit_snapshots.renew()
+    sentences.renew()
+
+
 def files(paths: Callable[[], list[Path]]) -> Callable[[], None]:
     """Return a function that renews each of some files."""
 
@@ -72,7 +79,7 @@ def files(paths: Callable[[], list[Path]]) -> Callable[[], None]:
 KINDS: dict[str, Callable[[], None]] = {
     "surface": public_surface.renew,
     "reference": reference_pages.renew,
-    "snapshots": audit_snapshots.renew,
+    "snapshots": renew_snapshots,
     "printed": printed_tables.renew,
     "pages": files(pages),
     "gallery": fill_gallery.renew,

@@ -49,6 +49,13 @@ _PLACE = r"(?:(.*):)?\s*"
 # The short form: a place, a metric, a column, which may be left out, and a limit.
 _SHORT = re.compile(rf"{_PLACE}(\w+)(?:\.(\w+))?{_NUMBER}")
 _VERDICT = re.compile(rf"{_PLACE}(\w+)\.verdict\s*(!?=)\s*(.*?)\s*")
+# SQL about several rows, and SQL that is true or false of what is missing.
+_SEVERAL_ROWS = re.compile(
+    r"\b(avg|corr|count|covar\w*|first\w*|lag|last\w*|lead|max|median|min|quantile\w*|\w*rank"
+    r"|row_number|std\w*|sum|var\w*)\s*\(",
+    re.IGNORECASE,
+)
+_OF_NULL = re.compile(r"\bis\s+(not\s+)?null\b|\b(coalesce|ifnull)\b", re.IGNORECASE)
 # All metrics; and what is no worse, where a metric has a side that is worse.
 _ANY = "any"
 _NO_WORSE = (NO_WORSE, BETTER)
@@ -223,7 +230,9 @@ class Gate:
 
         The number of a short condition exists for its metric, and may be unknown in these rows.
         """
-        if self.short is not None or not {"reason", "attribute"} <= {*table.columns}:
+        if not {"reason", "attribute"} <= {*table.columns}:
+            return
+        if self.short is not None or self._is_of_null:
             return
         if table.filter(pl.col("reason").is_null(), pl.col("attribute") != OVERALL).is_empty():
             return
@@ -237,8 +246,15 @@ class Gate:
                 )
                 raise ValueError(msg)
 
+    @property
+    def _is_of_null(self) -> bool:
+        """Whether the condition knows an answer where numbers are missing."""
+        return _OF_NULL.search(self.text) is not None
+
     def _select_asked(self, table: pl.DataFrame) -> pl.DataFrame:
         """Select the rows that the condition is about: which their keys alone do not exclude."""
+        if self._is_of_null:
+            return table
         others = [
             name for name in self.scope.schema if name in table and name not in self.scope.keys
         ]
@@ -249,6 +265,8 @@ class Gate:
 
     def _evaluate(self, rows: pl.DataFrame) -> pl.Series:
         """Return where the condition holds; null where it is not judged."""
+        if self._is_of_null:
+            return rows.select(self.condition).to_series()
         reason, same = pl.col("reason").fill_null(""), pl.col(_SAME).is_not_null()
         few = reason.str.starts_with(FEW) | reason.str.starts_with(SMALL_SHARE)
         masks: dict[str, pl.Expr] = {}
@@ -457,6 +475,7 @@ def read_gate(text: str, scope: GateScope) -> Gate:
 
 def _read_sql(text: str, scope: GateScope) -> pl.Expr:
     """Read a condition in SQL on the columns of a table."""
+    _check_sql(text, scope)
     try:
         condition = pl.sql_expr(text)
         is_condition = pl.DataFrame(schema=scope.schema).select(condition).schema.dtypes() == [
@@ -466,29 +485,55 @@ def _read_sql(text: str, scope: GateScope) -> pl.Expr:
         name = (re.findall(r"\"(.*?)\"", first_line(error)) or [""])[0]
         if scope.metrics and re.fullmatch(r"\w+", text.strip()):
             _refuse(text, scope)
+        if name in scope.schema or re.search(rf"\b{name}\.\w+\s*(=|!=|<>)", text):
+            _refuse(text, scope, f": {_explain_refusal(text, '')}")
         hint = did_you_mean(name, scope.schema) or " (texts are in single quotes)"
         _refuse(text, scope, f": there is no column {name!r}{hint}")
     except pl.exceptions.PolarsError as error:
         _refuse(text, scope, f": {_explain_refusal(text, first_line(error))}")
     if not is_condition:
         _refuse(text, scope, ": it has no comparison by one of > >= < <= and =")
+    if not condition.meta.root_names():
+        _refuse(text, scope, ": it reads no column")
     return condition
+
+
+def _check_sql(text: str, scope: GateScope) -> None:
+    """Refuse SQL that Polars would take, and that no row or every row would meet."""
+    code = re.sub("'[^']*'", "''", text)
+    if found := _SEVERAL_ROWS.search(code):
+        _refuse(text, scope, f": {found[1]} reads several rows, and a condition is about one row")
+    texts = [name for name, dtype in scope.schema.items() if dtype == pl.String]
+    if texts and re.search(rf"\b({'|'.join(texts)})\s*[<>!=]+\s*[-+.\d]", code):
+        _refuse(text, scope, f": {_TEXT_AND_NUMBER}")
+    for name, known in (("verdict", scope.verdicts), ("metric", scope.metrics)):
+        listed = rf"\b{name}\s*(?:=|!=|<>|(?:not\s+)?in\s*\()\s*((?:'[^']*'[\s,]*)+)"
+        for values in re.findall(listed, text, re.IGNORECASE) if known else ():
+            for value in re.findall("'([^']*)'", values):
+                if value not in known:
+                    hint = did_you_mean(value, known) or f"; there are {', '.join(known)}"
+                    _refuse(text, scope, f": there is no {name} {value!r}{hint}")
+
+
+_TEXT_AND_NUMBER = "it compares a text with a number: write only texts in single quotes"
 
 
 def _explain_refusal(text: str, message: str) -> str:
     """Say what is wrong with a condition in SQL that Polars refuses, and what to do."""
     function = re.search(r"unsupported function '(.*?)'", message)
-    starts_query = re.match(r"\s*(select|where|from|with)\b", text, re.IGNORECASE)
+    is_query = re.search(r"^\s*(where|from|with)\b|\bselect\b", text, re.IGNORECASE)
     if not text.strip():
         cure = "write a condition, or leave out --fail-if"
-    elif starts_query or ";" in text:
+    elif is_query or ";" in text:
         cure = "write the condition alone, without SELECT, WHERE and ;"
+    elif re.search(r"\w\.\w+\s*(=|!=|<>)", text):
+        cure = "compare a number by one of > >= < <="
     elif text.count("'") % 2:
         cure = "close each single quote"
     elif text.count("(") != text.count(")"):
         cure = "close each bracket"
     elif "cannot compare" in message:
-        cure = "it compares a text with a number: write only texts in single quotes"
+        cure = _TEXT_AND_NUMBER
     elif function:
         cure = f"there is no function {function[1]!r}; take one such as abs"
     else:
@@ -570,6 +615,10 @@ def _check(short: GateCondition, given: str, scope: GateScope) -> None:
         raise ValueError(msg)
     if isinstance(short.limit, str):
         return
+    if short.column == "verdict":
+        such = scope.verdict_example if scope.verdicts else scope.example
+        msg = f"--fail-if must compare a verdict with a word, such as {such}; found {given}"
+        raise ValueError(msg)
     _check_proportion(short.metric, short.column, short.limit, given)
     if not short.column.startswith(_UNSIGNED):
         return

@@ -97,7 +97,8 @@ class NewYorkSummary:
 
         ``.html`` is one page to publish, which opens without a network and in word processors, and
         ``.md`` the same as Markdown; ``.xlsx`` has the facts and the ``table``; ``.csv``,
-        ``.parquet`` and ``.json`` have the table. The file is written whole or not at all.
+        ``.parquet``, ``.json`` and ``.ndjson`` have the table. The file is written whole or not at
+        all.
         """
         suffix = outputs.check_target(path, NEW_YORK_SUFFIXES)
         if suffix in (".html", ".md"):

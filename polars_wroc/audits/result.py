@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-AUDIT_SUFFIXES = (".html", ".md", ".json", ".xlsx", ".parquet", ".csv")
+AUDIT_SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
 # Digits of limits that are computed in steps, of which further ones differ.
 _DIGITS = 7
 # Most panels of a chart.
@@ -150,11 +150,12 @@ class Audit(AuditTables):
         return figures.segments_chart(drawn, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:
-        """Write a file: ``.html``, ``.md``, ``.json``, ``.xlsx``, ``.csv`` or ``.parquet``.
+        """Write a file: ``.html``, ``.md``, ``.json``, ``.xlsx``, or the ``table``.
 
         ``.html`` is a report in one file; ``.md`` the same without charts; ``.xlsx`` has a sheet
-        for each table, after one that says what they are; ``.csv`` and ``.parquet`` have the
-        ``table``.
+        for each table, after one that says what they are. ``.csv``, ``.parquet`` and ``.ndjson``
+        (or ``.jsonl``) have the ``table``; each line of ``.ndjson`` begins with ``time`` and
+        ``title``, for a collector of logs.
         """
         suffix = outputs.check_target(path, AUDIT_SUFFIXES)
         if suffix == outputs.WORKBOOK:
@@ -166,7 +167,11 @@ class Audit(AuditTables):
         elif suffix == ".json":
             text = self.to_json()
         else:
-            outputs.save_table(self.table, path)
+            table = self.table
+            if suffix in outputs.LINE_SUFFIXES:
+                time, title = self.run.date.isoformat(), write_title(self.settings)
+                table = table.select(pl.lit(time).alias("time"), pl.lit(title).alias("title"), "*")
+            outputs.save_table(table, path)
             return
         outputs.save_text(text, path)
 

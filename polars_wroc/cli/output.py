@@ -23,6 +23,7 @@ TABLES_AND_CHARTS = (*TABLES, *outputs.CHART_SUFFIXES)
 PAGES = (".html", ".md")
 # Files that are no text.
 _BINARY = (".parquet", outputs.WORKBOOK, ".png")
+_JSON = (".json", *outputs.LINE_SUFFIXES)
 # Most rows of a page, unless more are asked for.
 _MOST_ROWS = 1_000
 _ELSEWHERE = "--rows all shows them, and files such as .csv and .xlsx have them"
@@ -54,8 +55,8 @@ class Output:
         list[str],
         Parameter(name=("--output", "-o"), metavar="FILE...", allow_leading_hyphen=True),
     ] = field(default_factory=list)
-    """File that is written, in the format of its name: .parquet, .csv, .json, .xlsx, .md, .prom,
-    and .html, .png or .svg where there is a chart; - prints JSON; repeatable."""
+    """File that is written, in the format of its name: .parquet, .csv, .json, .ndjson, .xlsx, .md,
+    .prom, and .html, .png or .svg where there is a chart; - prints JSON; repeatable."""
     format: Annotated[str | None, Parameter(metavar="SUFFIX")] = None
     """Format of a file whose name does not end in one, and of what -o - prints."""
 
@@ -162,7 +163,7 @@ def _write_target(target: Target, write: Callable[[Path], object]) -> None:
     """Let a function write a file, which it may know by its suffix."""
 
     def print_it(part: Path) -> None:
-        print_text(part.read_text(encoding="utf-8"), json=target.suffix == ".json")
+        print_text(part.read_text(encoding="utf-8"), json=target.suffix in _JSON)
 
     def add(part: Path) -> None:
         with Path(target.name).open("ab") as file:

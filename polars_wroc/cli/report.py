@@ -76,16 +76,25 @@ class Report:
     shown: Sequence[Shown]
     # Charts of a page, of which an image is the first.
     draw: Callable[[], Sequence[Any]] = list
-    # Where the page or what is printed is another than the shown tables, or cells another table.
+    # Where the page or what is printed is another than the shown tables, or cells and numbers for
+    # Prometheus another table.
     write_page: Callable[[str], str] | None = None
     write_blocks: Callable[[Screen], Sequence[Block]] | None = None
     in_cells: pl.DataFrame | None = None
+    numbers: pl.DataFrame | None = None
+    # Columns that tell the rows of the table apart, if not those of the first shown table.
+    row_keys: Sequence[str] | None = None
 
     def lay_out(self, screen: Screen) -> Sequence[Block]:
         """Return what is printed."""
         if self.write_blocks is not None:
             return self.write_blocks(screen)
         return [block for each in self.shown for block in each.write_blocks(screen)]
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The columns that tell the rows of the table apart."""
+        return self.shown[0].keys if self.row_keys is None else self.row_keys
 
     @property
     def title(self) -> str:
@@ -175,7 +184,8 @@ def _choose_writer(
             raise ValueError(msg)
         return partial(outputs.save_chart, charts[0])
     if suffix == prometheus.SUFFIX:
-        return partial(outputs.save_text, prometheus.write_numbers(report.table))
+        table = report.table if report.numbers is None else report.numbers
+        return partial(outputs.save_text, prometheus.write_prometheus(table, report.keys))
     return partial(outputs.save_table, report.table)
 
 

@@ -342,7 +342,7 @@ def score_counts(
         refuse_widened_scores(typed)
     read = read_rows if isinstance(frame, pl.DataFrame | pl.LazyFrame) else read_native_rows
     rows = read(frame, label, score, weight, by, pos_label)
-    # Tables of counts by score and in bins are told apart by the names of their columns.
+    # Groups must not have names of columns by which tables of counts are recognized.
     rows.check_names([*STATE_COLUMNS, MODEL])
     table = count(rows, binning, labelled=label is not None).table()
     return table if isinstance(frame, pl.LazyFrame) else collect(table)

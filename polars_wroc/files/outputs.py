@@ -51,7 +51,9 @@ def _quoted(text: pl.Expr) -> pl.Expr:
     return pl.when(runs).then(_QUOTE + text).otherwise(text).name.keep()
 
 
-TABLE_SUFFIXES = (".parquet", ".csv", ".json")
+# Files with an object of JSON in each line.
+LINE_SUFFIXES = (".ndjson", ".jsonl")
+TABLE_SUFFIXES = (".parquet", ".csv", ".json", *LINE_SUFFIXES)
 WORKBOOK = ".xlsx"
 CHART_SUFFIXES = (".html", ".png", ".svg")
 
@@ -112,7 +114,7 @@ def save_text(text: str, path: str | Path) -> None:
 
 
 def save_table(table: pl.DataFrame, path: str | Path) -> None:
-    """Write a table to .parquet, .json or, with texts quoted against formulas, .csv."""
+    """Write a table in the format of its suffix; in .csv texts are quoted against formulas."""
     suffix = check_target(path, TABLE_SUFFIXES)
     savers: dict[str, Callable[[Path], object]] = {
         # Not written by Polars, which does not say that the disk is full.
@@ -120,6 +122,9 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
         ".csv": lambda part: not_run(table).write_csv(part),
         # For the same reason.
         ".json": lambda part: part.write_text(f"{write_table_as_json(table)}\n", encoding="utf-8"),
+        **dict.fromkeys(
+            LINE_SUFFIXES, lambda part: part.write_text(write_json_lines(table), encoding="utf-8")
+        ),
     }
     write(path, savers[suffix])
 
@@ -144,7 +149,16 @@ def _parquet_of(table: pl.DataFrame) -> bytes:
 
 def write_table_as_json(table: pl.DataFrame) -> str:
     """Write the rows of a table as JSON."""
-    return json.dumps(rows_in_json(table), allow_nan=False, default=text_of, ensure_ascii=False)
+    return _dump(rows_in_json(table))
+
+
+def write_json_lines(table: pl.DataFrame) -> str:
+    """Write each row of a table as an object of JSON in a line of its own."""
+    return "".join(f"{_dump(row)}\n" for row in rows_in_json(table))
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, default=text_of, ensure_ascii=False)
 
 
 def rows_in_json(table: pl.DataFrame) -> list[dict[str, Any]]:

@@ -104,9 +104,9 @@ def rows_needed(
     pl.DataFrame
         One row, or one per segment, score and metric. ``target`` (String) and ``goal`` (Float64)
         repeat the target; ``have`` (Float64) is ``n`` of the table, the rows that its value rests
-        on. ``sampling_unit`` (String) says which rows are counted: ``"positives"``, ``"negatives"``,
-        ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of both classes.
-        There is no number if more than a thousand million rows would be needed.
+        on. ``sampling_unit`` (String) says which rows are counted: ``"positives"``,
+        ``"negatives"``, ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of
+        both classes. There is no number if more than a thousand million rows would be needed.
 
     Raises
     ------

@@ -112,7 +112,7 @@ class PairedCells:
         return self.units.ratio_influence(part_weight, whole_weight, self.weight_of_units())
 
     def changes(self, values: Mapping[str, float]) -> ValueChanges:
-        """Return the changes of the values of rows, given the values of cells; others have none.
+        """Return the changes of rows' values, given the values of cells; other cells have none.
 
         Rows must have a value with both scores or with neither.
         """

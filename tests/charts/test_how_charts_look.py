@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from base64 import b64encode
 from importlib.resources import files
@@ -14,7 +15,16 @@ import polars as pl
 import pytest
 import vl_convert
 from chromium import Chromium
-from every_chart import CHARTS, MODELS, contrast, make_rows, rows_of, svg_of
+from every_chart import (
+    CHARTS,
+    MODELS,
+    SIGHTS,
+    contrast,
+    lab,
+    make_rows,
+    rows_of,
+    svg_of,
+)
 from pictures import share_that_differs
 from sweeps import sweep
 
@@ -195,6 +205,15 @@ def test_rows_of_two_models_have_the_height_of_two_points() -> None:
         chart = CHARTS["gap_chart"](make_rows(SHORT), models)
         heights.append(vl_convert.vegalite_to_scenegraph(chart.to_dict())["height"])
     assert heights[1] < 2 * heights[0]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_colours_differ_in_all_kinds_of_sight_and_can_be_read(place: int) -> None:
+    palette, background = ((LIGHT, "#ffffff"), (DARK, "#333333"))[place]
+    for one, other in combinations(palette, 2):
+        for name, sight in SIGHTS.items():
+            assert math.dist(lab(one, sight), lab(other, sight)) >= 14, (one, other, name)
+    assert min(contrast(color, background) for color in palette) >= 4.5
 
 
 def mix(color: str, background: str, opacity: float) -> str:

@@ -74,6 +74,47 @@ def test_conditions_in_the_help_are_judged(
     assert "NOT JUDGED" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("sum(gap) > 1", "sum reads several rows, and a condition is about one row"),
+        ("gap > avg(gap)", "avg reads several rows"),
+        ("COUNT(*) > 3", "COUNT reads several rows"),
+        ("row_number() > 2", "row_number reads several rows"),
+        ("sum(gap) OVER (PARTITION BY metric) > 1", "sum reads several rows"),
+        ("1 = 1", "it reads no column"),
+        ("n > (SELECT n)", "write the condition alone, without SELECT"),
+        ("verdict > 0.5", "it compares a text with a number"),
+        ("verdict = 'diferent'", "there is no verdict 'diferent'; did you mean 'different'?"),
+        ("gap > 0 AND verdict NOT IN ('x', 'different')", "there is no verdict 'x'"),
+        ("metric = 'trp' AND gap > 0", "there is no metric 'trp'; did you mean 'tpr'?"),
+        ("tpr.gap = 0.5", "compare a number by one of > >= < <="),
+        ("tpr.verdict > 0.5", "a verdict with a word, such as tpr.verdict=different"),
+    ],
+)
+def test_conditions_that_no_row_or_every_row_meets_are_refused(
+    condition: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", *CALLS["audit"].split(), "--fail-if", condition]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("metric = 'tpr' AND attribute = 'race' AND gap IS NULL", 0),
+        ("gap IS NOT NULL", 1),
+        ("metric = 'tpr' AND reason IS NOT NULL", 1),
+        ("metric = 'tpr' AND coalesce(gap, 1) > 0.5", 1),
+    ],
+)
+def test_sql_may_ask_for_what_is_missing(
+    condition: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", *CALLS["audit"].split(), "--fail-if", condition]) == code
+    assert "NOT JUDGED" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in CALLS])
 def test_commands_that_judge_nothing_take_no_condition(
     command: str, capsys: pytest.CaptureFixture[str]

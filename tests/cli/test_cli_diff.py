@@ -548,7 +548,10 @@ def test_what_is_refused(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-o", "x.txt"], "--output must end in one of .parquet, .csv, .json, .xlsx, "),
+        (
+            ["-o", "x.txt"],
+            "--output must end in one of .parquet, .csv, .json, .ndjson, .jsonl, .xlsx, ",
+        ),
         (["-o", "before.json"], "--output must not be a file that is read; found 'before.json'"),
         (["-o", "none/x.csv"], "cannot write none/x.csv: there is no folder none"),
         (["--metric", "tpr", "-o", "x.csv"], "--metric applies to a chart: -o FILE with one of"),

@@ -329,8 +329,11 @@ def test_sources_that_are_not_there(
     ("target", "message"),
     [
         ("none/report.html", "cannot write none/report.html: there is no folder none"),
-        ("empty", "must end in one of .html, .md, .json, .xlsx, .parquet, .csv, .prom; found"),
-        ("report.xls", "--output must end in one of .html, .md, .json, .xlsx, .parquet, .csv"),
+        (
+            "empty",
+            "must end in one of .html, .md, .xlsx, .parquet, .csv, .json, .ndjson, .jsonl, .prom;",
+        ),
+        ("report.xls", "--output must end in one of .html, .md, .xlsx, .parquet, .csv, .json"),
         ("rows.parquet", "--output must not be a file that is read; found 'rows.parquet'"),
         ("folder.html", "cannot write folder.html: it is a folder"),
     ],

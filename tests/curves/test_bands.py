@@ -120,15 +120,6 @@ def test_bands_of_models_do_not_meet(grouped: pl.DataFrame, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_ratios_of_probability_weights_count(grouped: pl.DataFrame, kind: Kind) -> None:
-    tables = [
-        wroc.roc_curve(grouped, "y", "s", weight=pl.col("w") * k, by="g", band=kind)
-        for k in (1.0, 2.0**-30)
-    ]
-    assert_frame_equal(tables[0].select("g", *LIMITS), tables[1].select("g", *LIMITS))
-
-
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("thinning", "fewer"),
     [

@@ -19,7 +19,6 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Any
 Row: TypeAlias = tuple[bool, float, int]
 
 CURVE = [
@@ -39,7 +38,6 @@ CURVE = [
 LARGE = "mean_calibration_error"
 ERROR = [*CURVE[5:9], LARGE, f"{LARGE}_low", f"{LARGE}_high"]
 ERRORS = ["expected_calibration_error", "maximum_calibration_error"]
-WHOLE = {"bin", "n"}
 TABLES: list[Callable[..., pl.DataFrame]] = [wroc.calibration_curve, wroc.calibration_summary]
 STRATEGIES = ["uniform", "quantile"]
 
@@ -151,27 +149,6 @@ def test_quantiles_put_the_same_weight_into_each_bin() -> None:
     assert table["bin"].to_list() == list(range(1, 21))
     assert (table["weight"] - share).abs().max() <= largest  # type: ignore[operator]
     assert (table["score_min"][1:] > table["score_max"][:-1]).all()
-
-
-@pytest.mark.parametrize("function", sweep(TABLES, fast=2))
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_groups_are_filtered_frames(
-    function: Callable[..., Any], strategy: str, engine: Engine
-) -> None:
-    frame = sample(1)
-    options: dict[str, Any] = {"weight": "w", "strategy": strategy, "level": 0.9}
-    table = function(frame.lazy(), "y", "s", by="g", **options).collect(engine=engine)
-    columns = CURVE if function is wroc.calibration_curve else [*ERROR, *ERRORS]
-    types = {name: pl.Int64() if name in WHOLE else pl.Float64() for name in columns}
-    assert table.select("g", *types).schema == {"g": pl.String(), **types}
-    parts = [
-        function(frame.filter(g=group), "y", "s", **options).select(
-            pl.lit(group).alias("g"), pl.all()
-        )
-        for group in "abc"
-    ]
-    assert_frame_equal(table, pl.concat(parts), abs_tol=1e-9)
-    assert_frame_equal(function(frame, "y", "s", by="g", **options), table, abs_tol=1e-9)
 
 
 @pytest.mark.parametrize("function", TABLES)

@@ -31,20 +31,6 @@ SLOPE = [
     "calibration_slope_high",
     "calibration_slope_se",
 ]
-BRIER_PARTS = [
-    "brier_score",
-    "reliability",
-    "resolution",
-    "uncertainty",
-    "miscalibration",
-    "discrimination",
-]
-COUNTS = ["n", "n_pos", "n_missing", "n_extreme", "n_impossible"]
-OBSERVED = ["observed_rate", "observed_rate_low", "observed_rate_high"]
-LARGE = [name.replace("observed_rate", "mean_calibration_error") for name in OBSERVED]
-ERRORS = ["expected_calibration_error", "maximum_calibration_error"]
-NUMBERS = [*LARGE, *OE, *SLOPE, *INTERCEPT, "mean_score", *OBSERVED, *ERRORS, *BRIER_PARTS]
-COLUMNS = [*NUMBERS, *COUNTS]
 TWELVE = pl.DataFrame(
     {
         "s": [0.9, 0.8, 0.75, 0.7, 0.6, 0.55, 0.5, 0.4, 0.35, 0.3, 0.2, 0.1],
@@ -374,24 +360,6 @@ def test_limits_are_null_where_squares_overflow_or_underflow(factor: float) -> N
     assert_frame_equal(found.select(values), expected.select(values), rel_tol=1e-9)
     limits = found.select(cs.ends_with("_se", "_low", "_high"))
     assert limits.null_count().sum_horizontal().item() == limits.width
-
-
-@pytest.mark.slow
-def test_groups_are_filtered_frames() -> None:
-    frame = sample(4).with_columns(
-        g=pl.when(pl.col("g") != "b").then("g"),
-        r=pl.when(pl.int_range(pl.len()) % 5 > 0).then(1 - pl.col("s").sqrt()),
-    )
-    table = frame.wroc.calibration_summary("y", ["s", "r"], weight="w", by="g", level=0.9)  # type: ignore[attr-defined]
-    assert table.columns == ["g", "model", *COLUMNS]
-    assert table.select("g", "model").rows() == [
-        (g, model) for g in (None, "a", "c") for model in ("s", "r")
-    ]
-    for g, model in table.select("g", "model").rows():
-        part = frame.filter(pl.col("g").eq_missing(g))
-        alone = wroc.calibration_summary(part, "y", model, weight="w", level=0.9)
-        found = table.filter(pl.col("g").eq_missing(g), pl.col("model") == model)
-        assert_frame_equal(found.drop("g", "model"), alone, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))

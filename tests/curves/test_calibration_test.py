@@ -15,7 +15,6 @@ from plain_ranges import calibration_steps, picked, range_quantile, range_tail
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.stats import walks
 
 ROWS = pl.DataFrame(
     {
@@ -121,16 +120,6 @@ def test_mcgrad_on_distinct_scores() -> None:
     assert range_.size / 14 == pytest.approx(0.2857142857, abs=1e-10)
     assert range_.size / range_.sd == pytest.approx(2.1118547094, abs=1e-10)
     assert range_tail(range_.size / range_.sd) == pytest.approx(0.1386034040, abs=1e-10)
-
-
-def test_the_law_of_the_range() -> None:
-    x = np.concatenate([np.linspace(0.2, 8, 79), [1.999999, 2.0]])
-    expected = [range_tail(each) for each in x]
-    assert walks.range_p_value(x).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-15)
-    quantiles = [walks.range_quantile(tail) for tail in (0.1, 0.05, 0.01, 1e-9)]
-    known = [2.2411746364, 2.4976721610, 3.0233410818, range_quantile(1e-9)]
-    assert quantiles == pytest.approx(known, rel=1e-9)
-    assert walks.range_quantile(0.9) == walks.range_quantile(0.5)
 
 
 @pytest.mark.slow

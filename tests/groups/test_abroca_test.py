@@ -192,14 +192,6 @@ def test_models_and_groups_of_several_columns(people: pl.DataFrame) -> None:
         assert_frame_equal(table.filter(model=model).drop("model"), alone, abs_tol=1e-12)
 
 
-def test_rows_that_miss_something_take_no_part(people: pl.DataFrame) -> None:
-    table = measured(people, permutations=20)
-    missing = people.head(50).with_columns(s=None, g=pl.lit("a"))
-    nothing = people.head(50).with_columns(w=0.0)
-    more = pl.concat([people, missing, nothing], how="vertical_relaxed")
-    assert_frame_equal(measured(more, permutations=20), table, abs_tol=1e-12)
-
-
 def test_what_is_undefined_is_null(people: pl.DataFrame) -> None:
     frame = people.filter((pl.col("g") != "c") | pl.col("y"))
     table = measured(frame, permutations=9)

@@ -200,21 +200,6 @@ def test_groups_of_several_columns(few: pl.DataFrame) -> None:
     assert table["xauc_gap"].fill_null(0).to_list() == pytest.approx(gaps.to_list())
 
 
-def test_models_are_ranked_each_for_itself(few: pl.DataFrame, engine: Engine) -> None:
-    models = few.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
-    plan = wroc.cross_auc(models.lazy(), "y", ["s", "r"], weight="w", by="g")
-    table = plan.collect(engine=engine)
-    assert table.columns == [*KEYS, "model", *COLUMNS]
-    assert table["model"].to_list() == ["s", "r"] * 16
-    for model in ("s", "r"):
-        alone = models.select("g", "y", "w", s=model)
-        assert_frame_equal(
-            table.filter(model=model).drop("model"),
-            wroc.cross_auc(alone, "y", "s", weight="w", by="g"),
-        )
-        assert_counts(table.filter(model=model).drop("model"), alone)
-
-
 def test_a_group_of_one_class_has_half_a_row_and_column(few: pl.DataFrame) -> None:
     frame = few.filter((pl.col("g") != "c") | pl.col("y"))
     table = wroc.cross_auc(frame, "y", "s", weight="w", by="g")
@@ -228,18 +213,6 @@ def test_a_group_of_one_class_has_half_a_row_and_column(few: pl.DataFrame) -> No
     assert (table["xauc"] * table["pair_weight"]).sum() == pytest.approx(
         roc_auc_score(frame["y"], frame["s"], sample_weight=frame["w"]), abs=1e-12
     )
-
-
-def test_rows_that_miss_something_count_nowhere(few: pl.DataFrame) -> None:
-    some = pl.int_range(pl.len()) % 5
-    frame = few.with_columns(
-        s=pl.when(some != 0).then("s"),
-        y=pl.when(some != 1).then("y"),
-        w=pl.when(some != 2).then("w"),
-    )
-    table = wroc.cross_auc(frame, "y", "s", weight="w", by="g")
-    assert_counts(table, frame)
-    assert_frame_equal(table, wroc.cross_auc(frame.drop_nulls(), "y", "s", weight="w", by="g"))
 
 
 def test_groups_that_are_not_numbers_stay_apart_from_missing_ones() -> None:

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
@@ -129,11 +128,3 @@ def test_null_and_several_columns_and_rows_that_miss_something(people: pl.DataFr
         group = (pl.col("g") == row["g"]) & pl.col("h").eq_missing(row["h"])
         for name, rows in samples_of(frame, group).items():
             assert row[name] == pytest.approx(learned(rows))
-
-
-def test_models_are_measured_each_for_itself(people: pl.DataFrame) -> None:
-    models = people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
-    table = against_rest(models, ["s", "r"])
-    assert table["model"].to_list() == ["s", "r"] * 4
-    for model in ("s", "r"):
-        assert_frame_equal(table.filter(model=model).drop("model"), against_rest(models, model))

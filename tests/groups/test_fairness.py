@@ -226,23 +226,6 @@ def test_every_metric_has_a_row(people: pl.DataFrame, groups: str, threshold: fl
     assert table["metric"].to_list() == METRICS
 
 
-@pytest.mark.slow
-def test_models_are_compared_each_for_itself(people: pl.DataFrame, engine: Engine) -> None:
-    models = people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
-    options: dict[str, Any] = {"weight": "w", "attributes": "g", "threshold": 0.5}
-    table = wroc.fairness(models.lazy(), "y", ["s", "r"], **options, min_rows=0).collect(
-        engine=engine
-    )
-    assert sorted(table.select("metric", "model").rows()) == sorted(
-        (name, model) for name in METRICS for model in ("s", "r")
-    )
-    for model in ("s", "r"):
-        alone = models.select("g", "y", "w", s=model).drop_nulls()
-        found = table.filter(model=model).drop("model")
-        assert found["metric"].to_list() == METRICS
-        assert_frame_equal(found, fair(alone).drop("model"), rel_tol=1e-9)
-
-
 def test_attributes_are_compared_each_alone_or_crossed(people: pl.DataFrame) -> None:
     h = pl.int_range(pl.len()) % 3
     frame = people.with_columns(h=pl.when(h > 0).then(h))

@@ -342,6 +342,12 @@ def test_equal_scores_select_nobody_above_their_median() -> None:
     assert table["ratio"].to_list() == [None, None]
 
 
+def test_no_infinite_score_is_above_a_median_that_is_infinite() -> None:
+    frame = pl.DataFrame({"g": ["a", "b"] * 20, "s": [float("inf")] * 40})
+    table = wide_ratios(frame, "s", attributes="g", threshold="median", favorable="selected")
+    assert table["value"].to_list() == [0, 0]
+
+
 @pytest.mark.parametrize("rows", [0, 2])
 def test_no_score_is_above_the_median_of_none(rows: int) -> None:
     schema = {"g": pl.String, "s": pl.Float64}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -275,10 +274,3 @@ def test_groups_are_as_if_alone(engine: Engine) -> None:
         assert values == pytest.approx([expected[name] for name in FIELDS], abs=1e-12)
     windows = shuffled.select("g", BRIER.over("g")).unique().sort("g").collect(engine=engine)
     assert_frame_equal(windows, found, abs_tol=1e-12)
-
-
-def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
-    score: Any = 1 / (1 + (-pl.col("s")).exp())
-    plan = people.lazy().group_by("g").agg(score.wroc.brier_score("y", weight="w")).sort("g")
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    assert_frame_equal(shipped.collect(engine=engine), plan.collect(), rel_tol=1e-12)

@@ -27,6 +27,7 @@ from polars_wroc.cli.source import Source
 from polars_wroc.cli.terminal import measure_screen
 from polars_wroc.documents.text_writer import write_text
 from polars_wroc.files import outputs, prometheus
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
 
 # Formats that say from which contents of files they were made.
 _DESCRIBED = (".json", ".html", ".md", outputs.WORKBOOK)
@@ -86,7 +87,9 @@ def _show_audit(result: Audit, output: Output) -> None:
 
     def choose(suffix: str) -> Callable[[Path], object]:
         if suffix == prometheus.SUFFIX:
-            return partial(outputs.save_text, prometheus.write_numbers(result.table))
+            return partial(
+                outputs.save_text, prometheus.write_prometheus(result.table, [*AUDIT_KEYS, MODEL])
+            )
         return result.save
 
     text = write_text(write_summary(result), measure_screen().terminal)

@@ -77,7 +77,7 @@ def calibrate(
     def draw() -> list[Any]:
         return [wroc.calibration_chart(curve, facet=source.facet)]
 
-    show_report(Report(source, curve, shown, draw), options.output)
+    show_report(Report(source, curve, shown, draw, row_keys=[*keys, "bin"]), options.output)
 
 
 def _say_how_off(slopes: pl.DataFrame, keys: Sequence[str]) -> list[str]:

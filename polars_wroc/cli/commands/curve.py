@@ -14,13 +14,14 @@ import polars_wroc as wroc
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
 from polars_wroc.cli.options import OUTPUT, Approximate, FileNames, with_arguments_of
+from polars_wroc.cli.output import TABLES_AND_CHARTS
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source
 from polars_wroc.cli.terminal import print_text
 from polars_wroc.config import Config
 from polars_wroc.documents.phrases import first_few
 from polars_wroc.documents.text_writer import write_text
-from polars_wroc.files import outputs
+from polars_wroc.files import outputs, prometheus
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ CURVE_KINDS = {
     "cost": CurveKind("cost_curve", ("cost_fn", "cost_fp", "prevalence"), drawn_from_roc=True),
     "decision": CurveKind("decision_curve"),
 }
+# The points of a curve are not numbers to watch.
+_WITHOUT_PROMETHEUS = [suffix for suffix in TABLES_AND_CHARTS if suffix != prometheus.SUFFIX]
 CurveKindOption = Annotated[
     str, Parameter(help="Which curve.", choices=[*CURVE_KINDS], group=OUTPUT)
 ]
@@ -96,7 +99,9 @@ def curve(
             f"--kind decision, which have limits; found --kind {kind}"
         )
         raise ValueError(msg)
-    source = options.read(file, approximate=given.pop("approximate", None))
+    source = options.read(
+        file, approximate=given.pop("approximate", None), suffixes=_WITHOUT_PROMETHEUS
+    )
     limits = options.limits if has_limits else {}
     if own.drawn_from_roc and is_chart:
         plan = source.plan(wroc.roc_curve)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,6 +25,7 @@ from polars_wroc.cli.report import Report, Shown, run_of, show_report
 from polars_wroc.cli.source import Audits, is_first_run
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import CHANGED_METRICS
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
 
 
 def _audit(name: str) -> Parameter:
@@ -94,5 +96,8 @@ def diff(
         draw,
         write_page=write_page,
         write_blocks=partial(change_pages.lay_out_notable_changes, changes),
+        # The gap of auc is how much it changed, and auc_gap a metric of its own.
+        numbers=changes.table.rename(lambda name: re.sub("^gap", "change", name)),
+        row_keys=[*AUDIT_KEYS, MODEL],
     )
     show_report(report, output, conditions.judge(gates, changes.table))

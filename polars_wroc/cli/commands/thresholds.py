@@ -84,7 +84,9 @@ def thresholds(
         return [wroc.rates_chart(everywhere, threshold=_only_threshold(table))]
 
     show_report(
-        Report(source, table, [shown], draw), options.output, conditions.judge(gates, table)
+        Report(source, table, [shown], draw, row_keys=[*keys, "threshold"]),
+        options.output,
+        conditions.judge(gates, table),
     )
 
 
