@@ -15,7 +15,7 @@ import polars as pl
 from floors import picture
 from public_surface import JSON_SCHEMA, RESULT_TYPES, fields_of
 from reference_options import types_of_options
-from site_navigation import DOCS, index_for_models
+from site_navigation import DOCS, index_for_models, navigation
 
 import polars_wroc as wroc
 from polars_wroc import typing
@@ -24,6 +24,10 @@ from polars_wroc.cli.commands import COMMANDS
 
 _PROPERTIES = (property, cached_property)
 FLOORS_PICTURE = DOCS / "maintaining" / "floors.svg"
+
+
+# The page that names every function.
+_QUESTIONS = "guides/which-function.md"
 
 
 class _Page(NamedTuple):
@@ -106,7 +110,7 @@ def _names_of_pages() -> dict[str, list[str]]:
         at = questions.find(f"][{_path(name)}]")
         return at if at >= 0 else math.inf
 
-    questions = (DOCS / "guides" / "which-function.md").read_text(encoding="utf-8")
+    questions = (DOCS / _QUESTIONS).read_text(encoding="utf-8")
     page_of = {folder: name for name, page in _PAGES.items() for folder in page.folders}
     names = defaultdict(list)
     for name in sorted([*wroc.__all__, *RESULT_TYPES], key=place):
@@ -133,7 +137,8 @@ def _path(name: str) -> str:
 def _page(page: _Page, names: list[str]) -> str:
     rows = [f"| [`{n}`](#{_path(n)}) | {_linked(_summary(_named(n)))} |" for n in names]
     parts = [f"# {page.title}", page.text, "\n".join(["| name | what it is |", "|---|---|", *rows])]
-    return "\n\n".join([*parts, *map(_described, names)]) + "\n"
+    described = [part for name in names for part in (_described(name), _mentions(name)) if part]
+    return "\n\n".join([*parts, *described]) + "\n"
 
 
 def _described(name: str) -> str:
@@ -150,6 +155,18 @@ def _described(name: str) -> str:
         return f"::: {path}"
     listed = "\n".join(f"        - {member}" for member in members)
     return f"::: {path}\n    options:\n      members:\n{listed}"
+
+
+def _mentions(name: str) -> str:
+    """Link to the guides and the pictures that name a function."""
+    found = []
+    for _, title, path in navigation():
+        if path.startswith(("guides/", "gallery")) and path != _QUESTIONS:
+            text = (DOCS / path).read_text(encoding="utf-8")
+            place = f"#{name}" if f"\n### `{name}`\n" in text else ""
+            if f"][{_path(name)}]" in text:
+                found.append(f"[{title}](../{path}{place})")
+    return f"See also: {', '.join(found)}." if found else ""
 
 
 def _summary(value: Any) -> str:
