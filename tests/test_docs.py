@@ -123,6 +123,13 @@ def test_generated_pages_are_fresh(path: Path) -> None:
     assert same, "run: python tools/renew.py reference"
 
 
+def test_the_reference_links_to_guides_and_pictures() -> None:
+    groups = (DOCS / "reference" / "groups.md").read_text(encoding="utf-8")
+    assert "::: polars_wroc.trend\n\nSee also: [Over time](../guides/over-time.md).\n" in groups
+    charts = (DOCS / "reference" / "charts.md").read_text(encoding="utf-8")
+    assert "[Gallery](../gallery.md#roc_chart)." in charts
+
+
 def test_every_page_is_in_the_navigation_once() -> None:
     listed = Counter(path for _, _, path in navigation())
     notebooks = {path for path in MADE_FILES if path.suffix == ".md"}
