@@ -258,9 +258,10 @@ class RowColumns:
     weights: Weights = Weights()
 
     @property
-    def names(self) -> dict[str, str | list[str] | None]:
-        """The columns that are named, by the options that name them."""
-        return {"label": self.label, "score": self.score, **vars(self.weights)}
+    def given(self) -> dict[str, str | list[str] | None]:
+        """What is given by each option."""
+        named = {"label": self.label, "score": self.score, "pos-label": self.pos_label}
+        return {**named, **vars(self.weights)}
 
 
 @Parameter(name="*", group=INPUT)

@@ -49,8 +49,8 @@ def audit_of(rows: pl.DataFrame, **more: Any) -> wroc.Audit:
                 for name in ("default", "need", "speed", "seed")
             ),
             ("status", "denied", "denied", "not denied"),
-            ("status", "bad", "with status = bad", "with status other than bad"),
-            ("approved", "no", "with approved = no", "with approved other than no"),
+            ("status", "bad", "with status = bad", "with status \N{NOT EQUAL TO} bad"),
+            ("approved", "no", "with approved = no", "with approved \N{NOT EQUAL TO} no"),
             (None, None, "positive", "negative"),
         ],
         fast=1,
