@@ -41,21 +41,21 @@ def __getattr__(name: str) -> _Any:
 
 # Polars calls what is registered when ``.wroc`` is first used; only then are the methods imported.
 @_pl.api.register_expr_namespace("wroc")  # type: ignore[arg-type]
-def _of_score(score: _pl.Expr) -> _namespaces.ExprNamespace:
+def _make_expr_namespace(score: _pl.Expr) -> _namespaces.ExprNamespace:
     from polars_wroc import namespaces  # noqa: PLC0415
 
     return namespaces.ExprNamespace(score)
 
 
 @_pl.api.register_dataframe_namespace("wroc")  # type: ignore[arg-type]
-def _of_frame(frame: _pl.DataFrame) -> _namespaces.DataFrameNamespace:
+def _make_dataframe_namespace(frame: _pl.DataFrame) -> _namespaces.DataFrameNamespace:
     from polars_wroc import namespaces  # noqa: PLC0415
 
     return namespaces.DataFrameNamespace(frame)
 
 
 @_pl.api.register_lazyframe_namespace("wroc")  # type: ignore[arg-type]
-def _of_plan(frame: _pl.LazyFrame) -> _namespaces.LazyFrameNamespace:
+def _make_lazyframe_namespace(frame: _pl.LazyFrame) -> _namespaces.LazyFrameNamespace:
     from polars_wroc import namespaces  # noqa: PLC0415
 
     return namespaces.LazyFrameNamespace(frame)

@@ -1,4 +1,4 @@
-"""Arrays that statistics are computed from: their types, how exact they are, and running sums."""
+"""Arrays from which statistics are computed: types, tolerance and running sums."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# Rates that differ by less are the same but for rounding.
+# Rates that differ by less are equal up to rounding.
 TOLERANCE = 1e-12
 
 # Powers of two beyond this have no inverse that is a float.
 _MOST_EXPONENT = 1000
-# From so many values per segment on, a loop over the segments is the fastest.
+# With at least this many values per segment, a loop over the segments is fastest.
 _LONG_SEGMENT = 1 << 10
 
 
 def cumulate(values: Array, starts: Ints) -> Array:
-    """Add up values over each segment from its first one on, along the last axis.
+    """Return the running sums of values in each segment, along the last axis.
 
     ``starts`` are the places of the first values of segments, none of which is empty. NaN in
-    segments whose sum is no number.
+    segments whose sum is not finite.
     """
     if len(starts) == 1:
         return values.cumsum(axis=-1)
@@ -51,7 +51,7 @@ def cumulate(values: Array, starts: Ints) -> Array:
     ended = np.where(is_finite, totals * scale, 0.0)[..., :-1]
     scaled[..., ends] -= ended
     sums = scaled.cumsum(axis=-1)
-    # What the segments before have left by rounding
+    # The rounding errors of earlier segments
     left = np.zeros_like(totals)
     left[..., 1:] = sums[..., ends]
     sums[..., ends] += ended

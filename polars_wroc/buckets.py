@@ -1,8 +1,8 @@
-"""Number the groups of rows, and partition rows into groups, score ranges, or both.
+"""Groups of rows: their numbers, and partitions into groups, score ranges or both.
 
 A partition is a counting sort. Rows are counted in chunks, then each chunk writes its rows to their
-places. `move_to_buckets` keeps the order of the rows of a bucket, so that the result does not
-depend on the number of threads or on how they are scheduled.
+places. `move_to_buckets` keeps the order of the rows of a bucket, so the result does not depend on
+the number of threads or on their scheduling.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.threads import map_in_threads
 
 Codes = NDArray[np.uint16]
-# Beyond this many buckets a chunk holds too few rows of each to be efficient.
+# With more buckets, a chunk holds too few rows of each to be efficient.
 MOST_BUCKETS = 1 << 12
 _CHUNK_ROWS, _ROWS_OF_A_BUCKET = 1 << 18, 16
-# Rows of a range that fit into the cache of a processor
+# Rows of a range, which fit into the processor's cache
 _ROWS_OF_A_RANGE = 1 << 14
 # Arrays of at least this many rows are sorted by radix.
 _RADIX_ROWS, _MOST_CODE = 1 << 10, (1 << 16) - 1
 _SAMPLED_ROWS = 1 << 14
 _CELLS = 1 << 12
-# Scores beyond these quantiles of a sample are in the outermost ranges.
+# Scores beyond these quantiles of a sample fall into the outermost ranges.
 _QUANTILES = (0.001, 0.999)
-# From here on several whole numbers round to the same float.
+# From here on, several whole numbers round to the same float.
 EXACT_FLOATS = 2.0**53
 # Groups that fit into numbers of 8 and of 16 bits.
 _MOST_SMALL, _MOST_RADIX = 1 << 8, 1 << 16
@@ -40,7 +40,7 @@ _MOST_SMALL, _MOST_RADIX = 1 << 8, 1 << 16
 
 @dataclass(frozen=True)
 class ScoreRanges:
-    """Ranges of scores that have about as many rows each, numbered from the highest scores down.
+    """Ranges of scores with about equally many rows, numbered from the highest scores down.
 
     Scores from ``low`` on are cut into cells of equal width. ``scale`` is the number of cells per
     unit of score, and ``range_of_cell`` maps each cell to its range.
@@ -80,16 +80,16 @@ class ScoreRanges:
 
 
 def count_codes(codes: Codes, number: int) -> Ints:
-    """Return how many rows have each code."""
+    """Return the number of rows with each code."""
     parts = _cut_chunks(len(codes), number)
     return np.asarray(_count_chunks(codes, number, parts).sum(axis=0))
 
 
 class BucketRows(NamedTuple):
-    """Rows of buckets next to each other.
+    """Rows of buckets, which are contiguous.
 
     ``starts`` are the places of the first rows of the buckets, followed by the number of rows.
-    ``places`` are the places of the rows in the columns that they were taken from.
+    ``places`` are the original places of the rows.
     """
 
     starts: Ints
@@ -98,7 +98,7 @@ class BucketRows(NamedTuple):
 
 
 def move_to_buckets(codes: Codes, number: int, columns: Sequence[NDArray[Any]]) -> BucketRows:
-    """Return the rows of each bucket; ``codes`` are the buckets of the rows, in range(number)."""
+    """Return the rows by bucket; ``codes`` are the buckets of the rows, in range(number)."""
     height = len(codes)
     parts = _cut_chunks(height, number)
     counts = _count_chunks(codes, number, parts)
@@ -141,7 +141,7 @@ def sort_groups(codes: Codes, number: int, columns: Sequence[NDArray[Any]]) -> B
 
 
 def _sort_buckets(rows: BucketRows) -> None:
-    """Sort the rows of each bucket, from the highest value of the first column down."""
+    """Sort the rows of each bucket in place, by descending values of the first column."""
 
     def sort(ends: tuple[int, int]) -> None:
         part = slice(*ends)
@@ -156,7 +156,7 @@ def _sort_buckets(rows: BucketRows) -> None:
 def _sort_down(score: Array) -> Ints:
     """Return the places of scores from the highest down.
 
-    Long arrays are sorted by radix on scores rounded to 16 bits, which takes a third of the time of
+    Long arrays are radix-sorted on scores rounded to 16 bits, in a third of the time of
     comparisons; rows that share these bits are then sorted exactly.
     """
     if len(score) < _RADIX_ROWS:
@@ -183,7 +183,7 @@ def _sort_shared(score: Array, order: Ints, code: Codes) -> Ints:
 
 
 def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Ints, Ints]:
-    """Return the groups of rows, sorted, where each begins, and the rows of one after another."""
+    """Return the sorted groups of rows, where each begins, and the rows group by group."""
     if not keys.width:
         places: Ints = np.arange(height, dtype=_find_place_type(height))
         return pl.DataFrame(), np.array([0, height]), places
@@ -199,7 +199,7 @@ def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Int
 
 
 class CodedGroups(NamedTuple):
-    """The groups of rows, sorted, the number of each row's group, and the rows in each group."""
+    """The sorted groups of rows, the number of each row's group, and the rows of each group."""
 
     keys: pl.DataFrame
     codes: Codes
@@ -212,9 +212,9 @@ class CodedGroups(NamedTuple):
 
 
 def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None:
-    """Return what `sort_into_groups` does for texts and whole numbers; None for too many groups.
+    """Return the result of `sort_into_groups` for texts and whole numbers; else None.
 
-    Numbers of groups that have few bits are sorted by radix, in half the time of hashes.
+    Group numbers with few bits are radix-sorted, in half the time of hashes.
     """
     groups = code_groups(keys, keys.height)
     if groups is None:
@@ -264,7 +264,7 @@ def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.S
     low, high = cast("int", column.min()), cast("int", column.max())
     if high - low + 1 > most or high >= EXACT_FLOATS:
         return None
-    # In 64 bits, since a difference may exceed the type of the column; in batches of Polars, which
+    # 64 bits, since a difference may exceed the type of the column, and batches of Polars, which
     # take less memory than arrays.
     code = (pl.all().cast(pl.Int64) - low).cast(pl.UInt16)
     codes = column.to_frame().lazy().select(code).collect().to_series().to_numpy()
@@ -272,7 +272,7 @@ def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.S
 
 
 def _code_texts(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
-    # Categories of their own, which begin at 0 and end with the table.
+    # Categories that belong to the column: from 0 to the end of the table.
     dtype = pl.Categorical(pl.Categories.random())
     coded = column.to_frame().lazy().select(pl.all().cast(dtype)).collect().to_series()
     categories = coded.unique().drop_nulls()
@@ -297,7 +297,7 @@ def number_groups(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
 
 
 def _find_place_type(height: int) -> type[np.int32 | np.int64]:
-    """Return the smaller type of places that fits so many rows."""
+    """Return the smallest type of places for a number of rows."""
     return np.int32 if height <= np.iinfo(np.int32).max else np.int64
 
 

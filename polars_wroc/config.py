@@ -1,4 +1,4 @@
-"""Where tables are computed: in how much memory, and by which cluster."""
+"""The memory and the cluster with which tables are computed."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ class Config(ContextDecorator):
 
     def __init__(self, *, memory: str | None = None, client: Any = None) -> None:
         self.memory = None if memory is None else _bytes("memory", memory)
-        self.client = None if client is None else _checked_client(client)
+        self.client = None if client is None else _check_client(client)
 
     def __enter__(self) -> Self:
-        """Use the choices until the end of the block."""
+        """Use the settings until the end of the block."""
         _open_blocks.set((*_open_blocks.get(), self))
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Use what was used before."""
+        """Restore the previous settings."""
         _open_blocks.set(_open_blocks.get()[:-1])
 
 
@@ -76,8 +76,8 @@ class Config(ContextDecorator):
 _open_blocks: ContextVar[tuple[Config, ...]] = ContextVar("_open_blocks", default=())
 
 
-def _chosen(name: str, variable: str, read: Callable[[str, str], Any]) -> Any:
-    """Return the choice of the innermost block that makes one, or of the environment, or None."""
+def _read_choice(name: str, variable: str, read: Callable[[str, str], Any]) -> Any:
+    """Return the setting of the innermost block that has one, of the environment, or None."""
     for block in reversed(_open_blocks.get()):
         if (choice := getattr(block, name)) is not None:
             return choice
@@ -86,48 +86,48 @@ def _chosen(name: str, variable: str, read: Callable[[str, str], Any]) -> Any:
 
 
 ItemT = TypeVar("ItemT")
-ResultT = TypeVar("ResultT")
+OutputT = TypeVar("OutputT")
 
 _ON_WORKERS = "2GB"
 
 
 class Division(NamedTuple):
-    """The memory that rows may take before they are divided, and the client that measures them."""
+    """The memory that rows may take before they are divided, and the client that gets them."""
 
     memory: float
     client: Any = None
 
-    def exceeded(self, rows: int, bytes_of_row: int) -> bool:
-        """Whether so many rows are to be divided."""
+    def is_needed(self, rows: int, bytes_of_row: int) -> bool:
+        """Return whether a number of rows does not fit into the memory."""
         return rows * bytes_of_row > self.memory
 
     def rows_within(self, bytes_of_row: int) -> int:
-        """About how many rows fit into the memory, one at least."""
+        """Return about how many rows fit into the memory, at least one."""
         return max(int(self.memory // bytes_of_row), 1)
 
-    def map(self, task: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> Iterator[ResultT]:
-        """Return what a task makes of each item, here one after another or by the workers."""
+    def map(self, task: Callable[[ItemT], OutputT], items: Sequence[ItemT]) -> Iterator[OutputT]:
+        """Yield the results of a task for each item, computed here or by the workers."""
         if self.client is None:
             yield from map(task, items)
             return
-        # The same plan may give other rows the next time.
+        # Not pure, since the same plan may give other rows the next time.
         futures = self.client.map(task, items, pure=False)
         while futures:
-            # One by one, since all of them may not fit into this process.
+            # Gathered one by one, since all results may not fit into this process.
             yield self.client.gather(futures.pop(0))
 
 
 def division(default: str = "none") -> Division | None:
-    """Return how more rows than fit into memory are divided; None if they are not."""
-    client = _chosen("client", CLUSTER_ADDRESS, _connected)
-    memory = _chosen("memory", MEMORY, _bytes)
+    """Return the division of rows that do not fit into memory; None if they are not divided."""
+    client = _read_choice("client", CLUSTER_ADDRESS, _connect_once)
+    memory = _read_choice("memory", MEMORY, _bytes)
     if memory is None:
         memory = _bytes("memory", default if client is None else _ON_WORKERS)
     return None if memory == math.inf else Division(memory, client)
 
 
 def connect(name: str, address: str) -> Any:
-    """Connect to the scheduler of a cluster; ``name`` is what gave the address."""
+    """Return a client of the scheduler at an address, which came from ``name``."""
     try:
         return import_module("distributed").Client(address)
     except ImportError as error:
@@ -139,10 +139,10 @@ def connect(name: str, address: str) -> Any:
         raise ValueError(msg) from error
 
 
-_connected = cache(connect)
+_connect_once = cache(connect)
 
 
-def _checked_client(client: Any) -> Any:
+def _check_client(client: Any) -> Any:
     methods = [getattr(client, name, None) for name in ("map", "gather")]
     if not all(map(callable, methods)) or getattr(client, "asynchronous", False):
         rule = "be a synchronous distributed.Client, for example Client('tcp://host:8786')"
@@ -156,7 +156,7 @@ _THOUSANDS = " KMGT"
 
 
 def _bytes(name: str, given: str) -> float:
-    """Read an amount of memory, which may be infinite."""
+    """Return an amount of memory in bytes, which may be infinite."""
     if given == "none":
         return math.inf
     found = _AMOUNT.fullmatch(given) if isinstance(given, str) else None
@@ -169,7 +169,7 @@ def _bytes(name: str, given: str) -> float:
 
 
 def in_words(size: float) -> str:
-    """Write an amount of memory as `Config` reads it."""
+    """Return an amount of memory as a text that `Config` reads."""
     # Three digits, without an exponent.
     rounded = float(f"{size:.3g}")
     power = min(int(math.log10(max(rounded, 1.0)) // 3), len(_THOUSANDS) - 1)
@@ -178,7 +178,7 @@ def in_words(size: float) -> str:
 
 @cache
 def usable_memory() -> float:
-    """Return the bytes that the process may use: of its container, else of the machine."""
+    """Return the bytes that the process may use, in its container or on the machine."""
     limits = [math.inf]
     with contextlib.suppress(AttributeError, OSError, ValueError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

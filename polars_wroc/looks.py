@@ -65,7 +65,7 @@ class Looks:
     seen: float | Literal["count"] | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers; a level out of range is found where it is used."""
+        """Check the numbers; functions check the level."""
         numbers = {"planned": self.planned, "level": self.level}
         if self.seen is not None and self.seen != "count":
             numbers["seen"] = self.seen
@@ -89,7 +89,7 @@ class Looks:
 
     @property
     def note(self) -> str:
-        """Say where the looks are."""
+        """The number of rows seen, as a text."""
         return f"looks: {self.seen:.15g} of {self.planned:.15g} rows"
 
     @property
@@ -98,14 +98,14 @@ class Looks:
         return isinstance(self.seen, float)
 
     def at(self, seen: float) -> Looks:
-        """Return the looks when so many rows have been seen."""
+        """Return the looks at a number of rows seen."""
         return Looks(self.planned, self.level, seen)
 
 
-# What functions with limits take as ``level``.
+# The type of the argument ``level``.
 ConfidenceLevel: TypeAlias = float | Looks
 
 
 def as_number(level: ConfidenceLevel) -> float:
-    """Return a confidence level as a number, for all looks together if there are several."""
+    """Return a confidence level as a number; for repeated looks, the joint level."""
     return level.level if isinstance(level, Looks) else level

@@ -55,10 +55,10 @@ from polars_wroc.thresholds.confusion_matrix import confusion_matrix
 from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 
 
-def described(
+def describe_method(
     method: Callable[..., Any], function: Callable[..., Any], filled_in: Collection[str]
 ) -> Callable[..., Any]:
-    """Give a method the name, documentation and remaining arguments of its function."""
+    """Return a method with the name, documentation and remaining arguments of its function."""
     update_wrapper(method, function)
     own = inspect.signature(function)
     receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -67,77 +67,77 @@ def described(
     return method
 
 
-def _of_score(function: Callable[..., pl.Expr]) -> Callable[..., pl.Expr]:
+def _bind_score(function: Callable[..., pl.Expr]) -> Callable[..., pl.Expr]:
     def method(self: ExprNamespace, *args: Any, **kwargs: Any) -> pl.Expr:
         return function(*args, score=self._score, **kwargs)
 
-    return described(method, function, ["score"])
+    return describe_method(method, function, ["score"])
 
 
-def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
+def _bind_frame(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: _FrameNamespace[Any], *args: Any, **kwargs: Any) -> Any:
         return function(self._frame, *args, **kwargs)
 
     first, *_ = inspect.signature(function).parameters
-    return described(method, function, [first])
+    return describe_method(method, function, [first])
 
 
 class ExprNamespace:
-    """Metrics of the score that the namespace belongs to."""
+    """Metrics of the score to which the namespace belongs."""
 
     def __init__(self, score: pl.Expr) -> None:
         self._score = score
 
-    roc_auc: Callable[..., pl.Expr] = _of_score(roc_auc)
-    roc_auc_ci: Callable[..., pl.Expr] = _of_score(roc_auc_ci)
-    gini: Callable[..., pl.Expr] = _of_score(gini)
-    ks: Callable[..., pl.Expr] = _of_score(ks)
-    average_precision: Callable[..., pl.Expr] = _of_score(average_precision)
-    pr_auc: Callable[..., pl.Expr] = _of_score(pr_auc)
-    curve_metrics: Callable[..., pl.Expr] = _of_score(curve_metrics)
-    partial_auc: Callable[..., pl.Expr] = _of_score(partial_auc)
-    cost_partial_auc: Callable[..., pl.Expr] = _of_score(cost_partial_auc)
-    brier_score: Callable[..., pl.Expr] = _of_score(brier_score)
-    log_loss: Callable[..., pl.Expr] = _of_score(log_loss)
-    confusion_matrix: Callable[..., pl.Expr] = _of_score(confusion_matrix)
+    roc_auc: Callable[..., pl.Expr] = _bind_score(roc_auc)
+    roc_auc_ci: Callable[..., pl.Expr] = _bind_score(roc_auc_ci)
+    gini: Callable[..., pl.Expr] = _bind_score(gini)
+    ks: Callable[..., pl.Expr] = _bind_score(ks)
+    average_precision: Callable[..., pl.Expr] = _bind_score(average_precision)
+    pr_auc: Callable[..., pl.Expr] = _bind_score(pr_auc)
+    curve_metrics: Callable[..., pl.Expr] = _bind_score(curve_metrics)
+    partial_auc: Callable[..., pl.Expr] = _bind_score(partial_auc)
+    cost_partial_auc: Callable[..., pl.Expr] = _bind_score(cost_partial_auc)
+    brier_score: Callable[..., pl.Expr] = _bind_score(brier_score)
+    log_loss: Callable[..., pl.Expr] = _bind_score(log_loss)
+    confusion_matrix: Callable[..., pl.Expr] = _bind_score(confusion_matrix)
 
 
 class _FrameNamespace(Generic[FrameT]):
-    """Functions of the frame that the namespace belongs to."""
+    """Functions of the frame to which the namespace belongs."""
 
     def __init__(self, frame: FrameT) -> None:
         self._frame: FrameT = frame
 
-    roc_curve: Callable[..., FrameT] = _of_frame(roc_curve)
-    pr_curve: Callable[..., FrameT] = _of_frame(pr_curve)
-    cost_curve: Callable[..., FrameT] = _of_frame(cost_curve)
-    roc_point: Callable[..., FrameT] = _of_frame(roc_point)
-    score_counts: Callable[..., FrameT] = _of_frame(score_counts)
-    threshold_metrics: Callable[..., FrameT] = _of_frame(threshold_metrics)
-    summary: Callable[..., FrameT] = _of_frame(summary)
-    compare: Callable[..., FrameT] = _of_frame(compare)
-    release_check: Callable[..., FrameT] = _of_frame(release_check)
-    dominated_models: Callable[..., FrameT] = _of_frame(dominated_models)
-    calibration_curve: Callable[..., FrameT] = _of_frame(calibration_curve)
+    roc_curve: Callable[..., FrameT] = _bind_frame(roc_curve)
+    pr_curve: Callable[..., FrameT] = _bind_frame(pr_curve)
+    cost_curve: Callable[..., FrameT] = _bind_frame(cost_curve)
+    roc_point: Callable[..., FrameT] = _bind_frame(roc_point)
+    score_counts: Callable[..., FrameT] = _bind_frame(score_counts)
+    threshold_metrics: Callable[..., FrameT] = _bind_frame(threshold_metrics)
+    summary: Callable[..., FrameT] = _bind_frame(summary)
+    compare: Callable[..., FrameT] = _bind_frame(compare)
+    release_check: Callable[..., FrameT] = _bind_frame(release_check)
+    dominated_models: Callable[..., FrameT] = _bind_frame(dominated_models)
+    calibration_curve: Callable[..., FrameT] = _bind_frame(calibration_curve)
 
-    calibration_summary: Callable[..., FrameT] = _of_frame(calibration_summary)
-    calibration_test: Callable[..., FrameT] = _of_frame(calibration_test)
-    decision_curve: Callable[..., FrameT] = _of_frame(decision_curve)
-    score_distribution: Callable[..., FrameT] = _of_frame(score_distribution)
-    validate: Callable[..., FrameT] = _of_frame(validate)
-    bootstrap: Callable[..., FrameT] = _of_frame(bootstrap)
-    expected_metrics: Callable[..., FrameT] = _of_frame(expected_metrics)
-    group_gaps: Callable[..., FrameT] = _of_frame(group_gaps)
-    cross_auc: Callable[..., FrameT] = _of_frame(cross_auc)
-    abroca_test: Callable[..., FrameT] = _of_frame(abroca_test)
-    fairness: Callable[..., FrameT] = _of_frame(fairness)
-    impact_ratios: Callable[..., FrameT] = _of_frame(impact_ratios)
-    equalized_thresholds: Callable[..., FrameT] = _of_frame(equalized_thresholds)
-    trend: Callable[..., FrameT] = _of_frame(trend)
-    at_horizon: Callable[..., FrameT] = _of_frame(at_horizon)
-    worst_segments: Callable[..., FrameT] = _of_frame(worst_segments)
-    audit: Callable[..., Audit] = _of_frame(audit)
-    show: Callable[..., TableView] = _of_frame(show)
+    calibration_summary: Callable[..., FrameT] = _bind_frame(calibration_summary)
+    calibration_test: Callable[..., FrameT] = _bind_frame(calibration_test)
+    decision_curve: Callable[..., FrameT] = _bind_frame(decision_curve)
+    score_distribution: Callable[..., FrameT] = _bind_frame(score_distribution)
+    validate: Callable[..., FrameT] = _bind_frame(validate)
+    bootstrap: Callable[..., FrameT] = _bind_frame(bootstrap)
+    expected_metrics: Callable[..., FrameT] = _bind_frame(expected_metrics)
+    group_gaps: Callable[..., FrameT] = _bind_frame(group_gaps)
+    cross_auc: Callable[..., FrameT] = _bind_frame(cross_auc)
+    abroca_test: Callable[..., FrameT] = _bind_frame(abroca_test)
+    fairness: Callable[..., FrameT] = _bind_frame(fairness)
+    impact_ratios: Callable[..., FrameT] = _bind_frame(impact_ratios)
+    equalized_thresholds: Callable[..., FrameT] = _bind_frame(equalized_thresholds)
+    trend: Callable[..., FrameT] = _bind_frame(trend)
+    at_horizon: Callable[..., FrameT] = _bind_frame(at_horizon)
+    worst_segments: Callable[..., FrameT] = _bind_frame(worst_segments)
+    audit: Callable[..., Audit] = _bind_frame(audit)
+    show: Callable[..., TableView] = _bind_frame(show)
 
 
 class DataFrameNamespace(_FrameNamespace[pl.DataFrame]):
@@ -149,30 +149,30 @@ class LazyFrameNamespace(_FrameNamespace[pl.LazyFrame]):
 
 
 # Arguments that need single rows, or that the counts determine.
-_NOT_OF_COUNTS = (
+_NEEDING_SINGLE_ROWS = (
     "frame", "label", "score", "weight", "selected", "pos_label", "tolerance",
     "design",
     "honest", "resamples", "seed",
 )  # fmt: skip
 
 
-# Columns that counts are made from.
-_OF_ROWS = ("label", "score", "weight")
+# Arguments that name columns of rows, which counts no longer have.
+_ROW_ARGUMENTS = ("label", "score", "weight")
 
 
-def _of_counts(
+def _bind_counts(
     function: Callable[..., Any],
     *needing_rows: str,
     at_threshold: bool = False,
     labels: bool = True,
 ) -> Callable[..., Any]:
-    """Make a method of a function, which may need a threshold, and counts with labels."""
+    """Return a method of counts for a function, which may need a threshold or labels."""
     own = inspect.signature(function).parameters
 
     def method(self: Counts, *given: Any, **arguments: Any) -> Any:
         _, *known = inspect.signature(method).parameters.items()
         fault = find_fault(dict(known), len(given), arguments)
-        if taken := [name for name in _OF_ROWS if name in arguments]:
+        if taken := [name for name in _ROW_ARGUMENTS if name in arguments]:
             fault = f"has no argument `{taken[0]}`, which `score_counts` was given"
         if fault:
             msg = f"`Counts.{function.__name__}` {fault}"
@@ -180,16 +180,16 @@ def _of_counts(
         if at_threshold and arguments.get("threshold") is None:
             msg = f"`threshold` must be given for Counts.{function.__name__}(); found None"
             raise ValueError(msg)
-        # Placeholders: counts do not have the names of the columns that they were made from.
-        placeholders = {name: name for name in _OF_ROWS if name in own}
+        # Placeholders, since counts do not have the names of the columns they were made from.
+        placeholders = {name: name for name in _ROW_ARGUMENTS if name in own}
         state = self._state.with_labels(function.__name__) if labels else self._state
         table = function(state, **placeholders, **arguments)
         return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
 
-    # The ``bins`` of a calibration are another argument, which stays.
+    # The ``bins`` of a calibration are a different argument, which stays.
     binned = "bins" in own and own["bins"].default is None
-    left_out = [*_NOT_OF_COUNTS, *(["bins"] if binned else []), *needing_rows]
-    return described(method, function, left_out)
+    left_out = [*_NEEDING_SINGLE_ROWS, *(["bins"] if binned else []), *needing_rows]
+    return describe_method(method, function, left_out)
 
 
 class Counts:
@@ -204,25 +204,25 @@ class Counts:
         self._state = state
         self._eager = eager
 
-    summary: Callable[..., Any] = _of_counts(summary)
-    roc_curve: Callable[..., Any] = _of_counts(roc_curve)
-    pr_curve: Callable[..., Any] = _of_counts(pr_curve)
-    cost_curve: Callable[..., Any] = _of_counts(cost_curve)
-    roc_point: Callable[..., Any] = _of_counts(roc_point)
-    threshold_metrics: Callable[..., Any] = _of_counts(threshold_metrics)
-    calibration_curve: Callable[..., Any] = _of_counts(calibration_curve, "smooth")
-    calibration_summary: Callable[..., Any] = _of_counts(calibration_summary)
-    calibration_test: Callable[..., Any] = _of_counts(calibration_test)
-    decision_curve: Callable[..., Any] = _of_counts(decision_curve)
-    score_distribution: Callable[..., Any] = _of_counts(score_distribution)
-    group_gaps: Callable[..., Any] = _of_counts(group_gaps)
-    fairness: Callable[..., Any] = _of_counts(fairness, at_threshold=True)
-    impact_ratios: Callable[..., Any] = _of_counts(impact_ratios, at_threshold=True, labels=False)
-    cross_auc: Callable[..., Any] = _of_counts(cross_auc)
-    equalized_thresholds: Callable[..., Any] = _of_counts(equalized_thresholds)
-    trend: Callable[..., Any] = _of_counts(trend, labels=False)
-    worst_segments: Callable[..., Any] = _of_counts(worst_segments)
-    audit: Callable[..., Any] = _of_counts(audit)
+    summary: Callable[..., Any] = _bind_counts(summary)
+    roc_curve: Callable[..., Any] = _bind_counts(roc_curve)
+    pr_curve: Callable[..., Any] = _bind_counts(pr_curve)
+    cost_curve: Callable[..., Any] = _bind_counts(cost_curve)
+    roc_point: Callable[..., Any] = _bind_counts(roc_point)
+    threshold_metrics: Callable[..., Any] = _bind_counts(threshold_metrics)
+    calibration_curve: Callable[..., Any] = _bind_counts(calibration_curve, "smooth")
+    calibration_summary: Callable[..., Any] = _bind_counts(calibration_summary)
+    calibration_test: Callable[..., Any] = _bind_counts(calibration_test)
+    decision_curve: Callable[..., Any] = _bind_counts(decision_curve)
+    score_distribution: Callable[..., Any] = _bind_counts(score_distribution)
+    group_gaps: Callable[..., Any] = _bind_counts(group_gaps)
+    fairness: Callable[..., Any] = _bind_counts(fairness, at_threshold=True)
+    impact_ratios: Callable[..., Any] = _bind_counts(impact_ratios, at_threshold=True, labels=False)
+    cross_auc: Callable[..., Any] = _bind_counts(cross_auc)
+    equalized_thresholds: Callable[..., Any] = _bind_counts(equalized_thresholds)
+    trend: Callable[..., Any] = _bind_counts(trend, labels=False)
+    worst_segments: Callable[..., Any] = _bind_counts(worst_segments)
+    audit: Callable[..., Any] = _bind_counts(audit)
 
 
 @hint_keywords

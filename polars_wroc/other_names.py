@@ -36,7 +36,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 
 
 def write_unknown_name(name: str, known: Collection[str]) -> str:
-    """Return the message about an attribute that the package does not have."""
+    """Return the message for an attribute that the package does not have."""
     meant = OTHER_NAMES.get(name.lower()) or get_close_matches(name, known, 1)
     hint = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
     return f"module 'polars_wroc' has no attribute {name!r}{hint}"

@@ -22,12 +22,12 @@ class Progress:
     Parameters
     ----------
     total, things
-        How many tasks there are, and what they are.
+        The number of tasks, and the noun for them.
     describe
-        Instead, for work that cannot be counted: returns what is done.
+        Instead, for work that cannot be counted: a function that returns a description of it.
     """
 
-    # Those that are open, the outermost first, which draws the line for all.
+    # The open ones, the outermost first, which draws the line for all.
     _open: ClassVar[list[Progress]] = []
 
     def __init__(
@@ -41,7 +41,7 @@ class Progress:
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
-        """Start to count."""
+        """Start counting."""
         if not self._open and _is_terminal():
             self._timer.start()
         self._open.append(self)
@@ -57,17 +57,17 @@ class Progress:
             self._live.stop()
 
     def advance(self, done: float = 1) -> None:
-        """Count some more."""
+        """Count more finished tasks."""
         self._done += done
 
     def __str__(self) -> str:
-        """Say what is done, or how much."""
+        """Return what is being done, or how much of it is done."""
         if self._describe is not None:
             return self._describe()
         return f"{self._done:,.0f} of {self._total:,} {self._things}"
 
     def _show(self) -> None:
-        # Only a long wait on a terminal should cost the import.
+        # Imported only for a long wait on a terminal.
         from rich.console import Console  # noqa: PLC0415
         from rich.live import Live  # noqa: PLC0415
 
@@ -90,7 +90,7 @@ class Progress:
 
 
 def _is_terminal() -> bool:
-    """Whether standard error is a terminal; it may be closed, or not there."""
+    """Return whether standard error is a terminal; it may be closed or missing."""
     try:
         return sys.stderr.isatty()
     except (AttributeError, ValueError):

@@ -1,4 +1,4 @@
-"""Steps of plans: aggregates and joins by keys, checks of values, and how plans are collected."""
+"""Steps of plans: aggregates and joins by keys, checks of values, and collecting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONSTANT = "__constant"
 def aggregate(
     frame: pl.LazyFrame, keys: Sequence[str], aggregates: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
-    """Aggregate the rows of each group of keys, or all rows if there are no keys."""
+    """Return aggregates of the rows of each group of keys, or of all rows without keys."""
     if not keys:
         return frame.select(**aggregates)
     return frame.group_by(keys).agg(**aggregates)
@@ -29,15 +29,15 @@ def join_on_keys(
     maintain_order: Literal["left", "none"] = "left",
     suffix: str = "_right",
 ) -> pl.LazyFrame:
-    """Join two tables on their keys; without keys, every row with every row.
+    """Return two tables joined on their keys; without keys, every row with every row.
 
-    Null keys match each other, and so do NaN keys.
+    Null keys match null keys, and NaN keys match NaN keys.
     """
     if not keys:
         return table.join(other, how="cross", maintain_order=maintain_order, suffix=suffix)
     on, constant = list(keys), pl.lit(0, pl.Int8).alias(_CONSTANT)
-    # On one sorted float column the engine may use a merge join, in which NaN never equals NaN.
-    # A second, constant key prevents that.
+    # On a single sorted float column the engine may use a merge join, in which NaN never equals
+    # NaN; a second, constant key prevents that.
     single_float = len(on) == 1 and other.collect_schema()[on[0]].is_float()
     if single_float:
         table, other = table.with_columns(constant), other.with_columns(constant)
@@ -48,15 +48,15 @@ def join_on_keys(
     return joined.drop(_CONSTANT) if single_float else joined
 
 
-def of_type(column: pl.Expr, build: Callable[[pl.Expr, pl.DataType], pl.Expr]) -> pl.Expr:
-    """Build an expression on a column, once its data type is known."""
-    return of_types([column], lambda columns: build(*columns[0]))
+def build_by_type(column: pl.Expr, build: Callable[[pl.Expr, pl.DataType], pl.Expr]) -> pl.Expr:
+    """Return an expression of a column that is built once its data type is known."""
+    return build_by_types([column], lambda columns: build(*columns[0]))
 
 
-def of_types(
+def build_by_types(
     columns: Sequence[pl.Expr], build: Callable[[list[tuple[pl.Expr, pl.DataType]]], pl.Expr]
 ) -> pl.Expr:
-    """Build an expression on columns, once their data types are known."""
+    """Return an expression of columns that is built once their data types are known."""
 
     def build_or_refuse(typed: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         try:
@@ -70,26 +70,26 @@ def of_types(
 
 
 class ColumnTypeError(TypeError):
-    """A type of a column that is refused, with one sentence, to which Polars adds no plan."""
+    """A refused type of a column: one sentence, to which Polars adds no plan."""
 
     def __init__(self, message: object = "") -> None:
         super().__init__(str(message).split(_ADDED, maxsplit=1)[0])
 
 
 def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
-    """Compute a value within each group of keys, or over all rows if there are no keys."""
+    """Return a value within each group of keys, or over all rows without keys."""
     return value.over(keys) if keys else value
 
 
-_MIXED = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
+MIXED_LABELS = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
 
-# How far beyond 0 and 1 rounding brings probabilities, also probabilities that had 32 bits.
+# Rounding may bring probabilities this far beyond 0 and 1, including those that had 32 bits.
 ROUNDING = 1e-6
 
 
 def probability(argument: str, value: pl.Expr, shown: str) -> pl.Expr:
-    """Return the column within 0 and 1; raise at collect for values outside but for rounding.
+    """Return a column clipped to 0 and 1; raise at collect for values outside, beyond rounding.
 
     ``shown`` is what messages call the column.
     """
@@ -101,13 +101,13 @@ def probability(argument: str, value: pl.Expr, shown: str) -> pl.Expr:
 
 def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
     """Return 0.0; raise at collect where a group has both 0 and -1 as negative labels."""
-    return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(_MIXED))).fill_null(0.0)
+    return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(MIXED_LABELS))).fill_null(0.0)
 
 
 def require_at_collect(
     holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None
 ) -> pl.Expr:
-    """Return True where a rule ``holds``; raise the sentence at collect where it does not."""
+    """Return True where a rule ``holds``; elsewhere raise the sentence at collect."""
     message = pl.lit(sentence) if isinstance(sentence, str) else sentence
     if found is not None:
         message += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
@@ -119,7 +119,7 @@ _ADDED = "\n\n"
 
 
 class CheckError(pl.exceptions.InvalidOperationError, ValueError):
-    """A value that is refused, with one sentence, which Polars does not lengthen."""
+    """A refused value: one sentence, which Polars does not lengthen."""
 
     def __init__(self, message: object = "") -> None:
         super().__init__(str(message).split(_ADDED, maxsplit=1)[0])
@@ -143,7 +143,7 @@ FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 
 
 def select_schema(table: FrameT, schema: Mapping[str, pl.DataType | type[pl.DataType]]) -> FrameT:
-    """Return the columns of a schema, null where a table has none."""
+    """Return the columns of a schema; null for those that a table lacks."""
     known = table.lazy().collect_schema()
     return table.select(
         (pl.col(name) if name in known else pl.lit(None)).cast(dtype).alias(name)
@@ -152,12 +152,12 @@ def select_schema(table: FrameT, schema: Mapping[str, pl.DataType | type[pl.Data
 
 
 def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
-    """Return the plan of a LazyFrame or of counts, the result of a table that holds rows."""
+    """Return a plan for a LazyFrame, and its result for a table in memory."""
     return collect(plan) if is_eager(frame) else plan  # type: ignore[return-value]
 
 
 def is_eager(frame: object) -> bool:
-    """Whether the rows of a table are in memory, as of all but LazyFrames and counts."""
+    """Return whether the rows of a table are in memory, unlike those of LazyFrames and counts."""
     return hasattr(frame, "__arrow_c_stream__")
 
 
@@ -170,7 +170,7 @@ def collect(plan: pl.LazyFrame, *, reproducible: bool = False) -> pl.DataFrame:
 
 
 def collect_all(plans: Sequence[pl.LazyFrame], *, reproducible: bool = False) -> list[pl.DataFrame]:
-    """Run plans that share their source together, each as `collect` would."""
+    """Return the results of plans that share their source, which are run together."""
     return pl.collect_all(plans, engine=_engine(reproducible=reproducible))
 
 
@@ -179,13 +179,13 @@ def _engine(*, reproducible: bool) -> EngineType:
 
 
 class NoBatchesError(Exception):
-    """Polars hands over no batches, or not in the way it used to."""
+    """Polars hands over no batches, or not in the expected way."""
 
 
 def batches(plan: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
-    """Run a plan and hand over its rows in their order, about so many at a time.
+    """Yield the rows of a plan in order, in batches of about a given size.
 
-    Polars calls the method unstable; `NoBatchesError` comes before the first batch only.
+    Polars calls the method unstable; `NoBatchesError` is raised only before the first batch.
     """
     try:
         handed = plan.collect_batches(chunk_size=rows, maintain_order=True)

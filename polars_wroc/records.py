@@ -1,4 +1,4 @@
-"""Records of arrays, for example sums of segments: one function for all arrays of a record."""
+"""Records of arrays, for example sums of segments, and functions of all their arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RecordT = TypeVar("RecordT")
 
 
 def join_records(records: Sequence[RecordT]) -> RecordT:
-    """Return a record whose arrays are the arrays of several, joined along the last axis."""
+    """Return several records joined along the last axis of their arrays."""
     first: Any = records[0]
     if first is None:
         return records[0]
@@ -30,7 +30,7 @@ def join_records(records: Sequence[RecordT]) -> RecordT:
 
 
 def map_arrays(record: Any, function: Callable[[Array], Array]) -> Any:
-    """Return a record whose arrays are a function of those of another one, also in its parts."""
+    """Return a record with a function applied to all its arrays, in nested records too."""
     if isinstance(record, np.ndarray):
         return function(record)
     if isinstance(record, Mapping):

@@ -1,8 +1,8 @@
-"""From a frame to arrays: the columns of a call, the checks of their values, and the two seams.
+"""From a frame to arrays: the columns of a call, checks of their values, and results.
 
 A public function reads its arguments into `Columns`, which checks their types against the schema,
-and gives these to `table_of` with a function that makes the table of `Rows`. Values are checked
-when the rows are there: at once for a DataFrame, when the table is collected for a LazyFrame.
+and passes these to `table_of` with a function that makes a table from `Rows`. Values are checked
+once the rows are read: immediately for a DataFrame, at collect for a LazyFrame.
 """
 
 from __future__ import annotations
@@ -70,28 +70,27 @@ from polars_wroc.inputs.expressions import (
 from polars_wroc.inputs.frames import named_keys
 from polars_wroc.inputs.rows import IntoColumns, PlannedRows, RowSource, read_source
 from polars_wroc.looks import ConfidenceLevel, Looks
-from polars_wroc.queries import FrameT, collect, collect_all, is_eager
+from polars_wroc.queries import MIXED_LABELS, FrameT, collect, collect_all, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import FloatType, RowCounts, ScoreBins, SegmentRows, round_to_type
 
-# So many rows are moved by threads, in chunks that fit into the cache of a processor.
+# From this many rows on, threads move them, in chunks that fit into the processor's cache.
 _MANY_ROWS = 1 << 18
-MIXED_LABELS = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
 
 class RowsError(ValueError):
-    """A wrong value in rows, which is found once they are read."""
+    """A wrong value in rows, found when they are read."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How rows were sampled: the unit of each row, or replicate weights.
+    """The sample design of rows: the sampling unit of each row, or replicate weights.
 
-    ``unit`` numbers the sampling units. Each unit has the number of its ``stratum``; each stratum
-    has its number of units in the sample and the ``fraction`` of the population's units that this
-    is. ``replicates`` are columns of weights, with a factor for the squared deviation of each.
-    ``cluster`` are the caller's values of the rows' clusters.
+    ``unit`` numbers the sampling units. ``stratum`` is the number of each unit's stratum. For each
+    stratum, ``size`` is the number of its units in the sample, and ``fraction`` the sampled
+    fraction of its units in the population. ``replicates`` are columns of weights, with a factor
+    for the squared deviation of each. ``cluster`` has the caller's values of the rows' clusters.
     """
 
     unit: Ints
@@ -113,7 +112,7 @@ class Sampling:
         return Units(self.stratum, self.size, self.fraction, self.lonely)
 
     def at(self, places: Ints | Mask | slice) -> Sampling:
-        """Return the sample of some rows, in which all units still count."""
+        """Return the design of some rows, in which all units still count."""
         replicates = None if self.replicates is None else self.replicates[:, places]
         unit = self.unit if self.replicates is not None else self.unit[places]
         cluster = self.cluster
@@ -128,8 +127,8 @@ class Rows:
     """The rows of a call as arrays, in the order of the frame, without rows of weight 0.
 
     ``weight`` is negative in rows of negatives, and NaN without a label, a weight or, if decisions
-    are needed, a decision. A score is NaN where it is missing. ``scores`` are named by their
-    models. ``keys`` has the columns that group the rows.
+    are needed, a decision. A missing score is NaN. ``scores`` are named by their models. ``keys``
+    has the columns that group the rows.
     """
 
     keys: pl.DataFrame
@@ -139,12 +138,12 @@ class Rows:
     bins: ScoreBins | None = None
     selected: Mask | None = None
     sample: Sampling | None = None
-    # The weights of all rows, and which rows have a decision, if some have no label or decision.
+    # The weights of all rows, and whether they have a decision, if some have no label or decision.
     row_weight: Array | None = None
     decided: Mask | None = None
-    # The model of each row of counts, which has no score of the others.
+    # The model of each row of counts, which has no score by other models.
     model: NDArray[np.str_] | None = None
-    # The types that scores came in, if these are not of 64 bits.
+    # The types that scores came in, if they do not have 64 bits.
     score_types: Mapping[str, FloatType] = field(default_factory=dict)
 
     def at(self, places: Mask | slice) -> Rows:
@@ -168,11 +167,11 @@ class Rows:
 
     @property
     def lack_labels(self) -> bool:
-        """Whether there may be rows without a label that have a weight and a decision."""
+        """Whether there may be rows without a label, but with a weight and a decision."""
         return self.row_weight is not None
 
     def ignore_labels(self, *, ignore_decisions: bool = False) -> Rows:
-        """Return the rows as if there were no labels: all are negatives.
+        """Return the rows as if there were no labels, so that all are negatives.
 
         Rows without a recorded decision are still missing, unless decisions are ignored too.
         """
@@ -186,7 +185,7 @@ class Rows:
         return ~np.isnan(self.scores[model]) & ~np.isnan(self.weight)
 
     def reach(self, model: str, threshold: float) -> Mask:
-        """Return whether each score is at least a threshold, in the type that it came in."""
+        """Return whether each score is at least a threshold, compared in the score's own type."""
         score_type = self.score_types.get(model, np.float64)
         return np.asarray(self.scores[model] >= round_to_type(threshold, score_type))
 
@@ -198,7 +197,7 @@ class Rows:
 
     @property
     def n(self) -> Array:
-        """How many rows each row stands for."""
+        """The number of rows that each row stands for."""
         return np.ones(len(self.weight)) if self.counts is None else self.counts.n
 
     def segments(
@@ -209,17 +208,17 @@ class Rows:
         complete: Mask | None = None,
         ranks: bool = False,
     ) -> SegmentRows:
-        """Return the complete rows of each segment next to each other, for one score.
+        """Return the complete rows, segment by segment, for one score.
 
         Segments are sorted by their ``keys``. Without a ``model`` the first score is taken. Rows
-        that are not ``complete`` are counted as missing; these are by default the ones that lack
-        the score, the label or the weight. The rows of a segment keep their order, unless a task
-        that follows ``ranks`` them: then many rows are sorted by score at once.
+        that are not ``complete`` are counted as missing; by default these are the rows that lack
+        the score, the label or the weight. The rows of a segment keep their order, unless the next
+        task ``ranks`` them: then many rows are sorted by score at once.
         """
         model = next(iter(self.scores)) if model is None else model
         score = self.scores[model]
         complete = self.complete(model) if complete is None else complete
-        # Rows of one segment that keep their order stay where they are.
+        # The rows of a single segment that keep their order need not be moved.
         is_moved = bool(keys) or ranks
         if is_moved and len(score) >= _MANY_ROWS:
             groups = code_groups(self.keys.select(keys), len(score))
@@ -250,7 +249,7 @@ class Rows:
     def _sort_segments(
         self, groups: CodedGroups, model: str, complete: Mask, *, ranks: bool
     ) -> SegmentRows:
-        """Return the rows of large segments; if they are ranked, from the highest score down."""
+        """Return the rows of large segments; if ranked, in descending order of the score."""
         score, weight, codes = self.scores[model], self.weight, groups.codes
         missing = np.zeros(groups.number, np.int64)
         taken = None
@@ -277,40 +276,40 @@ class Rows:
         )
 
     def _count_missing(self, model: str, rows: Ints, segment: Ints | Codes, number: int) -> Ints:
-        """Return how many of some incomplete rows each of a number of segments has."""
+        """Return the number of incomplete rows in each segment, from some of these rows."""
         if self.model is not None:
-            # Counts of another model have no such score.
+            # Counts of another model do not lack this score.
             is_own = self.model[rows] == model
             rows, segment = rows[is_own], segment[is_own]
         lost = np.bincount(segment, self.n[rows], number)
         return np.round(lost).astype(np.int64)
 
     def _find_bins(self, score: Array, places: Ints | slice, keys: int) -> ScoreBins | None:
-        """Return the bins of rows; where groups are merged, scores of a bin may differ between."""
+        """Return the bins of rows; scores of a bin may differ between merged groups."""
         if self.bins is None:
             return None
         bins = self.bins
         if keys < self.keys.width:
-            bins = bins.merged(score)
+            bins = bins.merge_scores(score)
         return bins.at(places)
 
-    def seen(self) -> float:
-        """Return how many complete rows there are; with several scores, for the score with most."""
+    def count_complete(self) -> float:
+        """Return the number of complete rows; with several scores, of the score with the most."""
         used = {model: np.where(self.complete(model), self.n, 0.0) for model in self.scores}
         if MODEL not in self.keys.columns:
             return float(max([1.0, *(each.sum() for each in used.values())]))
-        # Rows of counts, which belong to one score each
+        # Rows of counts belong to one score each
         (counted,) = used.values()
         by_model = self.keys.select(MODEL, used=counted).group_by(MODEL).agg(pl.col("used").sum())
         return float(max([1.0, *by_model["used"]]))
 
     def level(self, level: ConfidenceLevel) -> Level:
-        """Return a confidence level, which may hold at repeated looks at such rows."""
-        return Level.at_look(level, self.seen)
+        """Return a confidence level, at one look or at repeated looks at these rows."""
+        return Level.at_look(level, self.count_complete)
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of several tables, without a design or bins, one after another."""
+    """Return the rows of several tables, without a design or bins, joined."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
@@ -332,7 +331,7 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
 
 
 def read_tables(columns: Sequence[Columns], tables: Sequence[pl.DataFrame]) -> Rows:
-    """Check the values of the columns of tables, and return the rows of all as arrays."""
+    """Return the rows of all tables as arrays, after a check of their values."""
     rows = join_rows([each.rows(table) for each, table in zip(columns, tables, strict=True)])
     if len(tables) > 1 and columns[0].pos_label is None:
         numbers = [
@@ -356,7 +355,7 @@ def _refuse_mixed(tables: Sequence[pl.DataFrame]) -> None:
 
 
 def require_exact(score: pl.Series, shown_as: str) -> None:
-    """Raise for whole numbers that floats do not hold."""
+    """Raise for whole numbers that a float cannot hold."""
     if not score.dtype.is_integer() or not len(score):
         return
     low, high = score.min() or 0, score.max() or 0
@@ -367,7 +366,7 @@ def require_exact(score: pl.Series, shown_as: str) -> None:
 
 
 def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]:
-    """Return the rows of segments with their full weights, then with each replicate's weights."""
+    """Yield the rows of segments with their full weights, then with each replicate's weights."""
     assert sample.replicates is not None
     side = np.sign(segments.weight)
     weights = [side * replicate_weights[segments.order] for replicate_weights in sample.replicates]
@@ -378,7 +377,7 @@ def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]
 
 
 def check_level(level: ConfidenceLevel, frame: object) -> ConfidenceLevel:
-    """Check a confidence level; whether the number of rows seen may still be open."""
+    """Return a checked confidence level, whose number of rows seen may still be open."""
     if isinstance(level, Looks) and not level.is_known:
         counts_rows = not isinstance(frame, pl.LazyFrame) or level.seen == "count"
         if counts_rows:
@@ -400,11 +399,11 @@ class Columns:
     pos_label: pl.Series | None = None
     frequency: bool = False
     design: GivenDesign | None = None
-    # The plan is of rows that were checked already, and each may stand for several.
-    counted: bool = False
-    # Whether rows of several groups are added up, as the groups of an attribute are.
+    # Whether the plan has checked rows, each of which may stand for several rows.
+    is_counted: bool = False
+    # Whether rows of several groups are added up, for example groups of an attribute.
     pools_groups: bool = False
-    # The types that scores came in, in the order of models, if these are not of 64 bits.
+    # The types that scores came in, in the order of models, if they do not have 64 bits.
     score_types: Sequence[FloatType] = ()
 
     @property
@@ -413,13 +412,13 @@ class Columns:
         return [*self.names]
 
     @property
-    def binned(self) -> bool:
-        """Whether rows stand for those in a bin of scores."""
-        return self.counted and SCORE_HIGH in self.plan.collect_schema()
+    def is_binned(self) -> bool:
+        """Whether rows stand for the rows in a bin of scores."""
+        return self.is_counted and SCORE_HIGH in self.plan.collect_schema()
 
     def require_scores(self, purpose: str) -> None:
         """Raise for counts in bins of scores."""
-        if self.binned:
+        if self.is_binned:
             msg = f"`counts` must be by score for {purpose}; found counts in bins of scores"
             raise ValueError(msg)
 
@@ -447,14 +446,14 @@ class Columns:
         return self.key_types | models | dict(columns)
 
     def group_by_model(self) -> Columns:
-        """Make the model of counted rows, which belong to one each, a key like the others."""
-        if not (self.counted and self.several):
+        """Return counted rows, which belong to one model each, with the model as another key."""
+        if not (self.is_counted and self.several):
             return self
         names = {**self.names, MODEL: MODEL}
         return replace(self, names=names, models=[_ONE_MODEL], several=False)
 
     def take_model(self, model: str) -> Columns:
-        """Return the columns of rows that were not counted with one of the scores alone."""
+        """Return the columns with a single score, for rows that are not counted."""
         place = self.models.index(model)
         own, first = score_column(place), score_column(0)
         others = [name for name in self.arguments if name in _ROW_COLUMNS]
@@ -468,15 +467,15 @@ class Columns:
         )
 
     def rows(self, table: pl.DataFrame) -> Rows:
-        """Check the values of the columns, and return them as arrays."""
-        if self.counted:
+        """Return the columns as arrays, after a check of their values."""
+        if self.is_counted:
             return self._counted_rows(table)
         sample = self._sample(table)
         if ROW_WEIGHT in table.columns:
             self._check_weights(table[ROW_WEIGHT])
             used = table[ROW_WEIGHT].ne_missing(0)
             if not used.all():
-                # Ignored, whatever else the row holds.
+                # Such a row is ignored, whatever its other values.
                 table = table.filter(used)
                 sample = None if sample is None else sample.at(used.to_numpy())
         names = [score_column(i) for i in range(len(self.models))]
@@ -515,7 +514,7 @@ class Columns:
             check_positives(self.pos_label.item(), found=bool(found.item()), labels=label)
 
     def _signed_weight(self, table: pl.DataFrame) -> Array:
-        """Return weights with the sign of the class: all are negatives without a label."""
+        """Return weights with the sign of the class; without a label all rows are negatives."""
         weight = pl.lit(1.0)
         if ROW_WEIGHT in table.columns:
             weight = pl.col(ROW_WEIGHT).cast(pl.Float64)
@@ -530,7 +529,7 @@ class Columns:
         return _to_floats(table.lazy().select(signed).collect().to_series())
 
     def _positive(self, table: pl.DataFrame) -> pl.Expr:
-        """Return whether rows are positive, after a check of their labels."""
+        """Return whether rows are positive, with checked labels."""
         column, label = pl.col(LABEL), table[LABEL]
         if self.pos_label is not None:
             return column == literal(self.pos_label)
@@ -543,7 +542,7 @@ class Columns:
 
     def _check_labels(self, table: pl.DataFrame) -> None:
         """Raise for other labels than 0 and 1 or -1 and 1, and for groups that mix 0 and -1."""
-        # As floats, since there are types without -1.
+        # Floats, since there are types without -1.
         label = table[LABEL].cast(pl.Float64)
         is_zero, is_minus = label == 0, label == -1
         invalid = label.filter(~(is_zero | is_minus | (label == 1)))
@@ -554,8 +553,8 @@ class Columns:
             _refuse_mixed([self.find_negatives(table)])
 
     def find_negatives(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return the groups of rows with numbers for labels, and whether each is 0 and -1."""
-        # Each group may write its negatives in its own way, unless groups are pooled.
+        """Return the groups of rows with numbers for labels, and whether each has 0 and -1."""
+        # Each group may encode its negatives in its own way, unless groups are pooled.
         groups = [] if self.pools_groups else self.keys
         label = table[LABEL].cast(pl.Float64)
         return table.select(*groups, zero=label == 0, minus=label == -1)
@@ -588,7 +587,7 @@ class Columns:
         raise RowsError(msg)
 
     def _sample(self, table: pl.DataFrame) -> Sampling | None:
-        if self.design is None or not self.design.given:
+        if self.design is None or not self.design.is_given:
             return None
         if self.design.replicate_weights is not None:
             return self._replicates(table, self.design.replicate_weights)
@@ -625,7 +624,7 @@ class Columns:
         )
 
     def _counted_rows(self, table: pl.DataFrame) -> Rows:
-        """Return rows that were checked and may stand for several each."""
+        """Return checked rows, which may each stand for several rows."""
         weight = table[WEIGHT].cast(pl.Float64)
         missing = table[SCORE].is_null()
         counts, bins = None, None
@@ -661,7 +660,7 @@ class Columns:
 
 
 def align_keys(tables: Sequence[Columns]) -> list[Columns]:
-    """Return the columns of tables with the same groups, whose keys are called as in the first."""
+    """Return the columns of tables with the same groups, with the keys of the first table."""
     names = tables[0].names
     keys = {name: key for key, name in names.items()}
     return [
@@ -676,7 +675,7 @@ def align_keys(tables: Sequence[Columns]) -> list[Columns]:
     ]
 
 
-# Types of scores with fewer bits than Python's numbers.
+# Types of scores with fewer bits than Python's floats.
 _FLOAT_TYPES: dict[type[pl.DataType], FloatType] = {
     pl.Float16: np.float16,
     pl.Float32: np.float32,
@@ -701,10 +700,10 @@ def read_columns(
     selected: IntoColumn | None = None,
     argument: str = "by",
 ) -> Columns:
-    """Check the columns of a call against the schema of its frame.
+    """Return the columns of a call, after a check against the schema of its frame.
 
-    ``argument`` is what messages call the columns that group the rows. Without a label every row
-    is negative. Rows without a recorded decision are missing where decisions are ``selected``.
+    Messages call the columns that group the rows ``argument``. Without a label every row is
+    negative. Rows without a recorded decision are missing where decisions are ``selected``.
     """
     source = read_source(frame)
     if isinstance(source, RowSource):
@@ -743,8 +742,8 @@ def read_columns(
         several,
         columns | {name: columns[key] for name, key in described.items() if key in columns},
         _read_pos_label(label_column, pos_label, lazy if is_eager(source) else None),
-        # The units of a design count, not rows.
-        frequency=isinstance(weight, Frequency) and not given.given,
+        # With a design, units count instead of rows.
+        frequency=isinstance(weight, Frequency) and not given.is_given,
         design=given,
         pools_groups=argument != "by",
         score_types=[
@@ -754,12 +753,12 @@ def read_columns(
 
 
 def find_score_type(dtype: pl.DataType) -> FloatType:
-    """Return the type of floats in which scores of a type are compared with a threshold."""
+    """Return the type of floats in which scores are compared with a threshold."""
     return _FLOAT_TYPES.get(dtype.base_type(), np.float64)
 
 
 def read_counted(rows: PlannedRows) -> Columns:
-    """Return the columns of rows that were checked, for example of counts by score."""
+    """Return the columns of checked rows, for example of counts by score."""
     models = [_ONE_MODEL]
     if rows.model_keys:
         dtype = rows.frame.collect_schema()[MODEL]
@@ -769,14 +768,14 @@ def read_counted(rows: PlannedRows) -> Columns:
             found = collect(rows.frame.select(pl.col(MODEL).cast(pl.String)).unique())
             models = found[MODEL].sort().to_list()
     names = {key: rows.name_of(key) for key in rows.group_keys}
-    # Several scores are in one column, and in one type.
+    # Several scores share one column and its type.
     score_type = find_score_type(rows.frame.collect_schema()[SCORE])
     return Columns(
         rows.frame,
         names,
         models,
         bool(rows.model_keys),
-        counted=True,
+        is_counted=True,
         score_types=[score_type] * len(models),
     )
 
@@ -794,9 +793,9 @@ def _replicate_columns(frame: pl.LazyFrame, weights: ReplicateWeights) -> dict[s
 def _read_pos_label(
     label: Typed | None, pos_label: object, frame: pl.LazyFrame | None
 ) -> pl.Series | None:
-    """Check the type of a label, and return the positive one in that type.
+    """Return the positive label in the type of the label, after a check of the type.
 
-    Messages name the labels of a ``frame`` that may be read.
+    Messages name the labels of a ``frame``, if it may be read.
     """
     if label is None:
         return None
@@ -812,7 +811,7 @@ def _read_pos_label(
 
 
 def _columns_of_units(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return columns that tell the sampling units and the strata of rows apart."""
+    """Return columns that identify the sampling units and the strata of rows."""
     height = table.height
     if CLUSTER in table.columns:
         units = table.select(CLUSTER)
@@ -824,7 +823,7 @@ def _columns_of_units(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _read_fractions(fpc: pl.Series, stratum: Ints, size: Array, is_stratified: bool) -> Array:  # noqa: FBT001
-    """Return the fraction of the population's units in each stratum that are in the sample."""
+    """Return the sampled fraction of the population's units in each stratum."""
     unknown = fpc.filter(fpc.is_null() | fpc.is_nan())
     if len(unknown):
         text = "null" if unknown[0] is None else "NaN"
@@ -853,14 +852,14 @@ def _write_number(value: float) -> str:
 
 
 def _to_floats(values: pl.Series) -> Array:
-    """Return numbers as an array, NaN where they are null."""
+    """Return numbers as an array, with NaN for null."""
     return values.to_numpy()
 
 
 def alternate_models(tables: Mapping[str, pl.DataFrame], *, several: bool) -> pl.DataFrame:
-    """Return the rows of the tables of models; if there may be several, with the column ``model``.
+    """Return the rows of the tables of models, with a column ``model`` if there may be several.
 
-    All tables have the same groups, and the models of each group follow one another.
+    All tables have the same groups; the models of a group are next to each other.
     """
     if not several:
         (table,) = tables.values()
@@ -882,11 +881,11 @@ def table_of(
     *,
     key_names: Mapping[str, str] | None = None,
 ) -> FrameT:
-    """Return the table that ``compute`` makes of rows: now, or when a LazyFrame is collected.
+    """Return the table that ``compute`` makes from rows: now, or when a plan is collected.
 
-    The table has the columns of the schema in their order, those that group the rows by the
-    caller's names; NaN becomes null. The source is read once. ``key_names`` are the names of these
-    columns by those that ``compute`` gives them, unless they are those of the rows.
+    The table has the columns of the schema in order, with the caller's names of group columns; NaN
+    becomes null. The source is read once. ``key_names`` maps the names that ``compute`` uses for
+    group columns to the caller's, unless they are the names of the rows.
     """
     make = partial(
         _make_table,
@@ -903,7 +902,7 @@ def table_of(
 def table_of_all(
     frame: FrameT, tables: Sequence[Columns], schema: Mapping[str, Any], compute: Compute
 ) -> FrameT:
-    """Return what `table_of` does of the rows of several tables, without a design, together."""
+    """Return the table of `table_of` for the rows of several tables, without a design."""
     if len(tables) == 1:
         return table_of(frame, tables[0], schema, compute)
 
@@ -935,7 +934,7 @@ def name_columns(
 ) -> pl.DataFrame:
     """Return the columns of a schema, given the names of the keys; NaN becomes null."""
     keys = {name: key for key, name in key_names.items() if key in made.columns}
-    # A group may have the name of a column that is not in the result, for example the model.
+    # A group may have the name of a column that the result lacks, for example the model.
     named = made.select(pl.col(keys.get(name, name)).alias(name) for name in schema)
     numbers = [
         name for name, dtype in named.schema.items() if dtype.is_float() and name not in keys
@@ -947,7 +946,7 @@ def make_table(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
     """Return arrays as the columns of a table; arrays of objects are texts, or None."""
     return pl.DataFrame(
         {
-            # NumPy's None would stay an object.
+            # A None of NumPy would stay an object.
             name: pl.Series(values.tolist(), dtype=pl.String) if values.dtype == object else values
             for name, values in columns.items()
         }
@@ -955,18 +954,18 @@ def make_table(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
 
 
 def add_keys(table: pl.DataFrame, keys: pl.DataFrame, segment: Ints) -> pl.DataFrame:
-    """Return a table with the keys of the segment of each row before its columns, if any."""
+    """Return a table with the keys of each row's segment, if any, before its columns."""
     return keys[segment].hstack(table) if keys.width else table
 
 
 class SegmentColumns(NamedTuple):
-    """Some rows of a table: the number of the segment of each, and their columns."""
+    """Rows of a table: the number of each row's segment, and the columns."""
 
     segment: Ints
     columns: Mapping[str, NDArray[Any]]
 
 
-# What makes columns of the rows of one score, and of their segments
+# Makes columns from the rows of one score and their segments
 Tabulate = Callable[[Rows, SegmentRows], Iterable[SegmentColumns]]
 
 
@@ -977,10 +976,10 @@ def table_of_segments(
     tabulate: Callable[..., Iterable[SegmentColumns]],
     level: ConfidenceLevel | None = None,
 ) -> FrameT:
-    """Return the table of what ``tabulate`` makes of the segments of each score.
+    """Return the table that ``tabulate`` makes from the segments of each score.
 
-    The ``types`` are those of its columns after the groups and the model. If there is a ``level``,
-    ``tabulate`` gets it as a keyword, with the number of rows seen at repeated looks.
+    ``types`` are the types of its columns after the groups and the model. A ``level`` is passed to
+    ``tabulate`` as a keyword, with the number of rows seen at repeated looks.
     """
     checked = None if level is None else check_level(level, frame)
 
@@ -993,11 +992,11 @@ def table_of_segments(
 
 
 def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.DataFrame:
-    """Return the rows that ``tabulate`` makes of the segments of each score, one score at a time.
+    """Return the rows that ``tabulate`` makes from the segments of each score in turn.
 
-    They are sorted by the columns that group the rows, then by model; those of a segment stay in
-    their order. The rows that ``tabulate`` gets have no other score; rows of counts belong to one
-    score each, so that the segments of another score may be fewer.
+    They are sorted by the columns that group the rows, then by model; rows of a segment keep their
+    order. ``tabulate`` gets rows with a single score. Rows of counts belong to one score each, so
+    scores may have different segments.
     """
     tables = []
     for place, model in enumerate(columns.models):

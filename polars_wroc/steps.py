@@ -1,9 +1,9 @@
 """The engine: rows of segments are sorted by score, pooled into steps and reduced to sums.
 
 A step stands for all rows of a segment that have the same score. Steps are made of rows, of counts
-by score, or of bins. Large segments are cut into blocks whose temporary arrays fit into the cache
-of a processor. Blocks depend on the data alone and are added up in a fixed order, so that results
-have the same bits whatever the number of threads.
+by score, or of bins. Large segments are cut into blocks whose temporary arrays fit into the
+processor's cache. Blocks depend only on the data and are added up in a fixed order, so results have
+the same bits with any number of threads.
 """
 
 from __future__ import annotations
@@ -11,34 +11,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints, Mask, cumulate
-from polars_wroc.threads import map_in_threads
+from polars_wroc.threads import ResultT, map_in_threads
 
 _BLOCK_ROWS = 1 << 16
 
-T = TypeVar("T")
-# A type of floats in which scores came in.
+# The type of floats in which scores came in.
 FloatType: TypeAlias = type[np.floating[Any]]
 
 
 def round_to_type(threshold: Array | float, score_type: FloatType) -> Array:
-    """Return thresholds as numbers of the type that scores came in, in which they are compared.
+    """Return thresholds in the type that scores came in, for comparisons.
 
-    A score that was written as 0.7 and read as Float32 is less than the number 0.7 of 64 bits.
+    A score of 0.7 that was read as Float32 is less than 0.7 as Float64.
     """
-    # Beyond the largest number of the type a threshold is infinite.
+    # A threshold beyond the largest number of the type becomes infinite.
     with np.errstate(over="ignore"):
         return np.asarray(threshold, np.float64).astype(score_type).astype(np.float64)
 
 
 class RowCounts(NamedTuple):
-    """How many rows each row stands for, and the sums of their squared and cubed weights."""
+    """The number of rows that each row stands for, and sums of squared and cubed weights."""
 
     n: Array
     squares: Array
@@ -50,7 +49,7 @@ class RowCounts(NamedTuple):
 
 
 class RowPowers(NamedTuple):
-    """How many rows each row stands for, the sum of their weights, and of the squared weights."""
+    """The number of rows that each row stands for, and sums of weights and squared weights."""
 
     n: Array
     weight: Array
@@ -67,24 +66,23 @@ class ScoreBins(NamedTuple):
         """Return the bins of some rows."""
         return ScoreBins(self.high[places], self.several[places])
 
-    def merged(self, low: Array) -> ScoreBins:
-        """Return the bins of groups put together, which may each have another score in a bin.
+    def merge_scores(self, low: Array) -> ScoreBins:
+        """Return the bins of merged groups, whose scores in a bin may differ.
 
-        ``low`` is the lowest score in the bin of each row, as ``high`` the same in all groups.
+        ``low`` is the lowest score in the bin of each row, the same in all groups, like ``high``.
         """
         return ScoreBins(self.high, low < self.high)
 
 
 @dataclass(frozen=True)
 class SegmentRows:
-    """Complete rows of segments, with the rows of each segment next to each other.
+    """Complete rows, segment by segment.
 
     ``starts`` are the places of the first rows of the segments, followed by the number of rows.
-    ``weight`` is negative in rows of negatives. ``order`` are the places of the rows in the arrays
-    that they were taken from, and ``missing`` is the number of incomplete rows of each segment.
-    ``outside`` are weights of rows in other ranges of scores: see `OutsideWeights`. ``in_order``
-    says that the rows of each segment are already sorted by descending score. Scores came in as
-    numbers of the ``score_type``.
+    ``weight`` is negative in rows of negatives. ``order`` has the original places of the rows, and
+    ``missing`` the number of incomplete rows of each segment. ``outside`` are weights of rows in
+    other ranges of scores: see `OutsideWeights`. ``in_order`` says that the rows of each segment
+    are already sorted by descending score. Scores came in as numbers of the ``score_type``.
     """
 
     segments: pl.DataFrame
@@ -111,27 +109,27 @@ class SegmentRows:
 
     @property
     def powers(self) -> RowPowers:
-        """How many rows each row stands for, and the sums of the powers of their weights."""
+        """The number of rows that each row stands for, and sums of powers of their weights."""
         weight = np.abs(self.weight)
         return RowPowers(self.n, weight, weight**2 if self.counts is None else self.counts.squares)
 
     @property
     def n(self) -> Array:
-        """How many rows each row stands for."""
+        """The number of rows that each row stands for."""
         return np.ones(len(self.weight)) if self.counts is None else self.counts.n
 
     def spread(self, values: Array) -> Array:
-        """Repeat values of segments for each of their rows."""
+        """Return the values of segments, repeated for each of their rows."""
         if values.shape[-1] == 1:
             return values
         return np.repeat(values, np.diff(self.starts), axis=-1)
 
     def total(self, values: Array) -> Array:
-        """Add up values of rows over each segment, along the last axis."""
+        """Return the sum of values of rows in each segment, along the last axis."""
         return add_up(values, self.starts)
 
     def move(self, places: Ints | Mask | slice) -> SegmentRows:
-        """Return the rows at some places; the caller says which segments they form."""
+        """Return the rows at some places; the caller knows which segments they form."""
         return replace(
             self,
             order=self.order[places],
@@ -153,13 +151,13 @@ class SegmentRows:
         )
 
     def at(self, taken: Mask) -> SegmentRows:
-        """Return some of the rows of each segment, as segments of these rows alone."""
+        """Return some of the rows of each segment, as segments of these rows only."""
         starts = np.append(0, taken.cumsum())[self.starts]
         return replace(self.move(taken), starts=starts)
 
 
 class OutsideWeights(NamedTuple):
-    """Weights of positives and negatives of each segment above a range of scores, and in all."""
+    """Weights of positives and negatives of each segment: above a range of scores, and total."""
 
     above: Array
     totals: Array
@@ -170,12 +168,13 @@ class OutsideWeights(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps of the curves of some segments, from the highest score of each down.
+    """Steps of the curves of some segments, in descending order of the score.
 
     ``n``, ``w``, ``w2`` and ``w3`` are numbers of rows and sums of powers of their weights, in a
     row of positives and a row of negatives. ``starts`` are the places of the segments' first steps.
-    ``above`` are the weights that precede these steps in each segment, and ``totals`` those of the
-    whole segment, of which these steps may be a part. ``several`` marks bins of several scores.
+    ``above`` are the weights that precede these steps in each segment, and ``totals`` the weights
+    of the whole segment, of which these steps may be a part. ``several`` marks bins of several
+    scores.
     """
 
     score: Array
@@ -189,13 +188,13 @@ class Steps(NamedTuple):
     several: Mask | None
 
     def spread(self, values: Array) -> Array:
-        """Repeat values of segments for each of their steps."""
+        """Return the values of segments, repeated for each of their steps."""
         if values.shape[-1] == 1:
             return values
         return np.repeat(values, np.diff(self.starts, append=len(self.score)), axis=-1)
 
     def total(self, values: Array) -> Array:
-        """Add up values over the steps of each segment."""
+        """Return the sum of values over the steps of each segment."""
         if len(self.starts) == 1:
             return np.asarray(values.sum(axis=-1, keepdims=True))
         return np.asarray(np.add.reduceat(values, self.starts, axis=-1))
@@ -205,7 +204,7 @@ class Steps(NamedTuple):
         return np.asarray(np.maximum.reduceat(values, self.starts, axis=-1))
 
     def cumulate(self, values: Array, above: Array) -> Array:
-        """Add up values from the highest score of each segment down to each step.
+        """Return the sums of values from the highest score of each segment down to each step.
 
         ``above`` are the sums that precede these steps in each segment.
         """
@@ -228,7 +227,7 @@ Task: TypeAlias = Callable[[Steps], Sums]
 
 
 def reduce_steps(rows: SegmentRows, task: Task, *, maxima: frozenset[str] = frozenset()) -> Sums:
-    """Return what a task computes of the steps of all segments, added up over blocks.
+    """Return the results of a task on the steps of all segments, added up over blocks.
 
     Values named in ``maxima``, which are not negative, are the largest of all blocks instead.
     Segments without rows have sums of 0.
@@ -237,8 +236,8 @@ def reduce_steps(rows: SegmentRows, task: Task, *, maxima: frozenset[str] = froz
     return add_blocks(blocks, rows.number, maxima=maxima)
 
 
-def map_steps(rows: SegmentRows, task: Callable[[Steps], T]) -> list[tuple[Ints, T]]:
-    """Return what a task makes of each block of steps, with the numbers of their segments.
+def map_steps(rows: SegmentRows, task: Callable[[Steps], ResultT]) -> list[tuple[Ints, ResultT]]:
+    """Return the results of a task on each block of steps, with the segments' numbers.
 
     Blocks are in the order of the segments, and run from high to low scores in each.
     """
@@ -264,18 +263,18 @@ def add_blocks(
     return sums
 
 
-def map_segments(rows: SegmentRows, work: Callable[[SegmentRows], T]) -> list[T]:
-    """Return what ``work`` makes of some consecutive segments at a time, one after another.
+def map_segments(rows: SegmentRows, work: Callable[[SegmentRows], ResultT]) -> list[ResultT]:
+    """Return the results of ``work`` on groups of consecutive segments, in order.
 
-    These are small segments together, or a large one alone: arrays of a value for each row then
-    take little memory, which is what makes them fast.
+    A group is several small segments or one large one, so arrays with a value for each row are
+    small and fast.
     """
     cuts = np.searchsorted(rows.starts, np.arange(0, len(rows.score), _BLOCK_ROWS))
     ends = np.unique(np.concatenate([[0, rows.number], cuts]))
     if len(ends) <= 2:  # noqa: PLR2004
         return [work(rows)]
 
-    def run(part: tuple[int, int]) -> T:
+    def run(part: tuple[int, int]) -> ResultT:
         # Threads do not inherit how NumPy treats infinite and undefined numbers.
         with np.errstate(all="ignore"):
             return work(rows.between(*part))
@@ -284,7 +283,7 @@ def map_segments(rows: SegmentRows, work: Callable[[SegmentRows], T]) -> list[T]
 
 
 class PooledSteps(NamedTuple):
-    """All steps of the curves of segments, from the highest score of each down.
+    """All steps of the curves of segments, in descending order of the score.
 
     ``n``, ``w``, ``w2``, ``w3`` and ``several`` are as in `Steps`. ``starts`` are the places of the
     first steps of the segments, which may have none, followed by the number of steps.
@@ -300,7 +299,7 @@ class PooledSteps(NamedTuple):
 
 
 def pool_steps(rows: SegmentRows) -> PooledSteps:
-    """Return the steps of all segments next to each other."""
+    """Return the steps of all segments, segment by segment."""
 
     def find(steps: Steps) -> tuple[NDArray[Any], ...]:
         values = (steps.score, steps.n, steps.w, steps.w2, steps.w3)
@@ -315,7 +314,7 @@ def pool_steps(rows: SegmentRows) -> PooledSteps:
 def join_values(
     rows: SegmentRows, find: Callable[[Steps], tuple[NDArray[Any], ...]]
 ) -> tuple[list[NDArray[Any]], Ints]:
-    """Return values of the steps of all segments next to each other, and where segments begin.
+    """Return values of the steps of all segments, joined, and where each segment begins.
 
     ``find`` returns values of some steps, which run along the last axis. The places of the first
     steps of the segments, which may have none, are followed by the number of steps.
@@ -336,8 +335,9 @@ def join_values(
 def place_rows(rows: SegmentRows) -> Array:
     """Return the placement value of each row: the share of the other class that it is misranked to.
 
-    For a positive this is the share of negatives with a higher score, for a negative the share of
-    positives with a lower score; ties count half. NaN where a segment has rows of one class only.
+    This is the share of negatives with a higher score for a positive, and the share of positives
+    with a lower score for a negative; ties count half. NaN where a segment has rows of only one
+    class.
     """
 
     def place(batch: _Batch) -> Array:
@@ -356,7 +356,7 @@ def place_rows(rows: SegmentRows) -> Array:
 
 
 def descend(rows: SegmentRows) -> SegmentRows:
-    """Return the rows of each segment from the highest score down."""
+    """Return the rows of each segment in descending order of the score."""
     if rows.in_order:
         return rows
 
@@ -371,7 +371,7 @@ def descend(rows: SegmentRows) -> SegmentRows:
 
 
 class StepPlaces(NamedTuple):
-    """Where the steps of rows are that descend in each segment.
+    """The places of the steps of rows that descend within each segment.
 
     ``firsts`` are the places of the first rows of the steps, and ``starts`` the places of the first
     steps of the segments, which may have none, followed by the number of steps.
@@ -382,7 +382,7 @@ class StepPlaces(NamedTuple):
 
 
 def find_steps(rows: SegmentRows) -> StepPlaces:
-    """Return where the steps of rows are that descend in each segment."""
+    """Return the places of the steps of rows that descend within each segment."""
     is_new = find_changes(rows.score)
     is_new[rows.starts[:-1][np.diff(rows.starts) > 0]] = True
     firsts = np.flatnonzero(is_new)
@@ -398,7 +398,7 @@ def placements(steps: Steps) -> Array:
 
 
 def add_up(values: Array, starts: Ints) -> Array:
-    """Add up values between starts, along the last axis; 0 where there are none between two."""
+    """Return the sums of values between starts, along the last axis; 0 where none is between."""
     filled = np.flatnonzero(np.diff(starts) > 0)
     sums = np.zeros((*values.shape[:-1], len(starts) - 1))
     if len(filled):
@@ -407,14 +407,14 @@ def add_up(values: Array, starts: Ints) -> Array:
 
 
 def find_changes(values: Array | Ints) -> Mask:
-    """Return whether each value differs from the one before; the first does."""
+    """Return whether each value differs from the value before it; the first one does."""
     changes = np.ones(len(values), dtype=bool)
     changes[1:] = values[1:] != values[:-1]
     return changes
 
 
 class _Batch(NamedTuple):
-    """Rows of some segments, and their order: by segment, from the highest score down.
+    """Rows of some segments, and their order: by segment, then by descending score.
 
     ``order`` is None if the rows are sorted already.
     """
@@ -433,12 +433,14 @@ class _Batch(NamedTuple):
         return slice(start, stop) if self.order is None else self.order[start:stop]
 
 
-def _map_batches(rows: SegmentRows, work: Callable[[_Batch], T]) -> list[tuple[Ints, T]]:
-    """Return what ``work`` makes of each batch of segments, with the numbers of the segments."""
+def _map_batches(
+    rows: SegmentRows, work: Callable[[_Batch], ResultT]
+) -> list[tuple[Ints, ResultT]]:
+    """Return the results of ``work`` on each batch of segments, with the segments' numbers."""
     filled = np.flatnonzero(np.diff(rows.starts) > 0)
     starts = np.append(rows.starts[filled], len(rows.score))
 
-    def run(ends: tuple[int, int]) -> tuple[Ints, T]:
+    def run(ends: tuple[int, int]) -> tuple[Ints, ResultT]:
         segments = filled[slice(*ends)]
         # Threads do not inherit how NumPy treats infinite and undefined numbers.
         with np.errstate(all="ignore"):
@@ -448,7 +450,7 @@ def _map_batches(rows: SegmentRows, work: Callable[[_Batch], T]) -> list[tuple[I
 
 
 def _cut_batches(starts: Ints) -> list[tuple[int, int]]:
-    """Put small segments together, about the rows of a block; large ones are batches alone."""
+    """Return batches: small segments up to about a block of rows, or one large segment."""
     if len(starts) == 1:
         return []
     large = np.flatnonzero(np.diff(starts) > _BLOCK_ROWS)
@@ -463,11 +465,11 @@ def _sort_batch(rows: SegmentRows, segments: Ints, starts: Ints) -> _Batch:
     begins = starts - starts[0]
     order = None if rows.in_order else np.argsort(score)[::-1]
     if order is not None and len(segments) > 1:
-        # Fewer segments than two blocks have rows, few enough for the radix sort of small types
+        # Fewer segments than the rows of two blocks: few enough for the radix sort of small types
         segment = np.repeat(np.arange(len(segments), dtype=np.uint16), np.diff(begins))
         order = order[np.argsort(segment[order], kind="stable")]
     if rows.outside is None:
-        # One class after the other, since the segments may be large
+        # One class after the other, since segments may be large
         totals = np.stack(
             [np.add.reduceat(np.maximum(side, 0.0), begins[:-1]) for side in (weight, -weight)]
         )
@@ -485,7 +487,7 @@ def _steps(batch: _Batch) -> Iterator[Steps]:
 
 
 def _marked_steps(batch: _Batch) -> Iterator[tuple[Steps, Mask]]:
-    """Yield the steps of each block of a batch, and which of its sorted rows begin a step."""
+    """Yield the steps of each block of a batch, and whether its sorted rows begin a step."""
     score = batch.score if batch.order is None else batch.score[batch.order]
     above, start = batch.above, 0
     while start < len(score):
@@ -500,12 +502,12 @@ def _end_of_block(score: Array, start: int) -> int:
     stop = start + _BLOCK_ROWS
     if stop >= len(score):
         return len(score)
-    # In the view from the lowest score up, since NumPy searches in ascending order.
+    # A reversed view, since NumPy searches in ascending order.
     return len(score) - int(np.searchsorted(score[::-1], score[stop - 1], side="left"))
 
 
 def _pool(batch: _Batch, score: Array, places: Ints | slice, above: Array) -> tuple[Steps, Mask]:
-    """Pool sorted rows that have the same score; say which of them begin a step."""
+    """Return pooled rows of the same score, and whether each sorted row begins a step."""
     signed = batch.weight[places]
     w = _split_classes(signed)
     if batch.counts is None:
@@ -531,7 +533,7 @@ def _pool(batch: _Batch, score: Array, places: Ints | slice, above: Array) -> tu
 
 
 def _split_classes(signed: Array) -> Array:
-    """Return signed weights in a row of positives and a row of negatives, without their signs."""
+    """Return unsigned weights, in a row for positives and a row for negatives."""
     w = np.stack([signed, -signed])
     return np.maximum(w, 0.0, out=w)
 

@@ -1,6 +1,6 @@
-"""Structs of named columns in expressions, so that a column which is used often is computed once.
+"""Structs of named columns in expressions, so that a column is computed only once.
 
-Polars computes an expression again wherever it is repeated. As a field of a struct it has a name.
+Polars computes a repeated expression each time. As a field of a struct it has a name.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import TypeAlias
 
 import polars as pl
 
-# Returns a column by its name.
+# A function that returns a column by its name.
 Fields: TypeAlias = Callable[[str], pl.Expr]
 
 _RESULT = "__result"
 
 
 def as_struct(columns: Mapping[str, pl.Expr]) -> pl.Expr:
-    """Return one struct of named expressions."""
+    """Return a struct of named expressions."""
     return pl.struct([column.alias(name) for name, column in columns.items()])
 
 
 def let(columns: Mapping[str, pl.Expr], formula: Callable[[Fields], pl.Expr]) -> pl.Expr:
-    """Return a formula over named columns as one expression, which computes each column once."""
+    """Return a formula of named columns as one expression, which computes each column once."""
     named = as_struct(columns).struct.with_fields(formula(pl.field).alias(_RESULT))
     return named.struct.field(_RESULT)
 
@@ -33,7 +33,7 @@ def element_field(*names: str) -> pl.Expr:
 
 
 def add_fields(lists: pl.Expr, columns: Mapping[str, pl.Expr]) -> pl.Expr:
-    """Add fields to the structs in lists, given as expressions of `element_field`."""
+    """Return lists of structs with added fields, given as expressions of `element_field`."""
     return lists.list.eval(pl.element().struct.with_fields(**columns))
 
 

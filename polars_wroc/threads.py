@@ -1,4 +1,4 @@
-"""Calls by threads, as many as Polars has."""
+"""Calls in as many threads as Polars has."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ResultT = TypeVar("ResultT")
 def map_in_threads(
     task: Callable[[ValueT], ResultT], values: Sequence[ValueT], *, fewest: int = 4
 ) -> list[ResultT]:
-    """Return what a task makes of each value; the task must be long, and free the interpreter.
+    """Return the results of a task on each value; it must be long and release the GIL.
 
-    With fewer values than ``fewest`` the start of threads would take longer than they save.
+    With fewer values than ``fewest``, starting threads takes longer than they save.
     """
     # No pool of threads can be started after the main thread has ended.
     if len(values) < fewest or not threading.main_thread().is_alive():

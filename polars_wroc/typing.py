@@ -6,5 +6,5 @@ result of `polars_wroc.from_counts`, `NewYorkSummary` that of `polars_wroc.new_y
 
 import lazy_loader as _lazy_loader
 
-# Those of typing.pyi, whose modules are in the package.
+# The types of typing.pyi, whose modules are in the package.
 __getattr__, __dir__, __all__ = _lazy_loader.attach_stub("polars_wroc", __file__)

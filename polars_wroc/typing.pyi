@@ -4,7 +4,7 @@ from .audits.new_york_result import NewYorkSummary as NewYorkSummary
 from .audits.tables import AuditAdjustment as AuditAdjustment
 from .audits.tables import AuditReference as AuditReference
 from .charts.options import ChartOptions as ChartOptions
-from .charts.options import Rate as Rate
+from .charts.options import RateName as RateName
 from .charts.options import Show as Show
 from .charts.options import Sort as Sort
 from .curves.calibration_curve import Strategy as Strategy

@@ -23,12 +23,10 @@ from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.result import Audit
 from polars_wroc.cli import main
-from polars_wroc.config import CLUSTER_ADDRESS, division
 
 
-def assert_same_audits(audit: Audit, expected: Audit) -> None:
+def assert_same_audits(audit: wroc.Audit, expected: wroc.Audit) -> None:
     for name in ("segments", "curves", "missing"):
         # Weights of some thousands, whose differences may be nearly 0.
         assert_frame_equal(
@@ -229,9 +227,9 @@ def test_an_address_names_the_option(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rule = f"must be the address of a running scheduler.*; found {address!r}: "
-    monkeypatch.setenv(CLUSTER_ADDRESS, address)
-    with pytest.raises(ValueError, match=f"`{CLUSTER_ADDRESS}` {rule}"):
-        division()
+    monkeypatch.setenv("POLARS_WROC_DASK", address)
+    with pytest.raises(ValueError, match=f"`POLARS_WROC_DASK` {rule}"):
+        wroc.summary(pl.LazyFrame({"y": [0, 1], "s": [0.1, 0.2]}), "y", "s").collect()
     rows = tmp_path / "x.parquet"
     pl.DataFrame({"y": [0, 1], "s": [0.1, 0.2]}).write_parquet(rows)
     call = ["auc", str(rows), "--label", "y", "--score", "s"]
@@ -241,7 +239,7 @@ def test_an_address_names_the_option(
 
 @pytest.mark.slow
 def test_a_cluster_may_be_named_by_its_address(
-    client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path, monkeypatch: Any
+    client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path
 ) -> None:
     address, output = client.scheduler_info()["address"], tmp_path / "auc.parquet"
     call = ["auc", str(files), "--label", "y", "--score", "s", "-o", str(output)]
@@ -249,12 +247,15 @@ def test_a_cluster_may_be_named_by_its_address(
     assert_same(pl.read_parquet(output), wroc.summary(whole, "y", "s"))
     assert main(["counts", *call[1:], "--dask", address]) == 0
     assert_same(pl.read_parquet(output), wroc.score_counts(whole, "y", "s"))
-    monkeypatch.setenv(CLUSTER_ADDRESS, address)
-    divided = division()
-    assert divided is not None
-    assert divided.client.scheduler_info()["address"] == address
-    assert divided.memory == 2e9
-    divided.client.close()
+    code = f"""
+import os
+os.environ["POLARS_WROC_DASK"] = {address!r}
+import polars as pl
+import polars_wroc as wroc
+print(wroc.summary(pl.scan_parquet({str(files)!r}), "y", "s").collect()["auc"].item())
+"""
+    auc = wroc.summary(whole, "y", "s")["auc"].item()
+    assert float(_python(code)) == pytest.approx(auc, rel=1e-12)
 
 
 def _python(code: str) -> str:

@@ -9,13 +9,13 @@ import re
 from pathlib import Path
 
 import pytest
-from fill_gallery import PAGE, code_in, codes
+from fill_gallery import PAGE, codes
+from pictures import source_of
 
 import polars_wroc as wroc
 
 _HEADING = re.compile(r"^### `(\w+)`(?: of \w+)?$", re.MULTILINE)
 _CHARTS = sorted(name for name in wroc.__all__ if name.endswith("_chart"))
-_MOST_BYTES = 1_500_000
 
 
 def chart_of(picture: Path) -> str:
@@ -31,19 +31,4 @@ def test_every_chart_has_a_section_and_a_picture() -> None:
 @pytest.mark.parametrize(("picture", "code"), [pytest.param(*at, id=at[0].stem) for at in codes()])
 def test_pictures_are_made_by_the_code_of_the_page(picture: Path, code: str) -> None:
     assert f"chart = wroc.{chart_of(picture)}(" in code
-    assert code_in(picture) == code, "run: python tests/fill_gallery.py, and look at the picture"
-
-
-def test_each_picture_has_a_small_one_that_leads_to_it() -> None:
-    """Links are tested with those of the other pages."""
-    text = PAGE.read_text(encoding="utf-8")
-    small = re.findall(r"^- \[!\[\]\(([^)]+)\)\{ loading=lazy \} .+\]\(#(\w+)", text, re.MULTILINE)
-    assert [PAGE.parent / picture for picture, _ in small] == [picture for picture, _ in codes()]
-    assert [chart for _, chart in small] == _HEADING.findall(text)
-
-
-def test_pictures_are_small_and_all_shown() -> None:
-    shown = {picture for picture, _ in codes()}
-    files = set(next(iter(shown)).parent.iterdir())
-    assert files == shown
-    assert sum(file.stat().st_size for file in files) < _MOST_BYTES
+    assert source_of(picture.read_bytes()) == code, "run: python tools/renew.py gallery"

@@ -52,7 +52,7 @@ def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
     compared = follow(PAGE, tmp_path)
     assert len(compared) == PAGE.count("```text\n")
     for said, printed in compared:
-        assert printed == said, "run: python tests/worked_example.py docs/guides/nightly.md"
+        assert printed == said, "run: python tools/renew.py docs/guides/nightly.md"
     numbers = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"))
     assert len(numbers) > 50
     assert all(MLFLOW.fullmatch(name) for name in numbers)
@@ -86,10 +86,3 @@ def test_workflows_name_what_there_is() -> None:
     assert used <= ACTION["outputs"].keys()
     inputs = re.findall(r"^\| `([\w-]+)` \|", PAGE, re.MULTILINE)
     assert inputs == [*ACTION["inputs"]]
-
-
-@pytest.mark.parametrize("name", ["nightly.sh", "crontab"])
-def test_scripts_are_those_of_a_shell(name: str) -> None:
-    text = FILES[name].removeprefix("30 2 * * * ")
-    done = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, check=False)  # noqa: S607
-    assert done.stderr == ""

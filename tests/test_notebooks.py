@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 from fill_notebooks import executed, read
 from fill_pictures import CHARTS, REPORT, report_picture
 from fill_site import page_of
-from pictures import png_of, share_that_differs, size_of, smaller
+from pictures import share_that_differs, size_of
 from polars.testing import assert_frame_equal
 from site_navigation import MADE, MADE_FILES, NOTEBOOKS
 
@@ -28,7 +27,6 @@ FOLDER = NOTEBOOKS[0].parent
 NAMES = [path.stem for path in NOTEBOOKS]
 # What a notebook may contain beside text; others, such as charts as data, do not show everywhere.
 KINDS = {"text/plain", "text/html", "image/png"}
-LARGEST = 1_000_000
 # Levels, chance, certainty and hundreds, which every reader knows.
 KNOWN = {0, 0.5, 0.95, 1, 100}
 # Of the pixels: where letters have other edges in another version of the program that draws them.
@@ -102,11 +100,6 @@ def stored(request: pytest.FixtureRequest) -> Any:
     return read(request.param)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
-def test_is_small(path: Path) -> None:
-    assert path.stat().st_size < LARGEST
-
-
 def test_was_run_from_top_to_bottom(stored: Any) -> None:
     counts = [cell.execution_count for cell in stored.cells if cell.cell_type == "code"]
     assert counts == list(range(1, len(counts) + 1))
@@ -149,15 +142,6 @@ def test_numbers_in_the_text_are_results(stored: Any) -> None:
     assert unknown == [[]] * len(steps)
 
 
-def test_a_wrong_number_would_be_found() -> None:
-    shown = "│ black ┆ 1681 ┆ 0.689 ┆ -0.244 │"
-    right = (
-        "## 3. A heading\n\nOf 1,681 rows 69% or 0.69, -0.244 or 24 points; see `head(7)` and 1/6."
-    )
-    assert _without_source(right, shown) == []
-    assert _without_source("It is 0.691 or 70%, of 1,682.", shown) == ["0.691", "1682", "70"]
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
 def test_pages_of_the_site_show_notebooks_whole(path: Path, tmp_path: Path) -> None:
     page = page_of(path, tmp_path).read_text(encoding="utf-8")
@@ -196,23 +180,6 @@ def test_pictures_are_those_of_today(path: Path) -> None:
 def test_picture_of_the_report_is_as_wide_as_today() -> None:
     """Its letters are those of the machine, so that its height and pixels differ."""
     assert size_of(report_picture())[0] == size_of(REPORT.read_bytes())[0]
-
-
-def test_compression_keeps_every_pixel() -> None:
-    picture = next(iter(CHARTS)).read_bytes()
-    again = smaller(picture)
-    assert len(again) <= len(picture)
-    assert share_that_differs(picture, again) == 0
-
-
-def test_pixels_that_differ_are_counted() -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (8, 5, 4), np.uint8)
-    picture = png_of(pixels)
-    assert share_that_differs(picture, smaller(picture)) == 0
-    changed = pixels.copy()
-    changed[2, 1:3, 0] += 100
-    assert share_that_differs(picture, png_of(changed)) == 2 / 40
-    assert share_that_differs(picture, png_of(pixels[:, :4])) == 1
 
 
 @pytest.mark.slow

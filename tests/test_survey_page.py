@@ -17,7 +17,7 @@ CHARTS = "_chart"
 
 def listed() -> dict[str, str]:
     """Return what the functions in the table of the page take."""
-    page = (DOCS / "guides" / "survey-designs.md").read_text(encoding="utf-8")
+    page = (DOCS / "guides" / "weights.md").read_text(encoding="utf-8")
     table = page.partition("## Functions")[2].partition("\n## ")[0]
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
     return {name.strip(" `"): takes.strip() for name, takes in rows}

@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.tables import with_small, without_model
-from polars_wroc.groups.comparisons import FAIRNESS
 
+_IS_FAIRNESS = pl.col("metric").str.contains("_(difference|ratio)$") & (
+    ~pl.col("metric").is_in(["impact_ratio", "standardized_mean_difference"])
+)
 # Columns that the table of gaps of an audit does not have.
 VALUE_LIMITS = r"^(auc|selection_rate|tpr|fpr|ppv|npv)_(low|high)$"
 METRICS = ("auc", "selection_rate", "tpr", "fpr", "ppv", "npv")
@@ -93,7 +94,7 @@ def gaps_by_group(
 def segments_of(audit: Any) -> pl.DataFrame:
     """The segments of an audit, with columns for each metric."""
     keys = ["attribute", "segment", "model"]
-    rows = audit.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
+    rows = audit.table.filter(~_IS_FAIRNESS)
     ends = {name: end for end, name in _COLUMNS.items() if name in rows.columns}
     ends = {name: end for name, end in ends.items() if name != "detectable"}
     ends["reason"] = "_gap_reason"
@@ -103,9 +104,10 @@ def segments_of(audit: Any) -> pl.DataFrame:
         for metric in rows["metric"].unique()
     }
     wide = rows.pivot("metric", index=keys, values=[*ends]).rename(names)
-    segments = with_small(audit.segments, audit.settings.min_rows)
+    few = pl.coalesce(pl.min_horizontal("n_pos", "n_neg"), "n") < audit.settings.min_rows
+    segments = audit.segments.with_columns(small=few.fill_null(value=True))
     joined = segments.join(wide, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return without_model(joined, audit.settings)
+    return _without_model(joined, audit)
 
 
 def gaps_of(audit: Any) -> pl.DataFrame:
@@ -121,7 +123,12 @@ def calibration_of(audit: Any) -> pl.DataFrame:
 
 def impact_of(audit: Any) -> pl.DataFrame:
     """The rows of impact ratios."""
-    return without_model(audit.table.filter(metric="impact_ratio"), audit.settings)
+    return _without_model(audit.table.filter(metric="impact_ratio"), audit)
+
+
+def _without_model(table: pl.DataFrame, audit: Any) -> pl.DataFrame:
+    """Drop the name of the only score."""
+    return table if audit.settings.several else table.drop("model", strict=False)
 
 
 def wide_ratios(*args: Any, **options: Any) -> pl.DataFrame:
@@ -138,9 +145,7 @@ def ratios_with_rates(table: pl.DataFrame) -> pl.DataFrame:
 
 def fairness_of(audit: Any) -> pl.DataFrame:
     """The rows of fairness metrics, with both segments by name."""
-    rows = audit.table.filter(
-        pl.col("metric").str.contains("_(difference|ratio)$"), pl.col("metric") != "impact_ratio"
-    )
+    rows = audit.table.filter(_IS_FAIRNESS)
     return fairness_rows(
         rows, ["attribute", *(["model"] if audit.settings.several else []), "metric"]
     )

@@ -57,7 +57,11 @@ def auc_grid(simulation: Simulation) -> tuple[Section, pl.DataFrame]:
         "![Coverage and relative width of the intervals of an AUC](coverage.png)"
     )
     section = Section(
-        "Grid of designs", text, Table(header, body), settings=4, promise=_state_promise
+        "Intervals of an AUC by size, spread and weights",
+        text,
+        Table(header, body),
+        settings=4,
+        promise=_state_promise,
     )
     return section, cells
 

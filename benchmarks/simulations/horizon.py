@@ -195,7 +195,7 @@ def main() -> None:
     body = [row(simulation, setting, design) for setting, design in designs()]
     header = ("design", "n", "censored", "no label", "warned", "AUC", "tpr", "O:E")
     section = Section(
-        "All settings",
+        "Outcomes at a horizon",
         "Coverage of the limits of the AUC, of the true positive rate at x = "
         f"{CUT:g} and of O:E, then the mean error of each estimate. *Censored* is the share of all "
         "times, *no label* the share of rows censored before the horizon, and *warned* the share "

@@ -65,7 +65,9 @@ def picked_references(simulation: Simulation) -> Section:
         body.append((*cells, *(_some(each).family_error for each in errors), *_of_low(tests)))
     for pairs, auc in AUCS:
         setting = Groups(pairs, auc, "unit", "unequal")
-        found_gaps = simulation.run(setting, partial(gaps, reference="best", metrics=["auc"]))
+        # Small groups may be picked too.
+        compare = partial(gaps, reference="best", metrics=["auc"], min_rows=0)
+        found_gaps = simulation.run(setting, compare)
         measure = _some(_adjusted(found_gaps)).family_error
         cells = [str(len(pairs)), _span([sum(each) for each in pairs]), f"AUC {auc:g}"]
         body.append((*cells, "-", measure, *["-"] * 4))
@@ -100,16 +102,20 @@ def _span(sizes: tuple[int, ...] | list[int]) -> str:
     return f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
 
 
-def _ways(tests: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _ways(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Adjust p-values of two groups, by their pooled variance, and those of the library."""
     size, other = pl.col("n"), pl.col("n_reference")
     rate = (pl.col("value") * size + pl.col("reference_value") * other) / (size + other)
     error = (rate * (1 - rate) * (1 / size + 1 / other)).sqrt()
     z = (pl.col("value") - pl.col("reference_value")).abs() / error
     plain = 2 * (-z).map_batches(special.ndtr, pl.Float64)
-    p_value = pl.when(pl.col("p_value").is_not_null()).then(plain)
-    both = tests.with_columns(p_value=p_value), tests
-    return _adjusted(both[0]), _adjusted(both[1])
+    # The rates are in one row of a segment, and the test of their ratio is in the next.
+    of_segment = ["chunk", REPLICATE, SEGMENT]
+    rates = table.filter(pl.col("metric") == "selection_rate").select(*of_segment, plain=plain)
+    tests = table.filter(pl.col("metric") == "impact_ratio")
+    both = tests.join(rates, on=of_segment, how="left", maintain_order="left")
+    by_two = pl.when(pl.col("p_value").is_not_null()).then("plain")
+    return _adjusted(both.with_columns(p_value=by_two)), _adjusted(tests)
 
 
 def _adjusted(tests: pl.DataFrame) -> pl.DataFrame:

@@ -76,9 +76,11 @@ def gaps(
     reference: object,
     threshold: float | None = None,
     metrics: Sequence[str] | None = None,
+    min_rows: int = 30,
 ) -> pl.DataFrame:
     """`group_gaps` of the segments within each replicate, with the number of tests."""
     options: dict[str, Any] = {"reference": reference, "threshold": threshold, "metrics": metrics}
+    options["min_rows"] = min_rows
     compare = partial(wroc.group_gaps, label="label", adjust="none", **options)
     table = within_replicates(frame, compare).with_columns(
         # Of two segments each is the other's reference: one test, shown twice.

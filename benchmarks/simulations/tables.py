@@ -17,6 +17,8 @@ from designs import Floats
 COVERAGE_LEAST = 0.93
 ERROR_MOST = 0.06
 SIGNIFICANCE = 0.05
+# The search of the site finds the page on evidence instead of its tables.
+NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---"
 BENCHMARKS = Path(__file__).parents[1]
 RULE = (
     f"The nominal coverage is 0.95 and the nominal error rate {SIGNIFICANCE:g}. A coverage below "
@@ -167,10 +169,20 @@ def failures(sections: Sequence[Section]) -> Section:
 def write_page(
     name: str, title: str, about: str, command: str, sections: Sequence[Section], after: str = ""
 ) -> None:
-    """Write a page of `benchmarks/` that begins with what fails."""
+    """Write a page of `benchmarks/` that begins with what fails.
+
+    Afterwards ``evidence.py`` collects the failures of all pages.
+    """
     failing = failures(sections)
     first = str(failing) if failing.table.body else f"## {failing.title}\n\n{failing.text}"
-    parts = [f"# {title}", about, first, f"## How to run it\n\n{command}", *map(str, sections)]
+    parts = [
+        NOT_SEARCHED,
+        f"# {title}",
+        about,
+        first,
+        f"## How to run it\n\n{command}",
+        *map(str, sections),
+    ]
     text = "\n\n".join([*parts, *([after] if after else [])])
     (BENCHMARKS / f"{name}.md").write_text(text + "\n", encoding="utf-8")
 

@@ -25,8 +25,9 @@ from polars_wroc.audits.say import (
     write_first_sentence,
     write_sentence,
 )
-from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit, find_keys
-from polars_wroc.audits.words import Words, capitalised, many, verb
+from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit, find_segment_keys
+from polars_wroc.audits.words import Words
+from polars_wroc.documents.phrases import capitalise, many, verb
 from polars_wroc.groups.comparisons import CALIBRATION, IMPACT_RATIO, is_cleared, is_finding
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import SLOPE
@@ -122,12 +123,12 @@ def find_named_rows(toned: TonedAudit) -> list[ComparedRow]:
     if not worse:
         return [_find_first(_list_others(toned))] if toned.notable else []
     leading = _find_first(worse)
-    found = {find_keys(leading): leading}
+    found = {find_segment_keys(leading): leading}
     for row in worse:
         # The same metric as that of the first group says more than another one.
-        is_preferred = find_keys(row) not in found or row["metric"] == leading["metric"]
+        is_preferred = find_segment_keys(row) not in found or row["metric"] == leading["metric"]
         if row[MODEL] == leading[MODEL] and is_preferred:
-            found[find_keys(row)] = row
+            found[find_segment_keys(row)] = row
     return [*found.values()]
 
 
@@ -149,7 +150,7 @@ def _list_others(toned: TonedAudit) -> Sequence[ComparedRow]:
 
 def _find_first(rows: Sequence[ComparedRow]) -> ComparedRow:
     """Return the first group's selection-rate row, or its first row if there is none."""
-    same = [row for row in rows if find_keys(row) == find_keys(rows[0])]
+    same = [row for row in rows if find_segment_keys(row) == find_segment_keys(rows[0])]
     return next((row for row in same if row["metric"] == SELECTION_RATE), rows[0])
 
 
@@ -179,7 +180,11 @@ def _is_by_other(row: ComparedRow, first: ComparedRow) -> bool:
 
 def _say_second(toned: TonedAudit, first: ComparedRow) -> list[str]:
     """Say what else differs: the rate among those with the same outcome, and the impact ratio."""
-    by_metric = {row["metric"]: row for row in toned.notable if find_keys(row) == find_keys(first)}
+    by_metric = {
+        row["metric"]: row
+        for row in toned.notable
+        if find_segment_keys(row) == find_segment_keys(first)
+    }
     parts = []
     if first["metric"] == SELECTION_RATE:
         alike = [by_metric[name] for name in ("tpr", "fpr") if name in by_metric]
@@ -189,7 +194,7 @@ def _say_second(toned: TonedAudit, first: ComparedRow) -> list[str]:
     if ratio is not None and ratio is not first:
         is_same = toned.words.good == toned.words.selected
         parts.append(fill(_RATIO if is_same else _RATIO_OF_GOOD, ratio, toned.words))
-    return [f"{capitalised(', and '.join(parts))}."] if parts else []
+    return [f"{capitalise(', and '.join(parts))}."] if parts else []
 
 
 def _say_others(toned: TonedAudit, first: ComparedRow, others: Sequence[ComparedRow]) -> str:

@@ -16,7 +16,7 @@ from polars_wroc.audits.findings import with_findings
 from polars_wroc.audits.in_ranges import measure_in_ranges
 from polars_wroc.audits.measure import Measured, measure
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.small_cells import have_few_unlabeled, published
+from polars_wroc.audits.small_cells import have_few_unlabeled, publish
 from polars_wroc.audits.tables import (
     AuditAdjustment,
     AuditPlan,
@@ -31,7 +31,7 @@ from polars_wroc.counts.count_table import CountTable, refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.divisions import read_divisions, read_references
-from polars_wroc.groups.known_categories import read_unknown
+from polars_wroc.groups.known_categories import find_unknown
 from polars_wroc.groups.many_groups import warn_of_many_groups
 from polars_wroc.inputs.columns import (
     Frequency,
@@ -70,20 +70,20 @@ def _name_scores(score: IntoColumns | None, columns: Columns) -> list[str]:
         return []
     if columns.several:
         return [*columns.models]
-    return [_shown(one) for one in ([score] if isinstance(score, str | pl.Expr) else score)]
+    return [_name_column(one) for one in ([score] if isinstance(score, str | pl.Expr) else score)]
 
 
-def _shown_design(given: GivenDesign) -> dict[str, Any] | None:
+def _describe_design(given: GivenDesign) -> dict[str, Any] | None:
     """Return a design with the names of columns."""
     if given.kind is None:
         return None
     if given.replicate_weights is not None:
         return {"kind": given.kind, "replicates": given.replicate_weights.kind}
-    names = {SURVEY_COLUMNS[name]: _shown(column) for name, column in given.columns.items()}
+    names = {SURVEY_COLUMNS[name]: _name_column(column) for name, column in given.columns.items()}
     return {"kind": given.kind, **names, "lonely": given.survey.lonely}
 
 
-def _shown(column: IntoColumn) -> str:
+def _name_column(column: IntoColumn) -> str:
     return (
         column
         if isinstance(column, str)
@@ -317,16 +317,16 @@ def audit(
     score_names = _name_scores(score, columns[0])
     names_in_tables: list[str | None] = [*score_names] or [None]
     settings = AuditSettings(
-        label=None if counts or label is None else _shown(label),
+        label=None if counts or label is None else _name_column(label),
         pos_label=pos_label,
         score=score_names,
-        weight=None if weight is None else _shown(column_of(weight)),
+        weight=None if weight is None else _name_column(column_of(weight)),
         frequency=isinstance(weight, Frequency),
         attributes=[*columns[0].names.values()],
         intersections=intersections,
         threshold=at_threshold,
-        selected=None if selected is None else _shown(selected),
-        design=_shown_design(survey),
+        selected=None if selected is None else _name_column(selected),
+        design=_describe_design(survey),
         reference=references,
         level=level,
         adjust=adjust,
@@ -346,14 +346,14 @@ def audit(
         [] if counts else [*named_columns("score", measured_score, table.lazy())],
         dict(zip(columns[0].models, names_in_tables, strict=True)),
         # Values that are listed are null.
-        read_unknown(unknown if isinstance(unknown, str) else "exclude", columns[0]),
+        find_unknown(unknown if isinstance(unknown, str) else "exclude", columns[0]),
         score_types,
     )
-    is_held = survey.given or selected is not None or not labeled
+    is_held = survey.is_given or selected is not None or not labeled
     division = None if is_held else division_of(tables, "60%")
     rows, parts = _read_rows(given, columns, plan, division)
     auditor = _Auditor(rows, parts, division, plan, counts, known)
-    audit = published(auditor, settings.attributes, min_cell)
+    audit = publish(auditor, settings.attributes, min_cell)
     audit = replace(audit, table=with_findings(audit.table, audit.segments, audit.settings))
     held = None if rows is None else rows.at(audit.run.left_out_of_totals)
     options = {"weight": weight, "pos_label": pos_label, "design": design}
@@ -413,7 +413,7 @@ class _Auditor:
             parts = [part.without_missing(complete) for part in self.parts]
             return measure_in_ranges(parts, plan, self.division, level)
         if isinstance(level, Looks) and not level.is_known:
-            level = level.at(self.rows.seen)
+            level = level.at(self.rows.n_complete)
         rows = self.rows.at(complete)
         rows.check_number(labeled=plan.settings.labeled)
         return measure(rows, plan, level), level

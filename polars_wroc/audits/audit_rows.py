@@ -10,8 +10,9 @@ from typing import NoReturn
 
 import polars as pl
 
-from polars_wroc.audits.words import many, required_values
+from polars_wroc.audits.words import required_values
 from polars_wroc.config import Division
+from polars_wroc.documents.phrases import many
 from polars_wroc.inputs.columns import (
     LABEL,
     MODEL,
@@ -56,9 +57,9 @@ class AuditRows:
         return replace(self, tables=tables, complete=complete)
 
     @property
-    def counted(self) -> bool:
+    def is_counted(self) -> bool:
         """Whether rows came from a plan of rows that were checked, as counts do."""
-        return self.columns[0].counted
+        return self.columns[0].is_counted
 
     @cached_property
     def arrays(self) -> dict[str, Rows]:
@@ -67,7 +68,7 @@ class AuditRows:
         They are the same ones for all scores, unless counts have rows for each score.
         """
         first = self.columns[0]
-        if not (first.counted and first.several):
+        if not (first.is_counted and first.several):
             return dict.fromkeys(first.models, read_tables(self.columns, self.tables))
         arrays = {}
         for place, model in enumerate(first.models):
@@ -78,9 +79,9 @@ class AuditRows:
         return arrays
 
     @property
-    def seen(self) -> float:
+    def n_complete(self) -> float:
         """How many complete rows there are, for the score with most."""
-        return max(rows.seen() for rows in self.arrays.values())
+        return max(rows.count_complete() for rows in self.arrays.values())
 
     def check_number(self, *, labeled: bool) -> None:
         """Raise if there is nothing to audit."""
@@ -93,7 +94,7 @@ class AuditRows:
     @property
     def missing(self) -> MissingRows:
         """The numbers of rows without a value in each column."""
-        if self.counted:
+        if self.is_counted:
             (columns,), (table,) = self.columns, self.tables
             if MISSING_MARKS not in table.columns:
                 return MissingRows(groups={})
@@ -135,7 +136,7 @@ def _read_batches(plan: pl.LazyFrame, height: int, division: Division) -> Iterat
         batch = collect(plan)
     while True:
         height += batch.height
-        if division.exceeded(height, _BYTES):
+        if division.is_needed(height, _BYTES):
             raise TooManyRowsError
         yield batch
         following = next(handed, None)
@@ -146,7 +147,7 @@ def _read_batches(plan: pl.LazyFrame, height: int, division: Division) -> Iterat
 
 def _leave_out_weightless(columns: Columns, table: pl.DataFrame) -> pl.DataFrame:
     """Leave out rows of weight 0, but for a design, where their sampling units count."""
-    has_design = columns.design is not None and columns.design.given
+    has_design = columns.design is not None and columns.design.is_given
     if ROW_WEIGHT not in table.columns or has_design:
         return table
     used = table[ROW_WEIGHT].ne_missing(0)

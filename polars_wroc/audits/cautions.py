@@ -12,18 +12,9 @@ from polars_wroc.audits.amounts import write_percent
 from polars_wroc.audits.hints import say_unknown
 from polars_wroc.audits.say import AUC, SELECTION_RATE
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, rows_with
-from polars_wroc.audits.toned_audit import find_keys
-from polars_wroc.audits.words import (
-    Words,
-    capitalised,
-    first_few,
-    many,
-    name_briefly,
-    required_values,
-    verb,
-    write_threshold,
-)
-from polars_wroc.documents.phrases import write_list
+from polars_wroc.audits.toned_audit import find_segment_keys
+from polars_wroc.audits.words import Words, name_briefly, required_values, write_threshold
+from polars_wroc.documents.phrases import capitalise, first_few, many, verb, write_list
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
@@ -108,7 +99,7 @@ def say_left_out(audit: AuditTables, words: Words) -> Iterator[str]:
     least, missing = audit.settings.min_cell, dict(audit.missing.rows())
     kind = "class or decision" if audit.settings.labeled else "decision"
     for name in audit.run.left_out_of_totals:
-        rows = capitalised(words.rows)
+        rows = capitalise(words.rows)
         if missing[name] is not None:
             rows = f"{missing[name]:,} {words.rows}"
         yield (
@@ -208,7 +199,7 @@ def _find_obstacles(audit: AuditTables) -> Iterator[tuple[str, _Obstacle]]:
             yield name, "one class"
         elif min(sizes) < settings.min_rows:
             yield name, "few"
-        elif find_keys(row) in without_variance:
+        elif find_segment_keys(row) in without_variance:
             yield name, "no variance"
 
 

@@ -19,10 +19,10 @@ from polars_wroc.audits.change_sentences import (
 from polars_wroc.audits.provenance import write_foot
 from polars_wroc.audits.say import ComparedRow
 from polars_wroc.audits.tables import Run
-from polars_wroc.audits.words import capitalised, many
 from polars_wroc.charts.options import Show
-from polars_wroc.documents.blocks import Block, Cell, Column, Figures, Fold, Row, Table, Text
+from polars_wroc.documents.blocks import Block, Cell, Column, Figures, Fold, Row, Table, TextBlock
 from polars_wroc.documents.numbers import gap_form, value_form, write_p_value
+from polars_wroc.documents.phrases import capitalise, many
 from polars_wroc.documents.screen import Screen
 from polars_wroc.groups.comparisons import GAP_CHANGES
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
@@ -54,7 +54,7 @@ def lay_out_notable_changes(changes: Changes, screen: Screen) -> list[Block]:
     """Return what a terminal shows: sentences, and tables of what is significant or a finding."""
     screen.check_columns(changes.table)
     notable, others = changes.divide()
-    blocks: list[Block] = [Text(" ".join(write_changes(changes)))]
+    blocks: list[Block] = [TextBlock(" ".join(write_changes(changes)))]
     for kind in KINDS:
         rows = kind.select(notable)
         if rows.is_empty():
@@ -67,7 +67,7 @@ def lay_out_notable_changes(changes: Changes, screen: Screen) -> list[Block]:
             keys = [*AUDIT_KEYS, *([MODEL] if changes.words.several else []), "metric"]
             blocks.append(replace(screen.lay_out_asked(named, keys), title=kind.title))
     if notable.height and others.height:
-        blocks.append(Text(count_others(others)))
+        blocks.append(TextBlock(count_others(others)))
     return blocks
 
 
@@ -102,16 +102,20 @@ def lay_out_changes(
     notable, others = changes.divide()
     is_notable = not notable.filter(changes.significant).is_empty()
     blocks: list[Block] = [
-        Text(title_changes(names), 1),
-        Text(_count_rows(changes), style="deck"),
-        Text(" ".join(write_changes(changes)), style="answer either" if is_notable else "answer"),
+        TextBlock(title_changes(names), 1),
+        TextBlock(_count_rows(changes), style="deck"),
+        TextBlock(
+            " ".join(write_changes(changes)), style="answer either" if is_notable else "answer"
+        ),
         *charts,
         *_lay_out_tables(notable, changes),
     ]
     if others.height:
         more = f" The first {_OTHERS} are listed." if others.height > _OTHERS else ""
         tables = _lay_out_tables(others.head(_OTHERS), changes)
-        blocks.append(Fold("Not significant", [Text(f"{count_others(others)}{more}"), *tables]))
+        blocks.append(
+            Fold("Not significant", [TextBlock(f"{count_others(others)}{more}"), *tables])
+        )
     return [*blocks, Fold("How to read this", _explain(changes)), *write_foot(run)]
 
 
@@ -149,12 +153,12 @@ def _lay_out_table(rows: pl.DataFrame, kind: ChangeKind, changes: Changes) -> Ta
     lines = []
     for row, is_significant in zip(rows.iter_rows(named=True), marked, strict=True):
         cells = [Cell(row[MODEL])] if words.several else []
-        cells.append(Cell(capitalised(name_metric(row["metric"], words))))
+        cells.append(Cell(capitalise(name_metric(row["metric"], words))))
         cells += _write_numbers(row, is_significant=is_significant)
         if has_findings:
             cells.append(Cell(row["finding"] or ""))
         name = name_segment(row["attribute"], row["segment"], words)
-        lines.append(Row(capitalised(name) if row["attribute"] == OVERALL else name, cells))
+        lines.append(Row(capitalise(name) if row["attribute"] == OVERALL else name, cells))
     return Table(columns, lines, kind.title, style="changes")
 
 
@@ -183,4 +187,4 @@ def _explain(changes: Changes) -> list[Block]:
         f"most {alpha}; p-values are {_ADJUSTED[changes.adjust]}. The audits must be of different "
         "rows: to compare two scores on the same rows, use a release check."
     )
-    return [Text(method), *(Text(f"{text}.", lead=f"{term}:") for term, text in _TERMS)]
+    return [TextBlock(method), *(TextBlock(f"{text}.", lead=f"{term}:") for term, text in _TERMS)]

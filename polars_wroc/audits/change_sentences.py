@@ -14,10 +14,10 @@ from polars_wroc.audits.audit_changes import (
     Changes,
 )
 from polars_wroc.audits.say import AUC, ComparedRow, fill, fill_sentence, name_score
-from polars_wroc.audits.words import Words, capitalised, first_few, many, name_briefly, verb
+from polars_wroc.audits.words import Words, name_briefly
 from polars_wroc.charts.wording import GAP_VERBS, write_gap_change
 from polars_wroc.documents.numbers import value_form
-from polars_wroc.documents.phrases import write_list
+from polars_wroc.documents.phrases import capitalise, first_few, many, verb, write_list
 from polars_wroc.groups.comparisons import (
     CLOSED,
     GAP_CHANGES,
@@ -106,7 +106,7 @@ def _count_changes(changes: Changes) -> str:
     if not parts:
         return f"None of {many(tested.height, 'tested change')} is significant."
     others = "" if len(parts) == sum(number > 0 for number in counts.values()) else ", nothing else"
-    return capitalised(f"{write_list(parts)} changed significantly{others}.")
+    return capitalise(f"{write_list(parts)} changed significantly{others}.")
 
 
 def _tell_changes(changes: Changes) -> list[str]:
@@ -195,7 +195,7 @@ def _name_segments_of_one_audit(changes: Changes) -> list[str]:
     for reason in (ONLY_BEFORE, ONLY_AFTER):
         is_only = (pl.col("reason") == reason).fill_null(value=False).all()
         if names := _name_segments(changes, is_only):
-            sentences.append(f"{capitalised(reason)}: {first_few(names, '; ')}.")
+            sentences.append(f"{capitalise(reason)}: {first_few(names, '; ')}.")
     return sentences
 
 

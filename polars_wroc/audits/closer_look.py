@@ -22,7 +22,7 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.curves.calibration_curve import BIN_TYPES, BinOptions, measure_bins
 from polars_wroc.curves.score_distribution import DISTRIBUTION_TYPES, distribute_scores
-from polars_wroc.groups.calibration_test import CalibrationTest, measure_divisions
+from polars_wroc.groups.calibration_test import CalibrationTest, measure_calibration_ranges
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.groups.crossed_cells import sum_crossed_cells
 from polars_wroc.groups.group_columns import find_decisions
@@ -52,9 +52,9 @@ _collect = partial(collect, reproducible=True)
 
 @dataclass(eq=False)
 class CloserLook:
-    """Looks at the rows of an audit again, once, when something is to be told of it.
+    """Looks at the rows of an audit a second time, once, when the details are asked for.
 
-    A copy by `pickle` has what was found and no rows.
+    A copy by `pickle` has the tables and no rows.
     """
 
     audit: AuditTables
@@ -64,16 +64,16 @@ class CloserLook:
     given: Sequence[Any]
 
     def __call__(self) -> Further:
-        """Return what was found."""
-        return self.found
+        """Return the tables of a closer look."""
+        return self.tables
 
     def __getstate__(self) -> dict[str, Further]:
         """Keep no rows."""
-        return {"found": self.found}
+        return {"tables": self.tables}
 
     @cached_property
     @np.errstate(all="ignore")
-    def found(self) -> Further:
+    def tables(self) -> Further:
         """The tables of a closer look."""
         settings = self.audit.settings
         arrays = {} if self.rows is None else self.rows.arrays
@@ -106,16 +106,16 @@ class CloserLook:
             return further
         curves, distributions = self._curves(arrays)
         ranges = self._test_divisions(arrays, self.plan.groupings, equal_scores=False)
-        equal = self._test_divisions(arrays, self._compared, equal_scores=True)
+        equal = self._test_divisions(arrays, self._compared_divisions, equal_scores=True)
         return further._replace(
-            calibration=_stacked(ranges),
-            equal_scores=_stacked(equal),
+            calibration=_stack(ranges),
+            equal_scores=_stack(equal),
             calibration_curves=curves,
             distributions=distributions,
         )
 
     @property
-    def _calibrated(self) -> list[str]:
+    def _calibrated_scores(self) -> list[str]:
         """The scores that are from 0 to 1."""
         table = self.audit.table.filter(metric=CALIBRATION_ERROR)
         names: list[str] = table[MODEL].unique(maintain_order=True).to_list()
@@ -127,11 +127,11 @@ class CloserLook:
         """Find the ranges of scores of segments that are farthest off, by each calibrated score."""
         settings = self.audit.settings
         test = CalibrationTest(settings.confidence, settings.adjust, equal_scores=equal_scores)
-        for name in self._calibrated if divisions else []:
-            measured = measure_divisions(arrays[name], name, divisions, test)
+        for name in self._calibrated_scores if divisions else []:
+            measured = measure_calibration_ranges(arrays[name], name, divisions, test)
             finished = test.finish(measured).fill_nan(None)
             cast = finished.lazy().cast(pl.Schema(test.types))
-            yield self._shown(cast, name, [*test.types])
+            yield self._order_segments(cast, name, [*test.types])
 
     def _curves(self, arrays: Mapping[str, Rows]) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return what the charts of attributes show: calibration, or else how scores spread."""
@@ -142,9 +142,9 @@ class CloserLook:
             score = rows.scores[name][rows.complete(name)]
             # Infinite scores are in no bin.
             has_bins = bool(score.size) and bool(np.isfinite(score).all())
-            for grouping in self._drawn:
+            for grouping in self._charted_divisions:
                 segments = rows.segments(grouping.keys, name)
-                if name in self._calibrated:
+                if name in self._calibrated_scores:
                     curve = measure_bins(rows, segments, bins, level)
                     curves.append(self._name_segments(grouping, segments, curve, BIN_TYPES, name))
                 elif has_bins:
@@ -152,10 +152,10 @@ class CloserLook:
                     distributions.append(
                         self._name_segments(grouping, segments, histogram, DISTRIBUTION_TYPES, name)
                     )
-        return _stacked(iter(curves)), _stacked(iter(distributions))
+        return _stack(iter(curves)), _stack(iter(distributions))
 
     @property
-    def _drawn(self) -> list[Grouping]:
+    def _charted_divisions(self) -> list[Grouping]:
         """The divisions by one attribute, which have charts."""
         return [each for each in self.plan.groupings if len(each.keys) == 1]
 
@@ -173,16 +173,18 @@ class CloserLook:
         keys = segments.segments
         if keys.width:
             table = keys[found.segment[order]].hstack(table)
-        return self._shown(grouping.named(table.lazy()), model, [*types])
+        return self._order_segments(grouping.name_keys(table.lazy()), model, [*types])
 
     @property
-    def _compared(self) -> list[Grouping]:
+    def _compared_divisions(self) -> list[Grouping]:
         """The divisions whose segments are compared at equal scores."""
         counts = self.audit.segments.group_by("attribute").len()
         few = set(counts.filter(pl.col("len") <= _MOST)["attribute"]) - {OVERALL}
         return [division for division in self.plan.groupings if division.attribute in few]
 
-    def _shown(self, found: pl.LazyFrame, model: str, columns: Sequence[str]) -> pl.DataFrame:
+    def _order_segments(
+        self, found: pl.LazyFrame, model: str, columns: Sequence[str]
+    ) -> pl.DataFrame:
         """Name the score, in the order of the audit's segments."""
         table = _collect(found.select(*AUDIT_KEYS, pl.lit(model).alias(MODEL), *columns))
         order = self.audit.segments.select(ALL_KEYS)
@@ -219,7 +221,7 @@ class CloserLook:
     ) -> pl.DataFrame | str:
         """Search for segments that are significantly worse; or say why not, if it could be."""
         settings = self.audit.settings
-        if len(settings.attributes) == 1 or not (settings.decides or self._calibrated):
+        if len(settings.attributes) == 1 or not (settings.decides or self._calibrated_scores):
             return pl.DataFrame()
         model, rows = next(iter(arrays.items()))
         if (obstacle := self._obstacle(rows.sample)) is not None:
@@ -229,7 +231,11 @@ class CloserLook:
             of_labels = settings.labeled and settings.favorable != "rejected"
             name = "tpr" if of_labels else "selection_rate"
         metric = SEARCHED[name]
-        choice = Decisions(recorded=True) if self.plan.settings.recorded else self.plan.choice
+        choice = (
+            Decisions(recorded=True)
+            if self.plan.settings.has_recorded_decisions
+            else self.plan.choice
+        )
         decisions = find_decisions(rows, model, choice) if settings.decides else None
         keys = rows.keys.columns
         cells = sum_crossed_cells(rows, keys, model, metric, decisions, precision[model])
@@ -274,7 +280,7 @@ def _find_ends(score: Array) -> tuple[float, float]:
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
-def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:
+def _stack(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(), *tables], how="diagonal")
 
 

@@ -11,10 +11,10 @@ from polars_wroc.audits.amounts import find_digits, write_limits, write_percent
 from polars_wroc.audits.answer import find_named_rows
 from polars_wroc.audits.say import SELECTION_RATE, ComparedRow
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings
-from polars_wroc.audits.toned_audit import TonedAudit, find_keys
-from polars_wroc.audits.words import ABOVE, Words, capitalised, many, write_threshold
+from polars_wroc.audits.toned_audit import TonedAudit, find_segment_keys
+from polars_wroc.audits.words import ABOVE, Words, write_threshold
 from polars_wroc.documents.numbers import DASH, write_points
-from polars_wroc.documents.phrases import write_list
+from polars_wroc.documents.phrases import capitalise, many, write_list
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import MODEL, OVERALL
@@ -35,7 +35,7 @@ def write_title(settings: AuditSettings) -> str:
     """Name the audit."""
     if settings.text.title:
         return settings.text.title
-    names = write_list([quote(name) for name in settings.audited])
+    names = write_list([quote(name) for name in settings.audited_columns])
     attributes = write_list([show_name(name) for name in settings.attributes])
     return (
         f"Fairness audit of {names} by {attributes}" if names else f"Fairness audit by {attributes}"
@@ -110,7 +110,7 @@ def explain_gaps(toned: TonedAudit) -> list[str]:
 
 def compare_outcomes(toned: TonedAudit, row: ComparedRow, *, is_first: bool = True) -> list[str]:
     """Compare outcomes and mean scores of a group and of what it is compared with, if known."""
-    own = _share_positive(_find_row(toned.audit.segments, *find_keys(row)))
+    own = _share_positive(_find_row(toned.audit.segments, *find_segment_keys(row)))
     other = _share_of_reference(toned, row)
     if own is None or other is None:
         return []
@@ -119,7 +119,7 @@ def compare_outcomes(toned: TonedAudit, row: ComparedRow, *, is_first: bool = Tr
     text = f"In the data, {share} of {who} are" if is_first else f"Among {who}, {share} are"
     others = f"{write_percent(other, digits)} of {words.name_reference(row)}"
     text += f" {words.positive}, against {others}"
-    error = _find_row(toned.table.filter(metric=CALIBRATION_ERROR), *find_keys(row))
+    error = _find_row(toned.table.filter(metric=CALIBRATION_ERROR), *find_segment_keys(row))
     if error is not None and None not in (error["value"], error["reference_value"]):
         means = own + error["value"], other + error["reference_value"]
         scores = [write_percent(mean, digits) for mean in means]
@@ -139,11 +139,11 @@ def _find_row(table: pl.DataFrame, *keys: str | None) -> ComparedRow | None:
 def _share_of_reference(toned: TonedAudit, row: ComparedRow) -> float | None:
     """Return the share of positives of what a group is compared with."""
     segments, words = toned.audit.segments, toned.words
-    attribute, _, model = find_keys(row)
+    attribute, _, model = find_segment_keys(row)
     if attribute in words.named:
         return _share_positive(_find_row(segments, attribute, words.named[attribute], model))
     everyone = _find_row(segments, OVERALL, OVERALL, model)
-    own = _find_row(segments, *find_keys(row))
+    own = _find_row(segments, *find_segment_keys(row))
     if words.kind == "overall" or everyone is None or own is None:
         return _share_positive(everyone)
     return _share_positive({name: everyone[name] - own[name] for name in ("w_pos", "w_neg")})
@@ -156,7 +156,7 @@ def _compare_at_equal_scores(toned: TonedAudit, rows: Sequence[ComparedRow]) -> 
         return []
     different, others = [], []
     for row in rows:
-        found = _find_row(table, *find_keys(row))
+        found = _find_row(table, *find_segment_keys(row))
         if found is None or found["p_adjusted"] is None:
             continue
         who = words.group(row["attribute"], row["segment"])
@@ -242,7 +242,7 @@ def _say_worst(row: ComparedRow, examined: int, words: Words) -> str:
     else:
         own, other = (f"{value:.3f}" for value in values)
         own, size = f"{metric.label} {own}", f"{least:.3f}"
-    who = capitalised(words.group(row["attribute"], row["segment"]))
+    who = capitalise(words.group(row["attribute"], row["segment"]))
     return (
         f"{who}: {own}, against {other} of everyone else, at least {size} {side}, allowing for all "
         f"{examined:,} subgroups that were compared."

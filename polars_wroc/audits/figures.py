@@ -21,7 +21,7 @@ from polars_wroc.audits.tables import (
     without_model,
 )
 from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit
-from polars_wroc.audits.words import Words, capitalised
+from polars_wroc.audits.words import Words
 from polars_wroc.charts.calibration_chart import calibration_chart
 from polars_wroc.charts.distribution_chart import distribution_chart
 from polars_wroc.charts.gap_chart import gap_chart
@@ -30,6 +30,7 @@ from polars_wroc.charts.options import MOST_COLORS
 from polars_wroc.charts.roc_charts import FPR, TPR, roc_chart
 from polars_wroc.documents.blocks import Figure
 from polars_wroc.documents.numbers import write_points
+from polars_wroc.documents.phrases import capitalise
 from polars_wroc.groups.comparisons import FAVORABLE_RATE, IMPACT_RATIO
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
@@ -136,8 +137,8 @@ def draw_ranking(toned: TonedAudit, attribute: str) -> Figure | None:
     axes = {}
     if settings.selected is None and settings.decides:
         axes = {
-            FPR.title: capitalised(words.heading("fpr")),
-            TPR.title: f"↑ {capitalised(words.heading('tpr'))}",
+            FPR.title: capitalise(words.heading("fpr")),
+            TPR.title: f"↑ {capitalise(words.heading('tpr'))}",
         }
     chart = roc_chart(curves, band=False, summary=summary, **options)
     title = _say_ranking(aucs.to_dicts(), words)
@@ -188,7 +189,7 @@ def draw_calibration(toned: TonedAudit, attribute: str) -> Figure | None:
         f"Share {words.positive} by score: too high below the dashed line; "
         f"bigger dots: more {words.rows}.{part}"
     )
-    axes = {"↑ Share that is positive": f"↑ {capitalised(words.positive)}"}
+    axes = {"↑ Share that is positive": f"↑ {capitalise(words.positive)}"}
     return Figure(draw_svg(chart, axes), title, how, f"Calibration by {attribute}. {title}")
 
 

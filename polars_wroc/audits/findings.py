@@ -45,7 +45,7 @@ def with_findings(
     table: pl.DataFrame, segments: pl.DataFrame, settings: AuditSettings
 ) -> pl.DataFrame:
     """Add ``direction``, ``rank`` and ``sentence`` to comparisons, and which repeat another."""
-    rows = rounded(_by_metric(table.with_row_index("__place")))
+    rows = round_numbers(_by_metric(table.with_row_index("__place")))
     pairs = _pair_segments(segments, settings)
     keys = [*ALL_KEYS, "metric"]
     rows = rows.join(pairs, on=keys, how="left", nulls_equal=True, maintain_order="left")
@@ -53,7 +53,7 @@ def with_findings(
     rows = rows.with_columns(_direction(settings).alias("direction"))
     rows = rows.with_columns(_is_repeat().alias(_IS_REPEAT))
     rows, words = _with_needed(rows, settings), Words.of(settings)
-    ranked = _ordered(rows.filter(compared, ~pl.col(_IS_REPEAT)), settings)
+    ranked = _order_findings(rows.filter(compared, ~pl.col(_IS_REPEAT)), settings)
     ranks = ranked.with_row_index("rank", offset=1).select("__place", pl.col("rank").cast(pl.Int64))
     sentences = [write_sentence(row, words) for row in rows.iter_rows(named=True)]
     known = pl.col("reason").is_not_null() & (pl.col("reason") != FEW_EVENTS)
@@ -95,7 +95,7 @@ def _with_needed(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     return rows.join(needed, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def rounded(table: pl.DataFrame, digits: int = _DIGITS) -> pl.DataFrame:
+def round_numbers(table: pl.DataFrame, digits: int = _DIGITS) -> pl.DataFrame:
     """Round numbers, so that they are the same for any order of the rows."""
     numbers = selectors.float() - selectors.by_name("threshold", require_all=False)
     finite = pl.when(numbers.is_finite()).then(numbers.round_sig_figs(digits) + 0.0)
@@ -224,7 +224,7 @@ def add_tones(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     return table.with_columns(tone=shown.otherwise(pl.lit("")), matters=matters)
 
 
-def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
+def _order_findings(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """Sort findings by verdict and direction, single attributes before crossed ones, and size."""
     verdict, side = pl.col("verdict"), pl.col("direction")
     different, little = is_finding(), verdict == INCONCLUSIVE

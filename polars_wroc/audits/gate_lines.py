@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polars_wroc.audits.tables import GateCondition, JudgedGate
-from polars_wroc.audits.words import Words, first_few, many, name_briefly
+from polars_wroc.audits.words import Words, name_briefly
 from polars_wroc.documents.blocks import Line, LineTone
 from polars_wroc.documents.numbers import write_number
-from polars_wroc.documents.phrases import write_list
+from polars_wroc.documents.phrases import first_few, many, write_list
 from polars_wroc.groups.comparisons import FAIRNESS, METRICS, NAMED_FOR
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.names import quote

@@ -14,8 +14,8 @@ import polars as pl
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.audit_changes import CHANGES_SCHEMA
 from polars_wroc.audits.tables import GateCondition, JudgedGate, name_of, segment_in_words
-from polars_wroc.audits.words import first_few, many
 from polars_wroc.checks import did_you_mean
+from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.files.sources import first_line
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
@@ -71,7 +71,7 @@ _KEYS = ("attribute", "segment", MODEL, "reference", "pair", "metric", "period")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class GateScope:
     """What conditions are about: metrics, and the columns of a table; words are for messages."""
 
     what: str
@@ -104,41 +104,41 @@ class Judged:
 _NO_DECISIONS = " (it needs decisions: those of a threshold, or recorded ones)"
 _NO_LABEL = " (it needs a label)"
 _NO_RATIOS = " (it needs a decision that is good for a person; found --favorable neither)"
-_OF_DECISIONS = (*GAP_RATES, "accuracy", IMPACT_RATIO, *FAIRNESS)
+_DECISION_METRICS = (*GAP_RATES, "accuracy", IMPACT_RATIO, *FAIRNESS)
 _SELECTION_RATE = "selection_rate"
-_ALL_OF_DECISIONS = {*_OF_DECISIONS, *THRESHOLD_METRICS, *GAP_CHANGES} - {
+_ALL_DECISION_METRICS = {*_DECISION_METRICS, *THRESHOLD_METRICS, *GAP_CHANGES} - {
     "auc_difference",
     "auc_gap",
 }
-OF_COMPARISONS = Judged(
+COMPARISON_SCOPE = GateScope(
     what="the audit",
     example="tpr.gap>0.05",
     metrics=[*METRICS],
     schema=COMPARISON_SCHEMA,
     verdicts=(DIFFERENT, EQUIVALENT, INCONCLUSIVE, BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS),
 )
-OF_RELEASE = replace(
-    OF_COMPARISONS,
+RELEASE_SCOPE = replace(
+    COMPARISON_SCOPE,
     what="the release",
     example="auc.gap_high<0",
     metrics=[*RELEASE_METRICS, _ANY],
     verdicts=(BETTER, NO_WORSE, WORSE, DIFFERENT, EQUIVALENT, INCONCLUSIVE),
 )
-OF_IMPACT = replace(
-    OF_COMPARISONS,
+IMPACT_SCOPE = replace(
+    COMPARISON_SCOPE,
     what="the table",
     example="impact_ratio.ratio<0.8",
     metrics=[IMPACT_RATIO],
     verdicts=(BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS, INCONCLUSIVE),
 )
-OF_CHANGES = Judged(
+CHANGE_SCOPE = GateScope(
     what="the changes",
     example="tpr_gap.growth>0.02",
     metrics=[*CHANGED_METRICS],
     schema=CHANGES_SCHEMA,
     verdicts=(DIFFERENT, EQUIVALENT, INCONCLUSIVE),
 )
-OF_PAIRS = Judged(
+PAIR_SCOPE = GateScope(
     what="the comparisons",
     example="auc.gap<0",
     metrics=[ROC_AUC.column],
@@ -146,28 +146,28 @@ OF_PAIRS = Judged(
 )
 
 
-def of_audit(*, decides: bool, ratios: bool, labeled: bool = True) -> Judged:
+def find_audit_scope(*, decides: bool, ratios: bool, labeled: bool = True) -> GateScope:
     """Return what conditions on an audit may be about."""
-    unknown = {} if decides else dict.fromkeys(_OF_DECISIONS, _NO_DECISIONS)
+    unknown = {} if decides else dict.fromkeys(_DECISION_METRICS, _NO_DECISIONS)
     if not labeled:
-        unknown = {name: _NO_LABEL for name in OF_COMPARISONS.metrics if name not in UNLABELED}
+        unknown = {name: _NO_LABEL for name in COMPARISON_SCOPE.metrics if name not in UNLABELED}
     if decides and not ratios:
         unknown[IMPACT_RATIO] = _NO_RATIOS
-    known = [name for name in OF_COMPARISONS.metrics if name not in unknown]
-    return replace(OF_COMPARISONS, metrics=known, why_not=unknown)
+    known = [name for name in COMPARISON_SCOPE.metrics if name not in unknown]
+    return replace(COMPARISON_SCOPE, metrics=known, why_not=unknown)
 
 
-def of_table(schema: Mapping[str, pl.DataType], keys: Collection[str]) -> Judged:
+def find_table_scope(schema: Mapping[str, pl.DataType], keys: Collection[str]) -> GateScope:
     """Return what conditions may be about in a table with a column for each number."""
     number = next(name for name in schema if name not in keys and schema[name].is_numeric())
-    return Judged(what="the table", example=f"{number}<0.7", schema=schema, keys=keys)
+    return GateScope(what="the table", example=f"{number}<0.7", schema=schema, keys=keys)
 
 
 @dataclass(frozen=True)
 class Gate:
     """A condition on each row of a table; null where the row does not know."""
 
-    of: Judged
+    scope: GateScope
     # As it was given, and as readers see it.
     given: str
     text: str
@@ -189,7 +189,7 @@ class Gate:
         listed = _is_listed(rows) & self._could_be_judged(table, rows)
         unjudged = rows.filter(holds.is_null() & listed).rows(named=True)
         several = MODEL in table.columns and table[MODEL].n_unique() > 1
-        places = partial(_name_place, keys=self.of.keys, several=several)
+        places = partial(_name_place, keys=self.scope.keys, several=several)
         where = [
             f"{places(row)} {self._write_numbers(row)}{self._name_metric(row, rows)}"
             for row in met.iter_rows(named=True)
@@ -239,7 +239,7 @@ class Gate:
         filled = [name for name in table.columns if table[name].count()]
         for name in self._numbers:
             if name in table.columns and name not in filled:
-                known = [each for each in (*self.of.columns, "verdict") if each in filled]
+                known = [each for each in (*self.scope.columns, "verdict") if each in filled]
                 msg = (
                     f"`--fail-if` must read a column that has values; found {name!r}, which is "
                     f"empty in all rows; there are {', '.join(known)}"
@@ -255,7 +255,9 @@ class Gate:
         """Select the rows that the condition is about: which their keys alone do not exclude."""
         if self._is_of_null:
             return table
-        others = [name for name in self.of.schema if name in table and name not in self.of.keys]
+        others = [
+            name for name in self.scope.schema if name in table and name not in self.scope.keys
+        ]
         unknown = table.with_columns(
             pl.lit(None, table.schema[name]).alias(name) for name in others
         )
@@ -268,7 +270,7 @@ class Gate:
         reason, same = pl.col("reason").fill_null(""), pl.col(_SAME).is_not_null()
         few = reason.str.starts_with(FEW) | reason.str.starts_with(SMALL_SHARE)
         masks: dict[str, pl.Expr] = {}
-        for name in self.of.columns:
+        for name in self.scope.columns:
             if name in rows.columns and not name.startswith("n"):
                 # Of impact ratios the reference has the ratio 1.
                 is_reference = (reason == THE_REFERENCE) & (not name.startswith("value"))
@@ -297,7 +299,7 @@ class Gate:
     def _numbers(self) -> list[str]:
         """The columns that the condition is on."""
         names = dict.fromkeys(self.condition.meta.root_names())
-        return [name for name in names if name not in self.of.keys]
+        return [name for name in names if name not in self.scope.keys]
 
     def _write_numbers(self, row: Mapping[str, Any]) -> str:
         """Write what meets the condition."""
@@ -362,7 +364,7 @@ def _find_same_decisions(table: pl.DataFrame) -> list[str | None]:
     for row in table.iter_rows(named=True):
         reason = row["reason"]
         known = reason if reason in (NOBODY, EVERYBODY) else found.get(row.get(MODEL))
-        whys.append(known if row["metric"] in _ALL_OF_DECISIONS else None)
+        whys.append(known if row["metric"] in _ALL_DECISION_METRICS else None)
     return whys
 
 
@@ -437,7 +439,7 @@ class Judgement:
         return [line for gate in self.gates for line in gate.lines]
 
 
-def judge_all(gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
+def judge_gates(gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
     """Judge each gate."""
     judged, unknown = list[JudgedGate](), list[str]()
     for gate in gates:
@@ -448,70 +450,69 @@ def judge_all(gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
     return Judgement(judged, unknown)
 
 
-def read_gate(text: str, of: Judged) -> Gate:
+def read_gate(text: str, scope: GateScope) -> Gate:
     """Read a condition such as ``race=black:tpr.gap>0.05``, or one in SQL."""
-    if of.verdicts and (word := _VERDICT.fullmatch(text)):
+    if scope.verdicts and (word := _VERDICT.fullmatch(text)):
         place, metric, sign, verdict = word.groups()
-        if verdict not in of.verdicts:
-            known = (
-                f"{', '.join(of.verdicts)}; found {verdict!r}{did_you_mean(verdict, of.verdicts)}"
-            )
-            msg = f"--fail-if must name a verdict of {of.what}: {known}"
+        if verdict not in scope.verdicts:
+            hint = did_you_mean(verdict, scope.verdicts)
+            known = f"{', '.join(scope.verdicts)}; found {verdict!r}{hint}"
+            msg = f"--fail-if must name a verdict of {scope.what}: {known}"
             raise ValueError(msg)
-        return _write_gate(text, of, GateCondition(place, metric, "verdict", sign, verdict))
+        return _write_gate(text, scope, GateCondition(place, metric, "verdict", sign, verdict))
     parts = _SHORT.fullmatch(text)
-    if of.metrics and parts and parts[2] not in of.schema:
+    if scope.metrics and parts and parts[2] not in scope.schema:
         place, metric, column, sign, limit = parts.groups()
-        if column is None and metric not in of.metrics:
-            _refuse(text, of, _guess_meaning(metric, of))
+        if column is None and metric not in scope.metrics:
+            _refuse(text, scope, _guess_meaning(metric, scope))
         column = column or NAMED_FOR.get(metric, "value")
-        return _write_gate(text, of, GateCondition(place, metric, column, sign, float(limit)))
+        return _write_gate(text, scope, GateCondition(place, metric, column, sign, float(limit)))
     if parts and not parts[3]:
         number = re.sub("_(low|high)$", "", parts[2])
         _check_proportion(number, "value", float(parts[5]), text.strip())
-    return Gate(of, text, text.strip(), _read_sql(text, of))
+    return Gate(scope, text, text.strip(), _read_sql(text, scope))
 
 
-def _read_sql(text: str, of: Judged) -> pl.Expr:
+def _read_sql(text: str, scope: GateScope) -> pl.Expr:
     """Read a condition in SQL on the columns of a table."""
-    _check_sql(text, of)
+    _check_sql(text, scope)
     try:
         condition = pl.sql_expr(text)
-        is_condition = pl.DataFrame(schema=of.schema).select(condition).schema.dtypes() == [
+        is_condition = pl.DataFrame(schema=scope.schema).select(condition).schema.dtypes() == [
             pl.Boolean
         ]
     except pl.exceptions.ColumnNotFoundError as error:
         name = (re.findall(r"\"(.*?)\"", first_line(error)) or [""])[0]
-        if of.metrics and re.fullmatch(r"\w+", text.strip()):
-            _refuse(text, of)
-        if name in of.schema or re.search(rf"\b{name}\.\w+\s*(=|!=|<>)", text):
-            _refuse(text, of, f": {_explain_refusal(text, '')}")
-        hint = did_you_mean(name, of.schema) or " (texts are in single quotes)"
-        _refuse(text, of, f": there is no column {name!r}{hint}")
+        if scope.metrics and re.fullmatch(r"\w+", text.strip()):
+            _refuse(text, scope)
+        if name in scope.schema or re.search(rf"\b{name}\.\w+\s*(=|!=|<>)", text):
+            _refuse(text, scope, f": {_explain_refusal(text, '')}")
+        hint = did_you_mean(name, scope.schema) or " (texts are in single quotes)"
+        _refuse(text, scope, f": there is no column {name!r}{hint}")
     except pl.exceptions.PolarsError as error:
-        _refuse(text, of, f": {_explain_refusal(text, first_line(error))}")
+        _refuse(text, scope, f": {_explain_refusal(text, first_line(error))}")
     if not is_condition:
-        _refuse(text, of, ": it has no comparison by one of > >= < <= and =")
+        _refuse(text, scope, ": it has no comparison by one of > >= < <= and =")
     if not condition.meta.root_names():
-        _refuse(text, of, ": it reads no column")
+        _refuse(text, scope, ": it reads no column")
     return condition
 
 
-def _check_sql(text: str, of: Judged) -> None:
+def _check_sql(text: str, scope: GateScope) -> None:
     """Refuse SQL that Polars would take, and that no row or every row would meet."""
     code = re.sub("'[^']*'", "''", text)
     if found := _SEVERAL_ROWS.search(code):
-        _refuse(text, of, f": {found[1]} reads several rows, and a condition is about one row")
-    texts = [name for name, dtype in of.schema.items() if dtype == pl.String]
+        _refuse(text, scope, f": {found[1]} reads several rows, and a condition is about one row")
+    texts = [name for name, dtype in scope.schema.items() if dtype == pl.String]
     if texts and re.search(rf"\b({'|'.join(texts)})\s*[<>!=]+\s*[-+.\d]", code):
-        _refuse(text, of, f": {_TEXT_AND_NUMBER}")
-    for name, known in (("verdict", of.verdicts), ("metric", of.metrics)):
+        _refuse(text, scope, f": {_TEXT_AND_NUMBER}")
+    for name, known in (("verdict", scope.verdicts), ("metric", scope.metrics)):
         listed = rf"\b{name}\s*(?:=|!=|<>|(?:not\s+)?in\s*\()\s*((?:'[^']*'[\s,]*)+)"
         for values in re.findall(listed, text, re.IGNORECASE) if known else ():
             for value in re.findall("'([^']*)'", values):
                 if value not in known:
                     hint = did_you_mean(value, known) or f"; there are {', '.join(known)}"
-                    _refuse(text, of, f": there is no {name} {value!r}{hint}")
+                    _refuse(text, scope, f": there is no {name} {value!r}{hint}")
 
 
 _TEXT_AND_NUMBER = "it compares a text with a number: write only texts in single quotes"
@@ -540,9 +541,9 @@ def _explain_refusal(text: str, message: str) -> str:
     return cure
 
 
-def _write_gate(given: str, of: Judged, short: GateCondition) -> Gate:
+def _write_gate(given: str, scope: GateScope, short: GateCondition) -> Gate:
     """Return a condition of the short form, after checking that it can be met."""
-    _check(short, given.strip(), of)
+    _check(short, given.strip(), scope)
     number, limit = pl.col(short.column), short.limit
     if isinstance(limit, str):
         words = _NO_WORSE if limit == NO_WORSE else (limit,)
@@ -563,7 +564,7 @@ def _write_gate(given: str, of: Judged, short: GateCondition) -> Gate:
     written = limit if isinstance(limit, str) else f"{limit:g}"
     text = f"{start}{short.metric}{'' if own else f'.{short.column}'} {short.sign} {written}"
     given = f"{start}{short.metric}.{short.column}{short.sign}{written}"
-    return Gate(of, given, text, holds, short)
+    return Gate(scope, given, text, holds, short)
 
 
 def _asks_below_zero(short: GateCondition) -> bool:
@@ -571,8 +572,8 @@ def _asks_below_zero(short: GateCondition) -> bool:
     return not isinstance(short.limit, str) and short.sign in ("<", "<=") and short.limit <= 0
 
 
-def _refuse(text: str, of: Judged, hint: str = "") -> NoReturn:
-    examples = f"{of.example} or {of.verdict_example}" if of.verdicts else of.example
+def _refuse(text: str, scope: GateScope, hint: str = "") -> NoReturn:
+    examples = f"{scope.example} or {scope.verdict_example}" if scope.verdicts else scope.example
     msg = (
         f"--fail-if must be a metric, a column, one of > >= < <= and a number, such as {examples}"
         f", or a condition in SQL; found {text!r}{hint}"
@@ -580,41 +581,42 @@ def _refuse(text: str, of: Judged, hint: str = "") -> NoReturn:
     raise ValueError(msg)
 
 
-def _guess_meaning(name: str, of: Judged) -> str:
+def _guess_meaning(name: str, scope: GateScope) -> str:
     """End a message about one name, such as ``auc_gap_low``, with what may be meant."""
-    begun = [metric for metric in of.metrics if f"{name}_".startswith(f"{metric}_")]
-    if not begun and (close := get_close_matches(name, of.columns, 1, _ALIKE)):
+    begun = [metric for metric in scope.metrics if f"{name}_".startswith(f"{metric}_")]
+    if not begun and (close := get_close_matches(name, scope.columns, 1, _ALIKE)):
         return f"; did you mean {close[0]!r}?"
-    if not begun and len(of.metrics) > 1:
-        return _near(name, of.metrics)
-    metric = max(begun or of.metrics, key=len)
-    close = get_close_matches(name.removeprefix(metric).removeprefix("_"), of.columns, 1)
+    if not begun and len(scope.metrics) > 1:
+        return _near(name, scope.metrics)
+    metric = max(begun or scope.metrics, key=len)
+    close = get_close_matches(name.removeprefix(metric).removeprefix("_"), scope.columns, 1)
     if close:
         return f"; did you mean {f'{metric}.{close[0]}'!r}?"
-    return f"; of {metric} there are {', '.join(of.columns)}"
+    return f"; of {metric} there are {', '.join(scope.columns)}"
 
 
 def _near(name: str, known: Collection[str]) -> str:
     return metric_hint(name, known) or f"; there are {first_few([*known])}"
 
 
-def _check(short: GateCondition, given: str, of: Judged) -> None:
+def _check(short: GateCondition, given: str, scope: GateScope) -> None:
     """Check the names of a condition, and that it can be met."""
-    if short.metric not in of.metrics:
-        hint = of.why_not.get(short.metric) or _near(short.metric, of.metrics)
+    if short.metric not in scope.metrics:
+        hint = scope.why_not.get(short.metric) or _near(short.metric, scope.metrics)
         if short.metric == _ANY:
-            example = of.verdict_example if of.verdicts else of.example
+            example = scope.verdict_example if scope.verdicts else scope.example
             hint = f": write a condition for each metric, such as {example}"
-        msg = f"--fail-if must name a metric of {of.what}; found {short.metric!r}{hint}"
+        msg = f"--fail-if must name a metric of {scope.what}; found {short.metric!r}{hint}"
         raise ValueError(msg)
-    if short.column not in (*of.columns, "verdict"):
-        hint = did_you_mean(short.column, of.columns) or f"; there are {', '.join(of.columns)}"
-        msg = f"--fail-if must name a column of {of.what}; found {short.column!r}{hint}"
+    if short.column not in (*scope.columns, "verdict"):
+        columns = f"; there are {', '.join(scope.columns)}"
+        hint = did_you_mean(short.column, scope.columns) or columns
+        msg = f"--fail-if must name a column of {scope.what}; found {short.column!r}{hint}"
         raise ValueError(msg)
     if isinstance(short.limit, str):
         return
     if short.column == "verdict":
-        such = of.verdict_example if of.verdicts else of.example
+        such = scope.verdict_example if scope.verdicts else scope.example
         msg = f"--fail-if must compare a verdict with a word, such as {such}; found {given}"
         raise ValueError(msg)
     _check_proportion(short.metric, short.column, short.limit, given)
@@ -644,7 +646,7 @@ def _check_proportion(metric: str, column: str, limit: float, given: str) -> Non
         raise ValueError(msg)
 
 
-def judged_pairs(table: pl.DataFrame) -> pl.DataFrame:
+def tabulate_pairs(table: pl.DataFrame) -> pl.DataFrame:
     """Lay out the table of `compare` as rows of a metric."""
     groups = table.columns[: -len(PAIR_SCHEMA)]
     texts = [pl.col(name).cast(pl.String).fill_null(MISSING) for name in groups]

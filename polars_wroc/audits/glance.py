@@ -13,11 +13,12 @@ import polars as pl
 from polars_wroc.audits.amounts import write_margin, write_percent
 from polars_wroc.audits.say import AUC, SELECTION_RATE, ComparedRow
 from polars_wroc.audits.tables import name_of
-from polars_wroc.audits.toned_audit import NOTABLE, Keys, TonedAudit, find_keys
-from polars_wroc.audits.words import Words, capitalised, name_attribute
+from polars_wroc.audits.toned_audit import NOTABLE, Keys, TonedAudit, find_segment_keys
+from polars_wroc.audits.words import Words, name_attribute
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.blocks import Cell, Column, Dots, Row, RowKind, Sign, Table, Tone
 from polars_wroc.documents.numbers import DASH, write_number, write_size
+from polars_wroc.documents.phrases import capitalise
 from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
@@ -39,7 +40,7 @@ _ALIKE, _DIFFERS = "≈", "◆"
 
 
 @dataclass(frozen=True)
-class Scale:
+class NumberScale:
     """Where a number is in a dot plot."""
 
     low: float
@@ -52,7 +53,7 @@ class Scale:
         return round(_EDGE + (100 - 2 * _EDGE) * share, 1)
 
 
-def make_scale(rows: Sequence[ComparedRow], min_rows: int) -> Scale:
+def make_number_scale(rows: Sequence[ComparedRow], min_rows: int) -> NumberScale:
     """Span the values, and the limits of groups that have enough rows, but at least 20 points."""
     large = [row for row in rows if row["n"] >= min_rows] or rows
     numbers = [row[name] for row in rows for name in ("value", "reference_value")]
@@ -62,7 +63,7 @@ def make_scale(rows: Sequence[ComparedRow], min_rows: int) -> Scale:
     # At least this wide, so that small differences look small.
     room = max(0.06 * (high - low), (_LEAST_SPAN - (high - low)) / 2)
     low, high = max(0.0, low - room), min(1.0, high + room)
-    return Scale(low, high, _choose_ticks(low, high))
+    return NumberScale(low, high, _choose_ticks(low, high))
 
 
 def _choose_ticks(low: float, high: float) -> list[float]:
@@ -112,21 +113,21 @@ class _Glance:
         """The comparisons of each group, by a score, in the metrics of the table."""
         numbers: dict[Keys, dict[str, ComparedRow]] = {}
         for row in self.toned.table.filter(pl.col("metric").is_in(self.metrics)).to_dicts():
-            numbers.setdefault(find_keys(row), {})[row["metric"]] = row
+            numbers.setdefault(find_segment_keys(row), {})[row["metric"]] = row
         return numbers
 
     @cached_property
-    def scale(self) -> Scale:
+    def scale(self) -> NumberScale:
         """The scale of the dot plots."""
         drawn = [rows[self.headline] for rows in self.numbers.values() if self.headline in rows]
         known = [row for row in drawn if row["value"] is not None]
-        return make_scale(known, self.toned.audit.settings.min_rows)
+        return make_number_scale(known, self.toned.audit.settings.min_rows)
 
     def lay_out(self) -> Table:
         """Lay out everyone, and the groups of each attribute."""
         segments = self.toned.audit.segments
         n = segments.filter(attribute=OVERALL)["n"][0]
-        everyone = capitalised(self.words.everyone)
+        everyone = capitalise(self.words.everyone)
         rows = self._write_rows(everyone, n, self._write_cells(OVERALL, OVERALL), "all")
         for attribute in segments["attribute"].unique(maintain_order=True):
             if attribute != OVERALL:
@@ -142,7 +143,7 @@ class _Glance:
         score = [Column("Score", style="left", essential=True)] if len(self.models) > 1 else []
         return [
             Column("Group", essential=True),
-            Column(capitalised(self.words.rows), style="n"),
+            Column(capitalise(self.words.rows), style="n"),
             *score,
             Column("", style="plot", axis=axis),
             *map(self._head_metric, self.metrics),
@@ -156,7 +157,7 @@ class _Glance:
             # being selected is bad.
             which = f" ({words.good})" if words.good != words.selected else ""
             return Column(f"Impact ratio{which}", f"to the highest share {words.good}")
-        note, heading, over = METRICS[metric].label, capitalised(words.heading(metric)), ""
+        note, heading, over = METRICS[metric].label, capitalise(words.heading(metric)), ""
         if metric == AUC:
             heading = "Ranking"
         elif metric == CALIBRATION_ERROR:
@@ -166,7 +167,7 @@ class _Glance:
             note = "share of all"
         elif metric in ("tpr", "fpr"):
             heading = words.among("positive" if metric == "tpr" else "negative")
-            over = capitalised(f"{words.selected} among")
+            over = capitalise(f"{words.selected} among")
         return Column(heading, note, over=over, essential=essential)
 
     # Rows.

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.words import capitalised, first_few, many, verb
+from polars_wroc.documents.phrases import capitalise, first_few, many, verb
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL
 from polars_wroc.inputs.decisions import Unknown, seems_unknown
@@ -65,7 +65,7 @@ def say_missing_rows(decided: pl.DataFrame, what: str) -> str:
         return ""
     up_to = "" if found.n_unique() == 1 else "up to "
     have, were = ("has", "was") if most == 1 else ("have", "were")
-    return capitalised(f"{up_to}{many(most, 'row')} {have} no {what} and {were} left out.")
+    return capitalise(f"{up_to}{many(most, 'row')} {have} no {what} and {were} left out.")
 
 
 def list_missing(missing: pl.DataFrame) -> list[str]:

@@ -18,7 +18,7 @@ from polars_wroc.audits.calibration_tests import (
     compare_calibration,
     compare_with_target,
 )
-from polars_wroc.audits.ranked_segments import MeasuredSegments, measure_divisions
+from polars_wroc.audits.ranked_segments import MeasuredSegments, measure_ranked_divisions
 from polars_wroc.audits.score_tables import compare_scores, distribute_audited_scores
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -125,7 +125,7 @@ def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measure
     rules, divided = plan.rules(level), list[DividedScore]()
     with np.errstate(all="ignore"):
         for place, (model, arrays) in enumerate(rows.arrays.items()):
-            measured_score = measure_divisions(arrays, model, plan)
+            measured_score = measure_ranked_divisions(arrays, model, plan)
             divided += make_divided_scores(measured_score, place, model, plan, rules)
         if plan.settings.labeled or not plan.settings.score:
             return make_tables(divided, plan, rules, rows.missing)

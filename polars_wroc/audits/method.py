@@ -8,7 +8,7 @@ from typing import Any
 from polars_wroc.audits.amounts import write_margin
 from polars_wroc.audits.tables import AuditSettings, AuditTables
 from polars_wroc.audits.words import Words
-from polars_wroc.documents.blocks import Text
+from polars_wroc.documents.blocks import TextBlock
 from polars_wroc.documents.numbers import write_points
 from polars_wroc.inputs.columns import OVERALL
 from polars_wroc.looks import Looks
@@ -43,7 +43,7 @@ _CALIBRATION = (
 )
 
 
-def write_method(audit: AuditTables, words: Words) -> list[Text]:
+def write_method(audit: AuditTables, words: Words) -> list[TextBlock]:
     """Write the paragraphs that this audit needs."""
     paragraphs = {
         "Decisions": _explain_decisions(audit, words),
@@ -67,7 +67,7 @@ def write_method(audit: AuditTables, words: Words) -> list[Text]:
         paragraphs["Worse and better"] = _explain_harm(audit.settings, words)
     sources = ", ".join(_list_sources(audit.settings))
     paragraphs["Sources"] = f"{sources}. The documentation of polars-wroc has all formulas."
-    return [Text(text, lead=f"{title}.") for title, text in paragraphs.items()]
+    return [TextBlock(text, lead=f"{title}.") for title, text in paragraphs.items()]
 
 
 def _explain_decisions(audit: AuditTables, words: Words) -> str:

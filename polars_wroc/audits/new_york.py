@@ -10,7 +10,7 @@ from polars_wroc import checks
 from polars_wroc.audits.hints import explain_median, hint_unknown
 from polars_wroc.audits.new_york_result import NewYorkSummary
 from polars_wroc.audits.tables import now
-from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON, rated_ratios
+from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON, select_rated_ratios
 from polars_wroc.groups.impact_ratios import MIN_SHARE, count_decisions, impact_ratios
 from polars_wroc.inputs.columns import Frequency, IntoColumn
 from polars_wroc.inputs.decisions import DecisionThreshold, Unknown
@@ -156,7 +156,7 @@ def new_york_summary(
     )
     decisions = count_decisions(plan, score, selected=selected, threshold=threshold, weight=weight)
     found, counts = collect_all([ratios, decisions])
-    table = rated_ratios(found)
+    table = select_rated_ratios(found)
     return NewYorkSummary(
         _select_asked_columns(table),
         int(table.filter(attribute=names[0])["n"].sum()),

@@ -14,10 +14,11 @@ import polars as pl
 from polars_wroc.audits.page import write_document
 from polars_wroc.audits.provenance import list_provenance, write_foot
 from polars_wroc.audits.tables import Run
-from polars_wroc.audits.words import many, name_attribute, verb
-from polars_wroc.documents.blocks import Block, Line, Lines, Table, Text
+from polars_wroc.audits.words import name_attribute
+from polars_wroc.documents.blocks import Block, Line, Lines, Table, TextBlock
 from polars_wroc.documents.notebook import write_for_notebook
 from polars_wroc.documents.numbers import DASH, PLAIN, SHARE, NumberForm
+from polars_wroc.documents.phrases import many, verb
 from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.documents.workbook import write_workbook
@@ -27,7 +28,7 @@ from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON
 from polars_wroc.inputs.columns import UNKNOWN_CATEGORY
 from polars_wroc.names import show_name, unique_name
 
-SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
+NEW_YORK_SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
 _SIGNATURE = "Independent auditor, name, date and signature:"
 _RULE = "Rules of the City of New York, title 6, sections 5-301 to 5-303"
 _CAUTION = (
@@ -84,12 +85,12 @@ class NewYorkSummary:
     run: Run = field(default_factory=Run)
 
     def __repr__(self) -> str:
-        hints = [Text(hint) for hint in self.hints]
+        hints = [TextBlock(hint) for hint in self.hints]
         terminal = Terminal(shutil.get_terminal_size().columns)
         return write_text([*lay_out_new_york(self), *hints], terminal)
 
     def _repr_html_(self) -> str:
-        return write_for_notebook([*lay_out_new_york(self), *map(Text, self.hints)])
+        return write_for_notebook([*lay_out_new_york(self), *map(TextBlock, self.hints)])
 
     def save(self, path: str | Path) -> None:
         """Write the summary in the format of the path's suffix.
@@ -99,7 +100,7 @@ class NewYorkSummary:
         ``.parquet``, ``.json`` and ``.ndjson`` have the table. The file is written whole or not at
         all.
         """
-        suffix = outputs.check_target(path, SUFFIXES)
+        suffix = outputs.check_target(path, NEW_YORK_SUFFIXES)
         if suffix in (".html", ".md"):
             document = [*lay_out_new_york(self), *write_foot(self.run, signature=_SIGNATURE)]
             outputs.save_text(write_document(document, self.title, suffix), path)
@@ -119,12 +120,12 @@ def lay_out_new_york(summary: NewYorkSummary) -> list[Block]:
         Line(f"{value:,}" if isinstance(value, int) else str(value), lead=f"{name}:")
         for name, value in _list_facts(summary)
     ]
-    blocks: list[Block] = [Text(summary.title, 1), Lines(facts)]
-    blocks += map(Text, _explain(summary))
+    blocks: list[Block] = [TextBlock(summary.title, 1), Lines(facts)]
+    blocks += map(TextBlock, _explain(summary))
     if summary.n:
         blocks += [_lay_out_division(summary, name) for name in _list_divisions(summary)]
         blocks += _lay_out_small_categories(summary)
-    return [*blocks, Text(_CAUTION)]
+    return [*blocks, TextBlock(_CAUTION)]
 
 
 def _save_workbook(summary: NewYorkSummary, path: str | Path) -> None:

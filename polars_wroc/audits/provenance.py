@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from polars_wroc.audits.tables import AuditedFile, Run
-from polars_wroc.audits.words import many
-from polars_wroc.documents.blocks import Block, Text
+from polars_wroc.documents.blocks import Block, TextBlock
+from polars_wroc.documents.phrases import many
 
 # Above the line for a signature, which paper shows.
 SIGNATURE = "Reviewed by, date and signature:"
@@ -15,13 +15,13 @@ SIGNATURE = "Reviewed by, date and signature:"
 def write_foot(run: Run, caution: str = "", signature: str = SIGNATURE) -> Iterator[Block]:
     """Write the end of a document, with a caution beside the date, and room for a signature."""
     made = f"Made {run.date.day} {run.date:%B %Y} with {_name_versions(run)}."
-    yield Text(f"{made} {caution}".strip(), style="foot")
+    yield TextBlock(f"{made} {caution}".strip(), style="foot")
     if run.files:
         files = "; ".join(map(_describe_file, run.reported_files))
-        yield Text(f"Data: {files}.", style="foot")
+        yield TextBlock(f"Data: {files}.", style="foot")
     if run.command:
-        yield Text(f"Command: {run.command}", style="foot command")
-    yield Text(signature, style="sign")
+        yield TextBlock(f"Command: {run.command}", style="foot command")
+    yield TextBlock(signature, style="sign")
 
 
 def list_provenance(run: Run) -> list[tuple[str, object]]:

@@ -199,7 +199,7 @@ def rank_rows(rows: Rows, model: str, finest: FinestSegments) -> DescendingRows:
         ranked_number,
         missing,
         None if rows.counts is None else rows.counts.at(place),
-        None if rows.bins is None else rows.bins.at(place).merged(score),
+        None if rows.bins is None else rows.bins.at(place).merge_scores(score),
         rows.score_types.get(model, np.float64),
     )
 
@@ -427,7 +427,7 @@ class RankedRows:
         return replace(slopes, error=np.full(numbering.size, np.nan))
 
 
-def measure_divisions(rows: Rows, model: str, plan: AuditPlan) -> list[MeasuredSegments]:
+def measure_ranked_divisions(rows: Rows, model: str, plan: AuditPlan) -> list[MeasuredSegments]:
     """Return the segments of each division of the rows of a score."""
     finest = number_finest(rows.keys)
     ranked, unlabeled = _rank_score(rows, model, finest, plan), None
@@ -501,7 +501,7 @@ def _measure_division(
 def _find_decisions(descending: DescendingRows, plan: AuditPlan) -> Decisions | None:
     """Return the decisions by a score; a rule chooses one threshold for all rows."""
     choice = plan.choice
-    if plan.settings.recorded:
+    if plan.settings.has_recorded_decisions:
         return Decisions(recorded=True)
     if choice is None:
         return None

@@ -22,14 +22,14 @@ from polars_wroc.audits.answer import (
 from polars_wroc.audits.audit_workbook import save_audit_workbook
 from polars_wroc.audits.cautions import say_unknown_slopes
 from polars_wroc.audits.context import compare_outcomes, write_decisions, write_title
-from polars_wroc.audits.findings import findings_of, rounded
+from polars_wroc.audits.findings import findings_of, round_numbers
 from polars_wroc.audits.formats import json_of
 from polars_wroc.audits.page import write_document
 from polars_wroc.audits.sections import write_report, write_summary
-from polars_wroc.audits.tables import AuditTables, Further, name_of, restricted, with_tables
+from polars_wroc.audits.tables import AuditTables, Further, name_of, restrict_audit, with_tables
 from polars_wroc.audits.toned_audit import TonedAudit
 from polars_wroc.checks import did_you_mean, reject
-from polars_wroc.documents.blocks import Text
+from polars_wroc.documents.blocks import TextBlock
 from polars_wroc.documents.notebook import write_for_notebook
 from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.files import outputs
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
+AUDIT_SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
 # Digits of limits that are computed in steps, of which further ones differ.
 _DIGITS = 7
 # Most panels of a chart.
@@ -105,7 +105,7 @@ class Audit(AuditTables):
         return write_text(write_summary(self), Terminal(shutil.get_terminal_size().columns))
 
     def _repr_html_(self) -> str:
-        return write_for_notebook([*write_summary(self), Text(_HINT, style="tally")])
+        return write_for_notebook([*write_summary(self), TextBlock(_HINT, style="tally")])
 
     def metrics(self) -> dict[str, float]:
         """Return values and gaps as a flat dictionary, for example for MLflow.
@@ -116,8 +116,8 @@ class Audit(AuditTables):
         """
         numbers = dict[str, float]()
         keys = self.table.select("model", "attribute", "segment").rows()
-        models = _named((model,) for model, *_ in keys)
-        places = _named((attribute, name_of(segment)) for _, attribute, segment in keys)
+        models = _name_records((model,) for model, *_ in keys)
+        places = _name_records((attribute, name_of(segment)) for _, attribute, segment in keys)
         for row in self.table.iter_rows(named=True):
             place = places[row["attribute"], name_of(row["segment"])]
             named = [models[row["model"],]] * self.settings.several + [row["metric"]]
@@ -144,7 +144,7 @@ class Audit(AuditTables):
         if attribute is not None and attribute not in known:
             hint = did_you_mean(attribute, known)
             reject("attribute", f"be one of {known}", f"{attribute!r}{hint}")
-        drawn = restricted(self, figures.largest_segments(self.segments, _PANELS))
+        drawn = restrict_audit(self, figures.largest_segments(self.segments, _PANELS))
         if not self.settings.labeled:
             return figures.decisions_chart(drawn, attribute)
         return figures.segments_chart(drawn, attribute or OVERALL)
@@ -157,7 +157,7 @@ class Audit(AuditTables):
         (or ``.jsonl``) have the ``table``; each line of ``.ndjson`` begins with ``time`` and
         ``title``, for a collector of logs.
         """
-        suffix = outputs.check_target(path, SUFFIXES)
+        suffix = outputs.check_target(path, AUDIT_SUFFIXES)
         if suffix == outputs.WORKBOOK:
             save_audit_workbook(self, self.verdict, path)
             return
@@ -190,16 +190,16 @@ def _steady(audit: Audit) -> AuditTables:
     def look_further() -> Further:
         further = audit.further()
         tables: dict[str, Any] = {
-            name: rounded(table, _DIGITS)
+            name: round_numbers(table, _DIGITS)
             for name, table in further._asdict().items()
             if isinstance(table, pl.DataFrame)
         }
         return further._replace(**tables)
 
-    return replace(with_tables(audit, rounded), further=look_further)
+    return replace(with_tables(audit, round_numbers), further=look_further)
 
 
-def _named(places: Iterable[tuple[str | None, ...]]) -> dict[tuple[str | None, ...], str]:
+def _name_records(places: Iterable[tuple[str | None, ...]]) -> dict[tuple[str | None, ...], str]:
     """Give each place a name for a logger, which does not depend on the order of places.
 
     Of those that would have the same name, only the one that is written so has it.

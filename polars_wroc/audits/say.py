@@ -19,9 +19,10 @@ from polars_wroc.audits.amounts import (
     write_percent,
 )
 from polars_wroc.audits.calibration_tests import right_slopes
-from polars_wroc.audits.words import Words, capitalised
+from polars_wroc.audits.words import Words
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.documents.numbers import write_number, write_points, write_signed_size
+from polars_wroc.documents.phrases import capitalise
 from polars_wroc.groups import comparisons
 from polars_wroc.groups.comparisons import IMPACT_RATIO, METRICS
 from polars_wroc.inputs import reasons
@@ -153,7 +154,7 @@ def fill(pattern: str, row: ComparedRow, words: Words) -> str:
 
 def fill_sentence(pattern: str, row: ComparedRow, words: Words) -> str:
     """Put the pieces of a comparison into a pattern that begins a sentence."""
-    return capitalised(fill(pattern, row, words))
+    return capitalise(fill(pattern, row, words))
 
 
 def _say_compared(row: ComparedRow, words: Words) -> str:

@@ -15,8 +15,8 @@ from polars_wroc.audits.method import write_method
 from polars_wroc.audits.provenance import write_foot
 from polars_wroc.audits.say import SELECTION_RATE, ComparedRow, write_in_short, write_line
 from polars_wroc.audits.tables import AuditTables, name_of
-from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit, find_keys
-from polars_wroc.audits.words import Words, capitalised, many, name_attribute
+from polars_wroc.audits.toned_audit import NOTABLE, TonedAudit, find_segment_keys
+from polars_wroc.audits.words import Words, name_attribute
 from polars_wroc.documents.blocks import (
     Beside,
     Block,
@@ -28,7 +28,7 @@ from polars_wroc.documents.blocks import (
     Lines,
     Row,
     Table,
-    Text,
+    TextBlock,
     Tone,
 )
 from polars_wroc.documents.numbers import (
@@ -38,7 +38,7 @@ from polars_wroc.documents.numbers import (
     value_form,
     write_p_value,
 )
-from polars_wroc.documents.phrases import write_list
+from polars_wroc.documents.phrases import capitalise, many, write_list
 from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
@@ -92,10 +92,10 @@ def write_summary(audit: AuditTables) -> list[Block]:
 def _write_first_screen(toned: TonedAudit) -> Iterator[Block]:
     """Say what was audited, what was found, which checks failed, and show all groups."""
     text = toned.audit.settings.text
-    yield Text(context.write_title(toned.audit.settings), 1)
-    yield Text(context.write_deck(toned), style="deck")
+    yield TextBlock(context.write_title(toned.audit.settings), 1)
+    yield TextBlock(context.write_deck(toned), style="deck")
     if text.note:
-        yield Text(text.note, style="deck")
+        yield TextBlock(text.note, style="deck")
     yield from _lay_out_answer(toned)
     if toned.audit.gates:
         yield from _list_checks(write_gates(toned.audit.gates, toned.words))
@@ -107,10 +107,10 @@ def _lay_out_answer(toned: TonedAudit) -> Iterator[Block]:
     first, *others = write_answer(toned)
     lead, colon, rest = first.partition(": ")
     text = " ".join([rest, *others]).strip()
-    yield Text(text, style=f"answer {find_mood(toned)}".strip(), lead=f"{lead}{colon.strip()}")
+    yield TextBlock(text, style=f"answer {find_mood(toned)}".strip(), lead=f"{lead}{colon.strip()}")
     # Otherwise the answer has counted them.
     if toned.notable and (counted := count_comparisons(toned)):
-        yield Text(counted, style="tally")
+        yield TextBlock(counted, style="tally")
 
 
 def _list_checks(lines: Sequence[Line]) -> Iterator[Block]:
@@ -121,7 +121,7 @@ def _list_checks(lines: Sequence[Line]) -> Iterator[Block]:
     if unjudged := tones.count("unjudged"):
         parts.append(f"{unjudged} of {len(lines)} not judged")
     passed = f"all {len(lines)} passed" if len(lines) > 1 else "passed"
-    yield Text(f"Pipeline checks: {', '.join(parts) or passed}", 2)
+    yield TextBlock(f"Pipeline checks: {', '.join(parts) or passed}", 2)
     yield Lines(lines, style="checks")
 
 
@@ -135,7 +135,7 @@ def _list_differences(toned: TonedAudit) -> Iterator[Block]:
     rest = _say_rest(toned)
     if not pairs and not groups and not rest:
         return
-    yield Text("What differs", 2)
+    yield TextBlock("What differs", 2)
     if pairs:
         yield Lines(pairs, "The scores", "found")
     better = {group: rows for group, rows in groups.items() if _find_tone(rows) == "better"}
@@ -146,7 +146,7 @@ def _list_differences(toned: TonedAudit) -> Iterator[Block]:
     yield from _list_in_short("Other groups", dict(others[_DETAILED:]), toned.words)
     yield from _list_in_short("The other side", better, toned.words)
     if rest:
-        yield Text(rest, style="note")
+        yield TextBlock(rest, style="note")
 
 
 _Groups = Mapping[tuple[str, str | None], Sequence[ComparedRow]]
@@ -170,7 +170,7 @@ def _find_tone(rows: Sequence[ComparedRow]) -> Tone:
 
 
 def _head_group(attribute: str, segment: str | None, words: Words) -> str:
-    name = capitalised(words.group(attribute, segment))
+    name = capitalise(words.group(attribute, segment))
     if attribute == OVERALL or attribute in words.named:
         return name
     return f"{name}, against {words.others}"
@@ -188,7 +188,7 @@ def _list_in_short(heading: str, groups: _Groups, words: Words) -> Iterator[Bloc
         Line(
             f"{', '.join(write_in_short(row, words) for row in rows)}.",
             _find_tone(rows),
-            f"{capitalised(words.group(attribute, segment))}:",
+            f"{capitalise(words.group(attribute, segment))}:",
         )
         for (attribute, segment), rows in groups.items()
     ]
@@ -234,11 +234,11 @@ def _draw_charts(toned: TonedAudit) -> Iterator[Block]:
         drawn = [figures.draw_ranking(toned, attribute), second]
         shown = [figure for figure in drawn if figure is not None]
         if shown:
-            yield Text(f"Scores by {attribute}", 2)
+            yield TextBlock(f"Scores by {attribute}", 2)
             yield Figures(shown)
     if left_out := attributes[_DRAWN:]:
         names = write_list(left_out, _DRAWN)
-        yield Text(
+        yield TextBlock(
             f"Only the first {_DRAWN} attributes have charts. For charts of {names}, audit fewer "
             f"attributes, or call audit.chart({left_out[0]!r}) in Python.",
             style="note",
@@ -254,9 +254,9 @@ def _add_context(toned: TonedAudit) -> Block:
     left = list[Block]()
     for title, sentences in told.items():
         if sentences:
-            left += [Text(title, 2), Text(" ".join(sentences))]
+            left += [TextBlock(title, 2), TextBlock(" ".join(sentences))]
     limits = Lines([Line(text) for text in cautions.write_cautions(toned.audit, toned.words)])
-    right: list[Block] = [Text("Limits of this audit", 2), limits]
+    right: list[Block] = [TextBlock("Limits of this audit", 2), limits]
     return Beside([left, right] if left else [right])
 
 
@@ -278,9 +278,9 @@ def _list_numbers(toned: TonedAudit) -> Block:
     known = toned.table.filter(pl.col("value").is_not_null())
     rows, last = list[Row](), None
     for row in known.head(_NUMBERS).iter_rows(named=True):
-        if find_keys(row) != last:
+        if find_segment_keys(row) != last:
             rows.append(Row(_name_group(row, toned.words), kind="group"))
-            last = find_keys(row)
+            last = find_segment_keys(row)
         rows.append(_write_numbers(row, toned.words))
     left_out = max(known.height - _NUMBERS, 0)
     note = f"{left_out:,} more are in the CSV and JSON files." if left_out else ""
@@ -296,7 +296,7 @@ def _list_numbers(toned: TonedAudit) -> Block:
 def _name_group(row: ComparedRow, words: Words) -> str:
     name = f"{show_name(name_of(row['segment']))} ({name_attribute(row['attribute'])})"
     if row["attribute"] == OVERALL:
-        name = capitalised(words.everyone)
+        name = capitalise(words.everyone)
     return f"{name}, score {row[MODEL]}" if words.several else name
 
 
@@ -319,7 +319,7 @@ def _write_numbers(row: ComparedRow, words: Words) -> Row:
         Cell(write_p_value(p)),
         Cell(_write_result(row, words), tone=row["tone"]),
     ]
-    return Row(capitalised(words.heading(metric)), cells)
+    return Row(capitalise(words.heading(metric)), cells)
 
 
 def _write_estimate(row: ComparedRow, name: str, form: NumberForm) -> str:

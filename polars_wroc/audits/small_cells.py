@@ -25,12 +25,12 @@ Segment: TypeAlias = tuple[str, str | None]
 _ROUNDING = 1e-9
 _SEGMENT = pl.col(AUDIT_KEYS[1]).fill_null(MISSING)
 # What a row says of its reference.
-_OF_REFERENCE = ("reference", "n_reference", *COMPARED)
+_REFERENCE_COLUMNS = ("reference", "n_reference", *COMPARED)
 # Limits for all pairs, and a test of all segments, depend on each of them.
-_OF_ALL = ("gap_low", "gap_high", "ratio_low", "ratio_high", "p_value")
+_JOINT_COLUMNS = ("gap_low", "gap_high", "ratio_low", "ratio_high", "p_value")
 
 
-def published(
+def publish(
     audited: Callable[[Sequence[str]], Tables], attributes: Sequence[str], min_cell: int | None
 ) -> Tables:
     """Return an audit without the numbers of segments that are too small to be published.
@@ -90,7 +90,7 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
     )
     return replace(
         audit,
-        table=_shown(audit.table, hidden, audit.settings),
+        table=_leave_out_hidden(audit.table, hidden, audit.settings),
         segments=segments.filter(~_is_hidden(_SEGMENT, hidden)),
         curves=audit.curves.filter(~_is_hidden(_SEGMENT, hidden)),
         missing=audit.missing.with_columns(n_missing=n_missing),
@@ -135,7 +135,9 @@ def _without_few_missing(segments: pl.DataFrame, min_cell: int) -> pl.DataFrame:
     return segments.with_columns(pl.when(overall | ~few).then(missing).alias("n_missing"))
 
 
-def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettings) -> pl.DataFrame:
+def _leave_out_hidden(
+    table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettings
+) -> pl.DataFrame:
     """Leave out rows on hidden segments, and what others say of these."""
     hidden_reference = _is_hidden(pl.col("reference"), hidden)
     is_fair = pl.col("metric").is_in([*FAIRNESS, SMD.name])
@@ -153,8 +155,12 @@ def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettin
     reason = pl.when(is_impact).then(pl.lit(UNDEFINED)).otherwise(pl.lit(NO_REFERENCE))
     of_all = is_fair & some_hidden
     return kept.with_columns(
-        *(pl.when(~hides).then(name).alias(name) for name in _OF_REFERENCE if name not in _OF_ALL),
-        *(pl.when(~hides & ~of_all).then(name).alias(name) for name in _OF_ALL),
+        *(
+            pl.when(~hides).then(name).alias(name)
+            for name in _REFERENCE_COLUMNS
+            if name not in _JOINT_COLUMNS
+        ),
+        *(pl.when(~hides & ~of_all).then(name).alias(name) for name in _JOINT_COLUMNS),
         *(
             pl.when(~(hides & is_impact)).then(name).alias(name)
             for name in ("value", "value_low", "value_high")

@@ -187,15 +187,15 @@ def audited_files(names: Sequence[str], *, contents: bool) -> list[AuditedFile]:
     Their ``contents`` are read once more, for what only some outputs show.
     """
     files = sources.each_file(names)
-    return [_described(file, contents=contents) for file in files]
+    return [_describe_file(file, contents=contents) for file in files]
 
 
 def saved_audits(names: Sequence[str]) -> list[AuditedFile]:
     """Describe the files of saved audits, without their folders."""
-    return [_hashed(Path(name)) for name in names]
+    return [_hash_file(Path(name)) for name in names]
 
 
-def _described(file: str, *, contents: bool) -> AuditedFile:
+def _describe_file(file: str, *, contents: bool) -> AuditedFile:
     if sources.is_address(file):
         return AuditedFile(without_credentials(file))
     if file == sources.STANDARD_INPUT:
@@ -204,22 +204,22 @@ def _described(file: str, *, contents: bool) -> AuditedFile:
     path = Path(file)
     if not contents:
         return AuditedFile(path.name)
-    described = _hashed(path)
+    described = _hash_file(path)
     if not sources.store_row_counts([file]):
         return described
     return replace(described, rows=int(collect(scan_files([file]).select(pl.len())).item()))
 
 
-def _hashed(path: Path) -> AuditedFile:
+def _hash_file(path: Path) -> AuditedFile:
     with path.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     return AuditedFile(path.name, path.stat().st_size, digest)
 
 
-ReferenceKind: TypeAlias = Literal["rest", "overall"]
+AuditReferenceKind: TypeAlias = Literal["rest", "overall"]
 # Audits name groups, which a controlled rate of false findings does not justify.
 AuditAdjustment: TypeAlias = Literal["holm", "none"]
-AuditReference: TypeAlias = ReferenceKind | Mapping[str, Any]
+AuditReference: TypeAlias = AuditReferenceKind | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -277,12 +277,12 @@ class AuditSettings:
         return self.design is not None and self.design["kind"] != "clusters"
 
     @property
-    def audited(self) -> list[str]:
+    def audited_columns(self) -> list[str]:
         """The names of the scores, or of recorded decisions without a label."""
         return self.score if self.labeled or self.selected is None else [self.selected]
 
     @property
-    def recorded(self) -> bool:
+    def has_recorded_decisions(self) -> bool:
         """Whether decisions were recorded."""
         return self.selected is not None
 
@@ -300,7 +300,7 @@ class AuditSettings:
         """Return the settings as users and files see them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         shown: dict[str, Any] = {
-            "reference": self.reference.given,
+            "reference": self.reference.argument,
             "text": self.text.as_dict(),
             "level": self.confidence,
         }
@@ -500,7 +500,7 @@ def with_tables(audit: AuditTables, change: Callable[[pl.DataFrame], pl.DataFram
     )
 
 
-def restricted(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
+def restrict_audit(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
     """Keep the rows with these keys in all tables."""
     return with_tables(audit, lambda table: rows_with(table, kept))
 

@@ -69,17 +69,17 @@ class TonedAudit:
         """The tones of groups by metric where they are worse or better, also of mirror images."""
         sides: dict[Keys, dict[str, str]] = {}
         for row in self.table.filter(pl.col("tone").is_in(["worse", "better"])).to_dicts():
-            sides.setdefault(find_keys(row), {})[row["metric"]] = row["tone"]
+            sides.setdefault(find_segment_keys(row), {})[row["metric"]] = row["tone"]
         return sides
 
     def is_worse_off(self, row: ComparedRow) -> bool:
         """Whether the group of a row is worse off: by its impact ratio, or by all that it shows."""
-        tones = self._sides.get(find_keys(row), {})
+        tones = self._sides.get(find_segment_keys(row), {})
         return IMPACT_RATIO in tones or {*tones.values()} == {"worse"}
 
     def is_mixed(self, row: ComparedRow) -> bool:
         """Whether gaps in the decisions on the group of a row go in both directions."""
-        return {*self._sides.get(find_keys(row), {}).values()} == {"worse", "better"}
+        return {*self._sides.get(find_segment_keys(row), {}).values()} == {"worse", "better"}
 
 
 def _are_same_for_all_scores(table: pl.DataFrame) -> bool:
@@ -90,6 +90,6 @@ def _are_same_for_all_scores(table: pl.DataFrame) -> bool:
     return all(other.equals(first) for other in others)
 
 
-def find_keys(row: ComparedRow) -> Keys:
+def find_segment_keys(row: ComparedRow) -> Keys:
     """Return what identifies the group and the score of a row."""
     return row["attribute"], row["segment"], row[MODEL]

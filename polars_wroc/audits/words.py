@@ -16,7 +16,6 @@ from polars_wroc.inputs.columns import MISSING, OVERALL
 from polars_wroc.inputs.metric import MINUS, SampleSize
 from polars_wroc.names import escape_controls, show_name
 
-_NAMES = 5
 # A threshold that selects no row.
 ABOVE = "above every score"
 
@@ -36,27 +35,6 @@ def required_values(*, recorded: bool, labeled: bool = True) -> str:
     if not labeled:
         return "decision or weight" if recorded else "score or weight"
     return "label, score, weight or decision" if recorded else "label, score or weight"
-
-
-def many(count: int, thing: str) -> str:
-    """Write a number of things."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
-
-
-def verb(count: int, one: str, several: str) -> str:
-    """Choose the verb of a number of things."""
-    return one if count == 1 else several
-
-
-def capitalised(text: str) -> str:
-    """Begin a sentence with the text."""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def first_few(names: Sequence[str], separator: str = ", ", most: int = _NAMES) -> str:
-    """Write the first few names and the number of the others."""
-    more = len(names) - most
-    return f"{separator.join(names[:most])}{f' and {more:,} more' if more > 0 else ''}"
 
 
 # Names of labels that say what people are, as far as an ending tells.

@@ -10,11 +10,11 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.charts.groups import assign_groups, cross_panels, read_table
-from polars_wroc.charts.look import BETTER, INK, PAPER, without_checks
+from polars_wroc.charts.look import BETTER_COLOR, INK, PAPER, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Plot
 from polars_wroc.charts.roc_charts import FPR, ROC_CURVE, TPR
-from polars_wroc.charts.wording import join_sentences, write_numbers, write_range
+from polars_wroc.charts.wording import format_numbers, join_sentences, write_range
 from polars_wroc.checks import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.inputs.reasons import ONE_CLASS
@@ -168,7 +168,7 @@ def _draw(plot: Plot, curve: pl.DataFrame) -> None:
     drawn = plot.rows.select("threshold", "x", "y", "base", "panel")
     base = plot.add_rows("curve", drawn)
     area = base.transform_filter("isValid(datum.base)").mark_area(
-        color=BETTER, opacity=0.2, aria=False
+        color=BETTER_COLOR, opacity=0.2, aria=False
     )
     lines = plot.add_rows("line", curve.select("x1", "x2", "y1", "y2", "panel"))
     dashes = lines.mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5, aria=False)
@@ -190,7 +190,7 @@ def _draw(plot: Plot, curve: pl.DataFrame) -> None:
 
 def _write_cheapest() -> pl.Expr:
     """Write the decision with the least cost; null where it is unknown."""
-    at_threshold = pl.format("{} or more", write_numbers("threshold", ".3g"))
+    at_threshold = pl.format("{} or more", format_numbers("threshold", ".3g"))
     everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("select all"))
     nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("select none"))
     selected = pl.coalesce(everyone, nobody, at_threshold)
@@ -200,7 +200,7 @@ def _write_cheapest() -> pl.Expr:
 
 def _write_area() -> pl.Expr:
     """Write the share of the useful area."""
-    share = pl.format("useful area: {}", write_numbers("rank", ".0%"))
+    share = pl.format("useful area: {}", format_numbers("rank", ".0%"))
     return share.fill_null(ONE_CLASS)
 
 

@@ -11,7 +11,7 @@ from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, span
-from polars_wroc.charts.wording import join_sentences, write_numbers
+from polars_wroc.charts.wording import format_numbers, join_sentences
 from polars_wroc.queries import over
 
 _COLUMNS = ("threshold", "net_benefit", "net_benefit_all")
@@ -111,7 +111,7 @@ def _add_useful_ranges(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 def _write_useful() -> pl.Expr:
     """Write the range of thresholds where a score is useful."""
-    useful = pl.format("{} to {}", write_numbers("start", ".0%"), write_numbers("end", ".0%"))
+    useful = pl.format("{} to {}", format_numbers("start", ".0%"), format_numbers("end", ".0%"))
     return useful.fill_null("nowhere")
 
 

@@ -17,7 +17,7 @@ from polars_wroc.charts.groups import (
 from polars_wroc.charts.look import GREY, INK, PALETTE, PAPER, SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, ends_of, number_tips, span
-from polars_wroc.charts.wording import join_sentences, write_ends, write_numbers
+from polars_wroc.charts.wording import format_numbers, join_sentences, write_ends
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.queries import over
@@ -99,7 +99,7 @@ def distribution_chart(
     if threshold is None:
         return plot.finish(_title_means(plot.curves), key)
     plot.draw_line(x=threshold, color=INK, strokeDash=[1, 0], strokeWidth=1.5)
-    text = pl.format("{} at or above {}", write_numbers("above", ".0%"), pl.lit(f"{threshold:g}"))
+    text = pl.format("{} at or above {}", format_numbers("above", ".0%"), pl.lit(f"{threshold:g}"))
     is_low = threshold < sum(ends) / 2
     plot.list_labels(["top right" if is_low else "top left"], text)
     return plot.finish(_title(plot.curves, threshold, is_models=keys == [MODEL]), key)

@@ -36,7 +36,7 @@ from polars_wroc.groups.comparisons import (
     METRICS,
     SHIFTS,
     FairnessMetric,
-    rated_ratios,
+    put_rates_for_values,
 )
 from polars_wroc.groups.release_check import BETTER, WORSE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
@@ -191,12 +191,7 @@ def read_estimates(table: object, metric: str | None, show: Show | None) -> Esti
     show = _choose_show(rows, chosen, show)
     rate = _find_rate_of_ratios(source.rows)
     if show == "value" and chosen.column == rate:
-        rows = rated_ratios(source.rows).with_columns(
-            value="rate",
-            value_low="rate_low",
-            value_high="rate_high",
-            reference_value="reference_rate",
-        )
+        rows = put_rates_for_values(source.rows)
     panel = source.panel
     if panel is None and _has_panels(rows, chosen):
         panel = _ATTRIBUTE

@@ -12,14 +12,14 @@ from polars_wroc import checks
 from polars_wroc.charts.estimates import ROW, Estimates, read_estimates
 from polars_wroc.charts.groups import assign_groups, check_size, sort_names
 from polars_wroc.charts.look import (
-    BETTER,
+    BETTER_COLOR,
     INK,
     LETTER,
     PAPER,
     SMALL_SIZE,
     SOFT,
     TEXT_SIZE,
-    WORSE,
+    WORSE_COLOR,
     in_default_theme,
     make_axis,
     without_checks,
@@ -38,7 +38,7 @@ _LEAST_STEP = 15
 _NUMBER_AT, _LIMITS_AT = 52, 60
 # How many times as wide as the median interval one is at most that sets the ends of the axis.
 _WIDE = 2.5
-_TONES: dict[str, Any] = {"worse": WORSE, "better": BETTER, "either": INK, "none": SOFT}
+_TONES: dict[str, Any] = {"worse": WORSE_COLOR, "better": BETTER_COLOR, "either": INK, "none": SOFT}
 _FOUND = "datum.tone !== 'none'"
 
 
@@ -260,9 +260,9 @@ def _draw_marks(
         tick = base.mark_tick(size=15, thickness=2.5, color=INK, aria=False)
         plot.layers.append(tick.encode(plot.across("mark"), **y))
     if rows["limit"].n_unique() == 1 and rows["limit"].count():
-        plot.draw_line(x=rows["limit"][0], color=WORSE)
+        plot.draw_line(x=rows["limit"][0], color=WORSE_COLOR)
     elif rows["limit"].count():
-        tick = base.mark_tick(size=20, thickness=1.5, color=WORSE, aria=False)
+        tick = base.mark_tick(size=20, thickness=1.5, color=WORSE_COLOR, aria=False)
         plot.layers.append(tick.encode(plot.across("limit"), **y))
 
 

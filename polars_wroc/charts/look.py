@@ -31,8 +31,8 @@ LINE = choose_by_background("#DEE0E3", "#494C50")
 FAINT = choose_by_background("#B9BDC2", "#6A6E73")
 # Bars beside bars of another colour, on any background.
 GREY = "#8A8E93"
-WORSE = choose_by_background("#C84512", "#ED822D")
-BETTER = choose_by_background("#0067B2", "#61CDFD")
+WORSE_COLOR = choose_by_background("#C84512", "#ED822D")
+BETTER_COLOR = choose_by_background("#0067B2", "#61CDFD")
 PALETTE = [choose_by_background(*pair) for pair in zip(LIGHT, DARK, strict=True)]
 PAPER = {"expr": "background"}
 

@@ -20,7 +20,7 @@ from polars_wroc.charts.groups import (
     sort_names,
 )
 from polars_wroc.charts.look import (
-    BETTER,
+    BETTER_COLOR,
     INK,
     LETTER,
     LINE,
@@ -28,14 +28,14 @@ from polars_wroc.charts.look import (
     SMALL_SIZE,
     SOFT,
     TEXT_SIZE,
-    WORSE,
+    WORSE_COLOR,
     in_default_theme,
     make_axis,
     without_checks,
 )
 from polars_wroc.charts.options import ChartOptions, Options, Show, plain_name, read_options
 from polars_wroc.charts.plot import Plot, ends_of, number_tips, tip_title
-from polars_wroc.charts.wording import join_sentences, write_numbers
+from polars_wroc.charts.wording import format_numbers, join_sentences
 from polars_wroc.documents.numbers import PLAIN, SHARE, NumberForm, write_number
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
@@ -54,7 +54,12 @@ _NO_NUMBER = "\N{EN DASH}"
 _ARROWS = "\N{BLACK DOWN-POINTING TRIANGLE}\N{BLACK UP-POINTING TRIANGLE}"
 # The colours of findings, by what they mean, and how strong tiles are.
 _NO_TONE = "none"
-_TONES: dict[str, Any] = {"worse": WORSE, "better": BETTER, "either": SOFT, _NO_TONE: LINE}
+_TONES: dict[str, Any] = {
+    "worse": WORSE_COLOR,
+    "better": BETTER_COLOR,
+    "either": SOFT,
+    _NO_TONE: LINE,
+}
 _PALE, _STRONG = 0.15, 0.4
 # The least difference that has a full colour.
 _LEAST_SHADE = 0.05
@@ -212,7 +217,7 @@ def _read_pairs(frame: pl.DataFrame) -> _Matrix:
         n=pl.lit(None, pl.Int64),
         note=pl.lit(None, pl.String),
         is_small=pl.lit(value=False),
-        number=write_numbers("xauc", ".2f").fill_null(_NO_NUMBER),
+        number=format_numbers("xauc", ".2f").fill_null(_NO_NUMBER),
     )
     own = named.filter(pl.col("down") == pl.col("across"))["rank"].mean()
     shade = pl.col("rank") - (own if isinstance(own, float) else 0.5)
@@ -301,7 +306,7 @@ def _make_color(rows: pl.DataFrame) -> alt.Color:
     if "shade" in rows.columns:
         _, most = ends_of(rows.select(pl.col("shade").abs()), "shade")
         ends = [-max(most, _LEAST_SHADE), 0, max(most, _LEAST_SHADE)]
-        scale = alt.Scale(domain=ends, range=[WORSE, LINE, BETTER], interpolate="rgb")
+        scale = alt.Scale(domain=ends, range=[WORSE_COLOR, LINE, BETTER_COLOR], interpolate="rgb")
         return alt.Color("shade:Q", legend=None, scale=scale)
     scale = alt.Scale(domain=[*_TONES], range=[*_TONES.values()])
     return alt.Color("tone:N", legend=None, scale=scale)

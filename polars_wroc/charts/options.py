@@ -15,7 +15,7 @@ from polars_wroc.names import UNSEEN
 
 Sort: TypeAlias = Literal["rows", "name", "value"]
 Show: TypeAlias = Literal["value", "gap", "ratio"]
-Rate: TypeAlias = Literal[
+RateName: TypeAlias = Literal[
     "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for", "accuracy"
 ]
 # Groups that can be told apart by colour, dash and shape.

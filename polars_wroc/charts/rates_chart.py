@@ -18,9 +18,9 @@ from polars_wroc.charts.groups import (
     require_columns,
 )
 from polars_wroc.charts.look import without_checks
-from polars_wroc.charts.options import ChartOptions, Rate, protect_name, read_options
+from polars_wroc.charts.options import ChartOptions, RateName, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, span
-from polars_wroc.charts.wording import write_numbers
+from polars_wroc.charts.wording import format_numbers
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.documents.phrases import write_list
 from polars_wroc.inputs.columns import MODEL
@@ -32,7 +32,7 @@ from polars_wroc.thresholds.registry import RATES
 # The column of the names of groups in a title.
 _WHOSE = "whose"
 _MAKER = "`threshold_metrics`"
-_DEFAULT_RATES: tuple[Rate, ...] = ("selection_rate", "tpr", "fpr", "ppv")
+_DEFAULT_RATES: tuple[RateName, ...] = ("selection_rate", "tpr", "fpr", "ppv")
 # Most thresholds that have points.
 _DOTS = 25
 _COLUMNS = 4
@@ -44,7 +44,7 @@ _NAMED = 3
 def rates_chart(
     table: pl.DataFrame | pl.LazyFrame,
     *,
-    rates: Rate | Sequence[Rate] = _DEFAULT_RATES,
+    rates: RateName | Sequence[RateName] = _DEFAULT_RATES,
     threshold: float | None = None,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
@@ -122,7 +122,7 @@ def rates_chart(
     key = ""
     if threshold is not None:
         plot.draw_line(x=threshold)
-        rates_there = write_numbers("rank", ".0%").fill_null("undefined")
+        rates_there = format_numbers("rank", ".0%").fill_null("undefined")
         plot.list_labels(["top right", "bottom right", "bottom left", "top left"], rates_there)
         key = "Dashed line and numbers: the rates at that threshold"
     elif plot.groups.color is not None and not plot.has_panels:
@@ -131,13 +131,13 @@ def rates_chart(
     return plot.finish(title, key)
 
 
-def _read_rates(rates: object, frame: pl.DataFrame) -> list[Rate]:
+def _read_rates(rates: object, frame: pl.DataFrame) -> list[RateName]:
     """Check the names of rates."""
     names = [rates] if isinstance(rates, str) else rates
     if not isinstance(names, Sequence) or isinstance(names, bytes) or not names:
         checks.reject_type("rates", "be one rate or a list of rates", rates)
     for name in names:
-        check_metric("rates", name, get_args(Rate))
+        check_metric("rates", name, get_args(RateName))
     if rates is _DEFAULT_RATES:
         known = [name for name in names if name in frame.columns]
         names = known or names
@@ -146,7 +146,7 @@ def _read_rates(rates: object, frame: pl.DataFrame) -> list[Rate]:
 
 
 def _rate_rows(
-    frame: pl.DataFrame, keys: list[str], name: Rate, threshold: float | None, rate: str
+    frame: pl.DataFrame, keys: list[str], name: RateName, threshold: float | None, rate: str
 ) -> pl.DataFrame:
     """Give the columns of a rate their roles."""
     x, y = pl.col("threshold"), pl.col(name)
@@ -167,7 +167,7 @@ def _rate_rows(
     return rows.drop_nulls("y").sort("place", "x", maintain_order=True).drop("place")
 
 
-def _title(rows: pl.DataFrame, keys: list[str], name: Rate, threshold: float) -> str:
+def _title(rows: pl.DataFrame, keys: list[str], name: RateName, threshold: float) -> str:
     """Say what the first rate is at the threshold in each group, or between which numbers."""
     named = (
         cross_columns(rows, keys, _WHOSE) if keys else rows.with_columns(pl.lit("").alias(_WHOSE))

@@ -14,7 +14,7 @@ from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import INK, without_checks
 from polars_wroc.charts.options import ChartOptions, plain_name, read_options
 from polars_wroc.charts.plot import Axis, Corner, Plot, ends_of
-from polars_wroc.charts.wording import join_sentences, write_ends, write_numbers, write_range
+from polars_wroc.charts.wording import format_numbers, join_sentences, write_ends, write_range
 from polars_wroc.documents.numbers import write_number
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.inputs.reasons import ONE_CLASS
@@ -105,7 +105,7 @@ def roc_chart(
     plot.thin_curves()
     plot.draw_diagonal(falls=det)
     plot.draw_curves(band=band)
-    number = write_numbers("rank", ".1%" if det else ".3f").fill_null(ONE_CLASS)
+    number = format_numbers("rank", ".1%" if det else ".3f").fill_null(ONE_CLASS)
     corners: list[Corner] = ["bottom right", "top left", "bottom left"]
     if det:
         corners = ["top right", "bottom left"]
@@ -185,7 +185,7 @@ def _add_limits(rows: pl.DataFrame, keys: list[str], summary: object) -> pl.Data
     if set(groups) != set(keys):
         rule = f"have the groups of the curves, {_write_names(keys)}, to show their AUCs"
         checks.reject("summary", rule, _write_names(groups))
-    low, high = (write_numbers(f"auc_{end}", ".2f") for end in ("low", "high"))
+    low, high = (format_numbers(f"auc_{end}", ".2f") for end in ("low", "high"))
     known = table.select(*keys, limits=pl.format(" ({}\N{EN DASH}{})", low, high))
     if not keys:
         return rows.with_columns(limits=pl.lit(known["limits"][0]))
@@ -290,7 +290,7 @@ def pr_chart(
     plot.thin_curves()
     chance = _draw_prevalence(plot)
     plot.draw_curves(steps=True)
-    text = write_numbers("rank", ".2f").fill_null(ONE_CLASS)
+    text = format_numbers("rank", ".2f").fill_null(ONE_CLASS)
     plot.list_labels(["bottom left", "top right", "bottom right"], text)
     plot.add_tooltips("curve", {"threshold": "threshold", "x": "recall", "y": "precision"})
     half = plot.curves["half"]
@@ -391,7 +391,7 @@ def gain_chart(
     corners: list[Corner] = ["bottom right", "top left"]
     if lift:
         corners = ["top right", "bottom right"]
-    plot.list_labels(corners, write_numbers("rank", form).fill_null(ONE_CLASS))
+    plot.list_labels(corners, format_numbers("rank", form).fill_null(ONE_CLASS))
     named = "lift" if lift else "share of the positives"
     plot.add_tooltips("curve", {"threshold": "threshold", "x": "share of rows", "y": named})
     held = write_range(plot.curves["rank"], form)

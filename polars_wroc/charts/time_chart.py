@@ -15,7 +15,7 @@ from polars_wroc.charts.groups import assign_groups, check_size, find_limits, re
 from polars_wroc.charts.look import INK, make_axis, without_checks
 from polars_wroc.charts.options import MOST_COLORS, ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Axis, Plot, span, tip_title
-from polars_wroc.charts.wording import join_sentences, write_numbers
+from polars_wroc.charts.wording import format_numbers, join_sentences
 from polars_wroc.documents.numbers import is_share
 from polars_wroc.documents.phrases import write_list
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
@@ -110,7 +110,7 @@ def time_chart(
     )
     plot.draw_curves(dots=True)
     _mark_periods(plot)
-    plot.label_ends(write_numbers("y", ".1%" if in_percent else ".3f"))
+    plot.label_ends(format_numbers("y", ".1%" if in_percent else ".3f"))
     key = "Ringed: differs from all earlier periods combined"
     critical = "Thin dashes: exceeded by chance alone" if rows["critical"].count() else ""
     title = _title(plot, found.heading)

@@ -11,7 +11,7 @@ from polars_wroc.documents.numbers import write_number, write_signed_size
 from polars_wroc.groups.comparisons import CLOSED, GROWN, NEW, REVERSED, SHRUNK
 
 
-def write_numbers(column: str, form: str) -> pl.Expr:
+def format_numbers(column: str, form: str) -> pl.Expr:
     """Write the numbers of a column; null without a number."""
     return pl.col(column).map_elements(
         lambda value: write_number(value, form), return_dtype=pl.String

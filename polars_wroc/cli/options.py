@@ -28,7 +28,7 @@ from cyclopts import ArgumentCollection, Group, Parameter, Token
 from cyclopts.exceptions import UnknownOptionError
 
 import polars_wroc
-from polars_wroc.audits.gates import Gate, Judged, Judgement, judge_all, read_gate
+from polars_wroc.audits.gates import Gate, GateScope, Judgement, judge_gates, read_gate
 from polars_wroc.audits.tables import Text
 from polars_wroc.cli import values
 from polars_wroc.config import MEMORY, Config, connect
@@ -356,13 +356,13 @@ class Conditions:
     fail_unjudged: bool = False
     """Exit with 3 if a condition of --fail-if cannot be judged in some segment."""
 
-    def read(self, of: Judged) -> list[Gate]:
+    def read(self, of: GateScope) -> list[Gate]:
         """Read the conditions on a table."""
         return [read_gate(text, of) for text in self.fail_if]
 
     def judge(self, gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
         """Judge the conditions that were read."""
-        return replace(judge_all(gates, table), strict=self.fail_unjudged)
+        return replace(judge_gates(gates, table), strict=self.fail_unjudged)
 
 
 @Parameter(name="*", group=WORDING)

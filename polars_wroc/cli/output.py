@@ -11,11 +11,10 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from polars_wroc.audits.words import verb
 from polars_wroc.cli.options import OUTPUT, read_by
 from polars_wroc.cli.terminal import measure_screen, print_note, print_text
 from polars_wroc.cli.values import read_names, read_row_count
-from polars_wroc.documents.phrases import write_list
+from polars_wroc.documents.phrases import verb, write_list
 from polars_wroc.documents.screen import Screen
 from polars_wroc.files import outputs, prometheus
 

@@ -15,12 +15,11 @@ from polars_wroc.audits.gates import Judgement
 from polars_wroc.audits.page import write_document
 from polars_wroc.audits.provenance import list_provenance, write_foot
 from polars_wroc.audits.tables import Run
-from polars_wroc.audits.words import capitalised
 from polars_wroc.cli.output import PAGES, TableOutput, write_targets
 from polars_wroc.cli.source import Files
 from polars_wroc.cli.terminal import print_note, print_text
-from polars_wroc.documents.blocks import Block, Figures, Line, Lines, LineTone, Table
-from polars_wroc.documents.blocks import Text as Paragraph
+from polars_wroc.documents.blocks import Block, Figures, Line, Lines, LineTone, Table, TextBlock
+from polars_wroc.documents.phrases import capitalise
 from polars_wroc.documents.screen import Screen
 from polars_wroc.documents.table_layout import lay_out
 from polars_wroc.documents.text_writer import write_text
@@ -56,7 +55,7 @@ class Shown:
         if not self.verdict:
             return [self.lay_out(shown)]
         # A head without rows says nothing more.
-        return [Paragraph(self.verdict), *([self.lay_out(shown)] if self.table.height else [])]
+        return [TextBlock(self.verdict), *([self.lay_out(shown)] if self.table.height else [])]
 
     def lay_out(self, screen: Screen) -> Table:
         """Lay out the table for readers, or the columns that are asked for."""
@@ -100,7 +99,7 @@ class Report:
     @property
     def title(self) -> str:
         """What the tables show."""
-        return capitalised(" and ".join(each.heading for each in self.shown))
+        return capitalise(" and ".join(each.heading for each in self.shown))
 
 
 def run_of(source: Files) -> Run:
@@ -202,7 +201,7 @@ def _write_page(report: Report, output: TableOutput, lines: Sequence[str], suffi
     laid_out = [each.lay_out(output.page) for each in tables]
     if len(tables) > 1:
         titled = zip(laid_out, tables, strict=True)
-        laid_out = [replace(table, title=capitalised(each.heading)) for table, each in titled]
+        laid_out = [replace(table, title=capitalise(each.heading)) for table, each in titled]
     # Conditions that failed come first.
     tones: dict[str, LineTone] = {"FAILED": "failed", "NOT JUDGED": "unjudged", "PASSED": "passed"}
     checks = [
@@ -212,8 +211,8 @@ def _write_page(report: Report, output: TableOutput, lines: Sequence[str], suffi
         if line.startswith(start)
     ]
     blocks: list[Block] = [
-        Paragraph(report.title, 1),
-        *(Paragraph(each.verdict, style="answer") for each in report.shown if each.verdict),
+        TextBlock(report.title, 1),
+        *(TextBlock(each.verdict, style="answer") for each in report.shown if each.verdict),
         *([Lines(checks, style="checks")] if checks else []),
         # A table without a title is the only one.
         *(replace(table, label=table.title or report.title) for table in laid_out),

@@ -7,9 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.words import capitalised, first_few
 from polars_wroc.documents.numbers import metric_label
-from polars_wroc.documents.phrases import write_list
+from polars_wroc.documents.phrases import capitalise, first_few, write_list
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL
 from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.metrics.compare import PAIR
@@ -74,4 +73,4 @@ def say_backwards(table: pl.DataFrame, keys: Sequence[str]) -> str:
 def say_same_decision(table: pl.DataFrame) -> str:
     """Say that nobody, or everybody, is selected, which leaves nothing to compare."""
     found = table.filter(pl.col("reason").is_in([NOBODY, EVERYBODY]))["reason"].unique().sort()
-    return "".join(f"{capitalised(why)}: decisions cannot be compared. " for why in found)
+    return "".join(f"{capitalise(why)}: decisions cannot be compared. " for why in found)

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.checks import reject_type
-from polars_wroc.counts.count_rules import BINS, LABELLED, bin_number, checked
+from polars_wroc.counts.count_rules import BINS, LABELLED, bin_number, check_counts
 from polars_wroc.counts.score_sums import (
     BIN,
     COUNTS,
@@ -43,19 +43,19 @@ PartT = TypeVar("PartT", "CountTable", PlannedRows)
 class CountTable(RowSource):
     """Counts by score: keys, lowest and highest score, sums and, if binned, the number of bins.
 
-    A column `LABELLED` has the same value everywhere; without it there are labels.
+    The column `LABELLED` has the same value everywhere; without the column there are labels.
     """
 
     frame: pl.LazyFrame
     keys: list[str]
-    binned: bool
+    is_binned: bool
     # The keys whose values keep the order in which the caller named them.
     model_keys: list[str] = field(default_factory=list)
     # The caller's names of the keys, without the model.
     names: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def named(self) -> pl.LazyFrame:
+    def named_frame(self) -> pl.LazyFrame:
         """The counts, with the groups under the caller's names."""
         groups = [pl.col(key).alias(name) for key, name in self.names.items()]
         return self.frame.select(*groups, pl.exclude([*self.names]))
@@ -69,25 +69,25 @@ class CountTable(RowSource):
         """Turn the counts into rows, grouped by expressions of their keys and by model."""
         models = [key for key in self.keys if key == MODEL]
         names = internal_keys(by)
-        keys, number = [*names, *models], bin_number(binned=self.binned)
-        bins = [BINS] if self.binned else []
+        keys, number = [*names, *models], bin_number(binned=self.is_binned)
+        bins = [BINS] if self.is_binned else []
         groups = [by[name].alias(key) for key, name in names.items()]
-        parts = self.named.select(*groups, *models, *bins, LOW, HIGH, *SUMS)
-        if self.binned:
+        parts = self.named_frame.select(*groups, *models, *bins, LOW, HIGH, *SUMS)
+        if self.is_binned:
             # Tables with different numbers of bins may have been stacked.
             parts = parts.with_columns(pl.col(BINS).min())
         added = with_common_score(add_up_bins(parts, [*keys, *bins], number), models, number)
-        return replace(rows_from_counts(added, keys, models, binned=self.binned), names=names)
+        return replace(rows_from_counts(added, keys, models, binned=self.is_binned), names=names)
 
     def bins(self) -> int | None:
         """Return the number of bins; None for counts by score."""
-        if not self.binned:
+        if not self.is_binned:
             return None
         bins: int | None = collect(self.frame.select(pl.col(BINS).min())).item()
         return bins
 
     @property
-    def labelled(self) -> bool:
+    def has_labels(self) -> bool:
         """Whether the rows had labels."""
         return not _marks(self.frame)
 
@@ -100,9 +100,9 @@ class CountTable(RowSource):
         return replace(self, frame=self.frame.filter(there))
 
     def missing(self, by: IntoColumns, complete: Sequence[str] = ()) -> MissingRows:
-        """Count the rows without a group, which is all that counts know of missing values.
+        """Return the numbers of rows without a group; counts know of no other missing values.
 
-        Only rows with a value of the groups that are to be ``complete`` are counted.
+        Only rows with a value in each of the ``complete`` groups are counted.
         """
         groups, rows = named_keys(by, self.groups, "by"), pl.sum_horizontal(COUNTS)
         known = pl.all_horizontal(True, *(groups[name].is_not_null() for name in complete))  # noqa: FBT003
@@ -110,19 +110,21 @@ class CountTable(RowSource):
             str(i): rows.filter(key.is_null() & known).sum()
             for i, key in enumerate(groups.values())
         }
-        # The rows of each score are counted.
-        of_score = collect(aggregate(self.named, [MODEL] if MODEL in self.keys else [], missing))
-        counts = of_score.select(pl.col([*missing]).max()).row(0)
+        # Every model counts all rows.
+        counts_of_models = collect(
+            aggregate(self.named_frame, [MODEL] if MODEL in self.keys else [], missing)
+        )
+        counts = counts_of_models.select(pl.col([*missing]).max()).row(0)
         return MissingRows(dict(zip(groups, counts, strict=True)))
 
     def table(self) -> pl.LazyFrame:
         """Return the counts as users see them."""
         last = [*(False for _ in self.keys), True]
         ordered = self.frame.sort(*self.keys, LOW, descending=last, nulls_last=last)
-        if not self.binned:
+        if not self.is_binned:
             ordered = ordered.rename({LOW: "score"})
         rows = PlannedRows(ordered, self.keys, self.model_keys, names=self.names)
-        scores = _BINNED if self.binned else _EXACT
+        scores = _BINNED if self.is_binned else _EXACT
         return rows.sorted_result(ordered, [*scores, *SUMS, *_marks(ordered)])
 
 
@@ -142,11 +144,11 @@ def count(rows: PlannedRows, binning: Binning, *, labelled: bool = True) -> Coun
 def merge(
     tables: Sequence[CountTable], bins: int | None, names: Sequence[str] | None = None
 ) -> CountTable:
-    """Add up tables of the same groups, in the widest of their bins and ``bins``.
+    """Return the sum of tables of the same groups, in the widest of their bins and ``bins``.
 
-    Messages have the ``names`` of the tables, or their numbers.
+    Messages use the ``names`` of the tables, or their numbers.
     """
-    binned = bins is not None or any(table.binned for table in tables)
+    binned = bins is not None or any(table.is_binned for table in tables)
     shown = None if names is None else [f"the score in {name}" for name in names]
     alike = frames_alike("counts", [table.frame for table in tables], LOW, HIGH, shown=shown)
     parts = pl.concat(alike, how="diagonal_relaxed")
@@ -184,21 +186,23 @@ def read_count_tables(
     names: Sequence[str] | None = None,
     stacked: Sequence[str] = (),
 ) -> list[CountTable]:
-    """Check tables of counts, which may have names, and that they have the same groups.
+    """Return checked tables of counts, which must have the same groups.
 
-    A table whose name is among the ``stacked`` may hold several tables.
+    Tables named in ``stacked`` may hold several tables.
     """
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be a list of tables of `score_counts`", frames)
-    named = zip(frames, names or [""] * len(frames), strict=True)
-    tables = [read_count_table(argument, frame, once=name not in stacked) for frame, name in named]
+    named_frame = zip(frames, names or [""] * len(frames), strict=True)
+    tables = [
+        read_count_table(argument, frame, once=name not in stacked) for frame, name in named_frame
+    ]
     return with_same_keys(argument, tables, names)
 
 
 def with_same_keys(
     argument: str, parts: Sequence[PartT], names: Sequence[str] | None = None
 ) -> list[PartT]:
-    """Check that parts of the data have the same groups, and give these the same keys."""
+    """Return parts of the data with the same keys, after a check that groups are the same."""
     places: list[str] = [f"number {number}" for number in range(2, len(parts) + 1)]
     called: Sequence[str] = names or ["the first", *places]
     first = _types_of_keys(parts[0])
@@ -214,7 +218,7 @@ def with_same_keys(
 
 
 def _with_keys_of(first: PartT, part: PartT) -> PartT:
-    """Rename the keys of a part as the first part has them, whatever their order."""
+    """Return a part with the keys of the first part, which may be in another order."""
     if part.names == first.names:
         return part
     keys = {name: key for key, name in first.names.items()}
@@ -248,7 +252,7 @@ def read_count_table(
     keys = names | models
     groups = (pl.col(name).alias(key) for key, name in keys.items())
     columns = frame.lazy().select(*groups, *scores, *SUMS, *marks)
-    counts = checked(argument, columns, keys, once=once)
+    counts = check_counts(argument, columns, keys, once=once)
     # A DataFrame is checked once, here; a LazyFrame whenever it is collected.
     eager = isinstance(frame, pl.DataFrame)
     return CountTable(collect(counts).lazy() if eager else counts, [*keys], binned, names=names)
@@ -270,7 +274,7 @@ _PAIRS, _ALL = "__pairs", "_all"
 
 
 def refuse_design_in_bins(design: GivenDesign, binning: Binning) -> None:
-    """Raise where rows of a design are to be pooled."""
+    """Raise for rows of a design, which cannot be pooled."""
     if binning:
         options = checks.named(checks.given(bins=binning.bins, tolerance=binning.tolerance))
         design.require_none(f"with {options}, which keeps no single rows")
@@ -283,40 +287,42 @@ def pool_in_bins(rows: PlannedRows, binning: Binning) -> PlannedRows:
     """
     if not binning:
         return rows
-    # Rows that miss different values, or on which the decision was recorded, are still to be
-    # counted apart.
+    # Rows that miss different values, or have different recorded decisions, must be counted
+    # separately.
     apart = (MISSING_MARKS, SELECTED)
     marks = [name for name in apart if name in rows.frame.collect_schema()]
-    marked = rows.regrouped([*rows.group_keys, *marks])
+    marked = rows.group_by([*rows.group_keys, *marks])
     if binning.tolerance is None:
-        counts = _binned(marked, binning, binning.parts)
+        counts = _count_in_bins(marked, binning, binning.parts)
     else:
         counts = _divide(marked, binning, rows.keys)
     pooled = rows_from_counts(check_labels(counts, marked.keys), marked.keys, rows.model_keys)
     return replace(pooled, keys=rows.keys, names=rows.names)
 
 
-def _binned(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
-    """Add up rows in bins that are the same in all groups."""
+def _count_in_bins(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
+    """Return counts in bins that are the same in all groups."""
     counts = add_up_in_bins(rows, binning, parts)
     return with_common_score(counts, rows.model_keys, binning.number(pl.col(LOW), parts))
 
 
 def _divide(rows: PlannedRows, binning: Binning, groups: Sequence[str]) -> pl.LazyFrame:
-    """Add up rows in bins, which are divided where the bounds of a group's AUC would be too wide.
+    """Return counts in bins, divided where bounds of a group's AUC would be too wide.
 
     The bins with the most pairs are divided into finer ones, and the finer ones with the most
     pairs into single scores, until the pairs left within bins are at most the tolerance times
-    all pairs. A bin is divided in all groups or in none, so that groups can be added up.
+    all pairs. A bin is divided in all groups or in none, so that the counts of groups can be added
+    up.
     """
     assert binning.tolerance is not None
     on = [*rows.model_keys, BIN]
     kept: list[pl.LazyFrame] = []
     totals: pl.LazyFrame | None = None
     for parts in (binning.parts, binning.finer_parts):
-        # Computed once: sums that differ in the last digits could divide a bin in one place only.
+        # Computed once, since sums that differ in the last digits could divide a bin in one place
+        # only.
         number = binning.number(pl.col(LOW), parts).alias(BIN)
-        counts = _binned(rows, binning, parts).with_columns(number).cache()
+        counts = _count_in_bins(rows, binning, parts).with_columns(number).cache()
         if totals is None:
             sums = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
             totals = aggregate(counts, groups, sums)
@@ -335,10 +341,10 @@ def _divide(rows: PlannedRows, binning: Binning, groups: Sequence[str]) -> pl.La
 def _too_many_pairs(
     counts: pl.LazyFrame, keys: Sequence[str], totals: pl.LazyFrame, allowed: float
 ) -> pl.LazyFrame:
-    """Keep the bins with the most pairs; the others have at most the proportion ``allowed``."""
+    """Return the bins with the most pairs; the others have at most the share ``allowed``."""
     several = pl.col(SCORE) < pl.col(SCORE_HIGH)
     sums = counts.filter(several).group_by(*keys, BIN).agg(pl.col("w_pos", "w_neg").sum())
-    # Proportions, since products of weights may overflow or underflow.
+    # Shares, since products of weights may overflow or underflow.
     shares = [pl.col(name) / pl.col(f"{name}{_ALL}") for name in ("w_pos", "w_neg")]
     pairs = pl.col(_PAIRS)
     within = pairs.cum_sum().over(keys or pl.lit(1), order_by=pairs)

@@ -113,7 +113,7 @@ def read_native_rows(
     plan = read_rows(empty, label, score, weight, by, pos_label)
     models = [*named_columns("score", score, empty)]
 
-    def observed(model: int) -> pl.LazyFrame:
+    def observe_model(model: int) -> pl.LazyFrame:
         names = {"label": label, "score": models[model], "weight": weight}
         counted = _count(native, plan.names, label, models[model], weight, frequency=frequency)
         rows = _observe(counted, plan.group_keys, names, pos_label, frequency=frequency)
@@ -122,7 +122,7 @@ def read_native_rows(
         named = pl.lit(score_column(model)).alias(MODEL)
         return rows.with_columns(named).with_columns(model_names(models))
 
-    counted = [observed(i) for i in range(len(models))]
+    counted = [observe_model(i) for i in range(len(models))]
     shown = [shown_as(pl.col(name)) for name in models]
     alike = frames_alike("score", counted, SCORE, shown=shown)
     parts = pl.concat(alike, how="vertical_relaxed")
@@ -162,7 +162,7 @@ def _count(
     *,
     frequency: bool,
 ) -> pl.DataFrame:
-    """Have the engine add up the rows that have the same keys, label if any, and score."""
+    """Return the engine's sums over rows with the same keys, label (if any) and score."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     named = nw.col(ROW_WEIGHT)
@@ -198,7 +198,7 @@ def _observe(
     *,
     frequency: bool,
 ) -> pl.LazyFrame:
-    """Check each group of rows, as if it was one row with the weight of all."""
+    """Check each group of rows as if it were one row with the weight of all."""
     invalid = pl.col(_INVALID_WEIGHT)
     frame = counted.lazy().with_columns(
         pl.when(invalid == 0).then(ROW_WEIGHT).otherwise(invalid).alias(ROW_WEIGHT),
@@ -342,18 +342,18 @@ def score_counts(
         refuse_widened_scores(typed)
     read = read_rows if isinstance(frame, pl.DataFrame | pl.LazyFrame) else read_native_rows
     rows = read(frame, label, score, weight, by, pos_label)
-    # A table of counts is read by the names of its columns, of either kind.
+    # Groups must not have names of columns by which tables of counts are recognized.
     rows.check_names([*STATE_COLUMNS, MODEL])
     table = count(rows, binning, labelled=label is not None).table()
     return table if isinstance(frame, pl.LazyFrame) else collect(table)
 
 
-# Results of workers that are added up together.
+# The number of results of workers that are added up together.
 _AT_ONCE = 8
 
 
 def _counts_of_parts(parts: list[pl.DataFrame | pl.LazyFrame]) -> pl.DataFrame | pl.LazyFrame:
-    """Add up the counts of parts, which the workers of a client count if there is one."""
+    """Return the sum of the counts of parts, made by the workers of a client if there is one."""
     if not parts:
         reject_type("frame", "be a frame, or a list of frames that are parts of one", parts)
     if not any(isinstance(part, pl.LazyFrame) for part in parts):

@@ -31,23 +31,23 @@ from polars_wroc.queries import over, unless_mixed
 # are narrower where scores are smaller, whatever their scale. From a half to one ``1 - score`` is
 # cut instead, so that bins near 1 are as narrow as those near 0.
 DEFAULT_BINS = 4096
-# A number of bins is divided over so many ranges between powers of two.
+# Bins are divided over this many ranges between powers of two.
 _HALVINGS = 16
-# Bits of the fraction of a float64, and the most that bins use: with all, their numbers overflow.
+# Bits of the fraction of a float64, and the most that bins use; with all, bin numbers overflow.
 _FRACTION_BITS, _MOST_BITS = 52, 48
 # A bin is divided into at most 2**8 finer ones; more would take more memory than single scores.
 _FINER_BITS = 8
-# Width of the bounds of an AUC times the number of bins, about, for probabilities.
+# For probabilities, about the width of the bounds of an AUC times the number of bins.
 _WIDTH_TIMES_BINS = 4.0
 # The biased exponents of a half and of one.
 _HALF, _ONE = 1022, 1023
-# Between these, both included, the distance from one is cut.
+# Between these (inclusive) the distance from one is cut.
 _MIRROR = (0.5, 1.0)
 
 
 @dataclass(frozen=True)
 class Binning:
-    """The number of bins, and the largest width of the AUC's bounds; without both, no bins."""
+    """The number of bins, and the largest width of the AUC's bounds; no bins without either."""
 
     bins: int | None
     tolerance: float | None = None
@@ -64,7 +64,7 @@ class Binning:
             checks.hold(self, tolerance=tolerance)
 
     def __bool__(self) -> bool:
-        """Whether scores are binned at all."""
+        """Return whether scores are binned at all."""
         return self.bins is not None or self.tolerance is not None
 
     @property
@@ -75,7 +75,7 @@ class Binning:
 
     @property
     def finer_parts(self) -> int:
-        """The number of parts where the usual ones are too wide for the tolerance."""
+        """The number of parts of bins that are too wide for the tolerance."""
         width = _WIDTH_TIMES_BINS / bins_of(self.parts)
         # Half of the tolerance is for the bins that are not divided.
         excess = 2 * width / max(self.tolerance or 0, width / (1 << _FINER_BITS))
@@ -83,7 +83,7 @@ class Binning:
         return min(self.parts << finer, 1 << _MOST_BITS)
 
     def number(self, score: pl.Expr, parts: int) -> pl.Expr:
-        """Number the bin of each score, given the parts of a range between powers of two."""
+        """Return the number of each score's bin, given the parts between two powers of two."""
         number = score_bin(score, parts)
         if not self.cuts:
             return number
@@ -92,22 +92,22 @@ class Binning:
 
 
 def bins_of(parts: int) -> int:
-    """Return the number of bins that so many parts make."""
+    """Return the number of bins for a number of parts."""
     return parts * _HALVINGS
 
 
 def parts_of(bins: pl.Expr) -> pl.Expr:
-    """Return the number of parts that make so many bins."""
+    """Return the number of parts for a number of bins."""
     return bins // _HALVINGS
 
 
 def is_number_of_bins(bins: pl.Expr) -> pl.Expr:
-    """Whether a number of bins is one that `Binning` makes: a power of two."""
+    """Return whether `Binning` can make a number of bins: 16 times a power of two."""
     return bins.is_between(bins_of(1), bins_of(1 << _MOST_BITS)) & ((bins & (bins - 1)) == 0)
 
 
 def score_bin(score: pl.Expr, parts: int | pl.Expr) -> pl.Expr:
-    """Number the bin of each score: Int64, null for null, and rising with the score."""
+    """Return the number of each score's bin: Int64, rising with the score, null for null."""
     value = score.cast(pl.Float64)
     folded = pl.when(value.is_between(*_MIRROR)).then(1 - value).otherwise(value)
     # Without the sign, the bits of float64 numbers sort like the numbers.
@@ -133,18 +133,18 @@ WEIGHT_SUMS = tuple(f"{power}_{side}" for power in ("w", "w2", "w3") for side in
 SUMS = (*COUNTS, *WEIGHT_SUMS)
 BIN, _SIDE, _PLACE = "__bin", "__side", "__place"
 
-# Rows labelled 0, and rows labelled -1, which must not be in one group.
+# Rows labelled 0 and rows labelled -1, which must not occur in one group.
 _ZEROS, _MINUSES = "__zeros", "__minuses"
 
 
 def pooled_rows(rows: PlannedRows, bin_number: pl.Expr) -> PlannedRows:
-    """Pool the rows of a class that share a bin."""
+    """Return one row for the rows of a class in a bin."""
     weight, score = pl.col(WEIGHT), pl.col(SCORE)
     labels = [ZERO_LABEL] if ZERO_LABEL in rows.frame.collect_schema() else []
-    # A row for each class takes fewer sums over all rows than columns for both, and one number for
-    # the bin and the class less time than two keys. It is null for missing rows.
+    # A row for each class needs fewer sums over all rows than columns for both, and one number for
+    # bin and class is faster than two keys. It is null for missing rows.
     place = (2 * bin_number + (weight > 0)).alias(_PLACE)
-    # A literal would be added up once for each group.
+    # A literal would be added up only once for each group.
     counted = rows.frame.with_columns(rows.multiplicity.alias(ROW_COUNT))
     added = counted.group_by(*rows.keys, *labels, place).agg(
         score.min(),
@@ -160,7 +160,7 @@ def pooled_rows(rows: PlannedRows, bin_number: pl.Expr) -> PlannedRows:
 
 
 def row_sums(rows: PlannedRows) -> pl.LazyFrame:
-    """Return the sums that each row adds to the counts."""
+    """Return the contribution of each row to the counts."""
     weight, number = pl.col(WEIGHT), rows.multiplicity
     classes = dict(zip(COUNTS, (weight > 0, weight < 0, weight.is_null()), strict=True))
     if ZERO_LABEL in rows.frame.collect_schema():
@@ -171,7 +171,7 @@ def row_sums(rows: PlannedRows) -> pl.LazyFrame:
     return rows.frame.select(
         *rows.keys,
         pl.col(SCORE).alias(LOW),
-        pl.col(SCORE_HIGH if rows.binned else SCORE).alias(HIGH),
+        pl.col(SCORE_HIGH if rows.is_binned else SCORE).alias(HIGH),
         *(
             pl.when(of_class).then(number).otherwise(0).alias(name)
             for name, of_class in classes.items()
@@ -181,7 +181,7 @@ def row_sums(rows: PlannedRows) -> pl.LazyFrame:
 
 
 def add_up_bins(parts: pl.LazyFrame, keys: Sequence[str], bin_number: pl.Expr) -> pl.LazyFrame:
-    """Add up the rows with the same keys and bin; a score may be its own bin."""
+    """Return the sums of rows with the same keys and bin; a score may be its own bin."""
     names = parts.collect_schema().names()
     sums = [pl.col(name).sum() for name in names if name not in (*keys, LOW, HIGH)]
     added = parts.group_by(*keys, bin_number.alias(BIN)).agg(
@@ -194,12 +194,14 @@ def check_labels(counts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     """Raise at collect if a group has both 0 and -1 as its negative label."""
     if _ZEROS not in counts.collect_schema():
         return counts
-    checked = unless_mixed(pl.col(_ZEROS).sum() > 0, pl.col(_MINUSES).sum() > 0)
-    return counts.with_columns(w_neg=pl.col("w_neg") + over(checked, keys)).drop(_ZEROS, _MINUSES)
+    check_counts = unless_mixed(pl.col(_ZEROS).sum() > 0, pl.col(_MINUSES).sum() > 0)
+    return counts.with_columns(w_neg=pl.col("w_neg") + over(check_counts, keys)).drop(
+        _ZEROS, _MINUSES
+    )
 
 
 def add_up_in_bins(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFrame:
-    """Count rows in bins."""
+    """Return the counts of rows in bins."""
     pooled = pooled_rows(rows, binning.number(pl.col(SCORE), parts))
     return add_up_bins(row_sums(pooled), rows.keys, binning.number(pl.col(LOW), parts))
 
@@ -207,19 +209,21 @@ def add_up_in_bins(rows: PlannedRows, binning: Binning, parts: int) -> pl.LazyFr
 def with_common_score(
     counts: pl.LazyFrame, models: Sequence[str], bin_number: pl.Expr
 ) -> pl.LazyFrame:
-    """Give a bin the same scores in all groups of a model, so that groups can be combined."""
-    of_bin = [*(pl.col(name) for name in models), bin_number]
+    """Return counts in which a bin of a model has the same scores in all groups."""
+    bin_keys = [*(pl.col(name) for name in models), bin_number]
     low, high = pl.col(LOW).min(), pl.col(HIGH).max()
-    return counts.with_columns(low.over(of_bin).alias(SCORE), high.over(of_bin).alias(SCORE_HIGH))
+    return counts.with_columns(
+        low.over(bin_keys).alias(SCORE), high.over(bin_keys).alias(SCORE_HIGH)
+    )
 
 
 def rows_from_counts(
     table: pl.LazyFrame, keys: list[str], model_keys: list[str], *, binned: bool = True
 ) -> PlannedRows:
-    """Turn counts into rows: one for each class with rows at a score or in a bin."""
+    """Return counts as rows: one for each class with rows at a score or in a bin."""
     side = pl.col(_SIDE)
 
-    def of_side(*values: pl.Expr) -> pl.Expr:
+    def choose_by_side(*values: pl.Expr) -> pl.Expr:
         positive, negative, *missing = values
         either = pl.when(side == 0).then(positive).when(side == 1).then(negative)
         return either.otherwise(*missing) if missing else either
@@ -229,14 +233,14 @@ def rows_from_counts(
     )
     several = (pl.col(LOW) < pl.col(HIGH)).alias(SEVERAL_SCORES)
     scores = [pl.col(SCORE), *([pl.col(SCORE_HIGH), several] if binned else [])]
-    # Numbers in lists: structs in lists take ten times as long.
+    # Numbers in lists, since structs in lists take ten times as long.
     sides = table.with_columns(pl.lit([0, 1, 2], pl.List(pl.UInt8)).alias(_SIDE))
     rows = sides.explode(_SIDE, empty_as_null=False).select(
         *keys,
         *scores,
-        of_side(weight[0], -weight[1]).alias(WEIGHT),
-        of_side(*squares).alias(ROW_SQUARES),
-        of_side(*cubes).alias(ROW_CUBES),
-        of_side(*(pl.col(name) for name in COUNTS)).alias(ROW_COUNT),
+        choose_by_side(weight[0], -weight[1]).alias(WEIGHT),
+        choose_by_side(*squares).alias(ROW_SQUARES),
+        choose_by_side(*cubes).alias(ROW_CUBES),
+        choose_by_side(*(pl.col(name) for name in COUNTS)).alias(ROW_COUNT),
     )
     return PlannedRows(rows.filter(pl.col(ROW_COUNT) > 0), keys, model_keys)

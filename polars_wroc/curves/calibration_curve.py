@@ -38,7 +38,7 @@ BIN_TYPES: Mapping[str, Any] = {
     "n": pl.Int64,
     "weight": pl.Float64,
 }
-# How far a share of the weight may be off by rounding.
+# The rounding error of a share of the weight.
 _ROUNDING = 1e-12
 
 
@@ -154,13 +154,13 @@ def calibration_curve(
 
 @dataclass(frozen=True)
 class BinOptions:
-    """How many bins the scores of a segment are divided into, and by which strategy."""
+    """The number of bins into which scores of a segment are divided, and the strategy."""
 
     number: int
     strategy: Strategy
 
     def number_rows(self, rows: SegmentRows) -> Ints:
-        """Return the number of the bin of each row, from 1; the rows descend."""
+        """Return the number of the bin of each row, from 1; rows are in descending order."""
         if self.strategy == "uniform":
             return number_bins(rows.score, find_ends(self.number, 0.0, 1.0)) + 1
         return _number_quantiles(rows, self.number)
@@ -181,7 +181,7 @@ def _number_quantiles(rows: SegmentRows, bins: int) -> Ints:
 
     blocks = [share for _, share in map_steps(rows, share_below)]
     share = np.concatenate([*blocks, np.zeros(0)])
-    # (k - 1) / bins <= share < k / bins; weights that overflow are one bin.
+    # (k - 1) / bins <= share < k / bins; weights that overflow make one bin.
     number = np.floor((share + _ROUNDING) * bins) + 1
     number = np.where(np.isnan(share), 1, np.clip(number, 1, bins)).astype(np.int64)
     is_new = find_changes(rows.score) | find_changes(rows.segment)
@@ -189,9 +189,9 @@ def _number_quantiles(rows: SegmentRows, bins: int) -> Ints:
 
 
 def divide_segments(rows: SegmentRows, bins: BinOptions) -> SegmentRows:
-    """Return the rows of each bin, of which each is a segment by its ``segment`` and ``bin``.
+    """Return the rows divided into bins: segments with the keys ``segment`` and ``bin``.
 
-    Rows and bins descend from the highest score of each segment.
+    Rows and bins are in descending order of the score within each segment.
     """
     segment, number = rows.segment, bins.number_rows(rows)
     starts = np.flatnonzero(find_changes(segment) | find_changes(number))
@@ -239,7 +239,7 @@ def measure_bins(
         **limit_columns("observed_rate", rate.value, rate.limits(quantile)),
         **limit_columns("mean_calibration_error", errors.value, error_limits),
     }
-    # From the lowest bin of each segment up
+    # Reversed, so that the lowest bin of each segment comes first
     rising = {name: values[::-1] for name, values in columns.items()}
     return SegmentColumns(binned.segments["segment"].to_numpy()[::-1], rising)
 

@@ -187,7 +187,7 @@ def _measure_segments(
 def measure_calibration(
     rows: Rows, segments: SegmentRows, level: Level, clip: float | None = None
 ) -> dict[str, Array]:
-    """Return the columns of segments, whose rows descend, but for the errors over bins."""
+    """Return all columns of segments but the errors over bins; rows descend."""
     units = None if rows.sample is None else rows.sample.units
     sums = calibration.sum_calibration(segments, rows.sample)
     errors = calibration.MeanErrors.of(sums, units)

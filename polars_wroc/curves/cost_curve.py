@@ -142,7 +142,7 @@ def _draw_segments(
     points = trace_curves(segments)
     tp, fp, fn, tn = points.cells.weight
     positives, negatives = tp + fn, fp + tn
-    # Unlike sums, quotients lose no digits for small weights.
+    # Quotients lose no digits for small weights, unlike sums.
     is_known = (positives > 0) & (negatives > 0) & np.isfinite(positives + negatives)
     fpr = np.where(is_known, fp / negatives, np.nan)
     fnr = np.where(is_known, fn / positives, np.nan)
@@ -168,8 +168,8 @@ def _find_ranges(points: CurvePoints, fpr: Array, fnr: Array) -> dict[str, Array
     is_corner = (is_corner | is_origin) & is_known
     corners = np.flatnonzero(is_corner)
     gained, lost = np.diff(fpr[corners], prepend=0.0), -np.diff(fnr[corners], prepend=0.0)
-    # Where the cost line of a corner crosses the line of the corner before; at an origin 1, up to
-    # which the last corner of the curve before it is optimal.
+    # The cost at which the line of a corner crosses the line of the corner before; 1 at an origin,
+    # where the last corner of the previous curve ceases to be optimal.
     crossing = np.where(is_origin[corners], 1.0, gained / (gained + lost))
     best_from, best_to = (np.full(len(fpr), np.nan) for _ in range(2))
     best_from[corners] = np.where(is_origin[corners], 0.0, crossing)
@@ -276,7 +276,7 @@ class _Hull:
     auc: float
 
     def is_under(self, other: _Hull) -> bool:
-        """Return whether this hull is nowhere above the other one, and somewhere below it."""
+        """Return whether this hull is nowhere above the other hull, and somewhere below it."""
         return is_smaller(self.area, other.area) and is_nowhere_above(
             self.tpr, self.fpr, other.tpr, other.fpr
         )

@@ -36,7 +36,7 @@ _COLUMNS = (
     *name_limits("standardized_net_benefit"),
     "interventions_avoided",
 )
-# The selected rows of both classes.
+# The cells of the selected rows.
 _SELECTED = ("tp", "fp")
 _PERCENTS = [percent / 100 for percent in range(1, 100)]
 
@@ -139,7 +139,7 @@ def decision_curve(
 
 
 def check_net_thresholds(thresholds: object) -> list[float]:
-    """Return rising thresholds at which there are net benefits."""
+    """Return thresholds in rising order, after a check that they have net benefits."""
     asked = checks.numbers("thresholds", thresholds, low=0, high=1)
     if asked[-1] == 1:
         checks.reject("thresholds", "be less than 1, where the odds are infinite", "1.0")
@@ -153,9 +153,9 @@ def measure_benefits(
     level: Level,
     prevalence: float | None = None,
 ) -> Iterator[SegmentColumns]:
-    """Yield the columns of the points of curves, at thresholds that rise within each segment.
+    """Yield the columns of the points of curves; thresholds rise within each segment.
 
-    They describe a population with the ``prevalence``, if one is given.
+    If a ``prevalence`` is given, they describe a population with it.
     """
     require_all_probabilities(rows)
     if rows.bins is not None:

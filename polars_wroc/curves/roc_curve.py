@@ -49,7 +49,7 @@ from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 
 BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
 
-# Points at which limits by a design take seconds, if there are as many rows.
+# The most points with limits by a design, which take seconds for as many rows.
 _MOST_POINTS = 10_000
 # The segment of a point, and its place among the points of all segments.
 _SEGMENT, _PLACE = "__segment", "__place"
@@ -235,14 +235,14 @@ def roc_curve(
     fewer = _FewerPoints(drop_collinear, max_points)
     if band is None and not binning:
         rows: PlannedRows = read_rows(frame, label, score, weight, by, pos_label)
-        if not rows.binned:
+        if not rows.is_binned:
             checks.level(rows.look(level, frame))
             return like_input(frame, _require_positives(_plan_curves(rows, fewer), pos_label))
     columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
     names = fewer.names
     if band is not None:
         names += BAND_COLUMNS
-    if columns.binned:
+    if columns.is_binned:
         names += AUC_BOUNDS
     types: dict[str, pl.DataType] = dict.fromkeys(names, pl.Float64())
     if band == "pointwise":
@@ -252,7 +252,7 @@ def roc_curve(
 
 
 def _check_band(band: BandKind | None, level: ConfidenceLevel, given: GivenDesign) -> None:
-    """Check the kind of a band, and that it has a law at repeated looks and by a design."""
+    """Check the kind of a band, and that it exists at repeated looks and with a design."""
     if band is None:
         given.require_none("without band='pointwise', which alone has limits by it")
         return
@@ -265,7 +265,7 @@ def _check_band(band: BandKind | None, level: ConfidenceLevel, given: GivenDesig
 
 @dataclass(frozen=True)
 class _FewerPoints:
-    """Which points of curves are left out."""
+    """The rules by which points of curves are left out."""
 
     drop_collinear: bool
     max_points: int | None
@@ -276,14 +276,14 @@ class _FewerPoints:
         return [*ROC_COLUMNS] if self.max_points is None else [*ROC_COLUMNS, AUC_CHANGE]
 
     def select(self, curve: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
-        """Return the points that stay, given the points of contiguous curves."""
+        """Return the points that are kept, given the points of contiguous curves."""
         if self.drop_collinear:
             curve = _drop_collinear(curve)
         return curve if self.max_points is None else thin(curve, keys, self.max_points)
 
 
 def _require_positives(curves: pl.LazyFrame, pos_label: object) -> pl.LazyFrame:
-    """Raise when curves are collected that have points, but no row with the positive label."""
+    """Raise at collect for curves with points, but without a row with the positive label."""
     if pos_label is None:
         return curves
 

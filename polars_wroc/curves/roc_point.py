@@ -1,4 +1,4 @@
-"""Points of a ROC curve at a given rate, with limits, and what bands of curves rest on."""
+"""Points of a ROC curve at a given rate, with limits, and the points of bands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from polars_wroc.thresholds.registry import RATES
 
 @dataclass(frozen=True)
 class Axes:
-    """Which rate of a ROC curve is ``given``, and which is ``found`` there.
+    """The rate of a ROC curve that is ``given``, and the rate that is ``found`` there.
 
     Where the curve has several values there, ``highest`` selects the highest (of true positive
     rates) instead of the lowest (of false positive rates).
@@ -70,10 +70,10 @@ class RocCurves:
         return RatesAlongCurves(given, found, self.points.starts, axes.highest)
 
     def bounds(self, axes: Axes) -> tuple[RatesAlongCurves, RatesAlongCurves]:
-        """Return the curves of the lowest and of the highest rates found, where rows are in bins.
+        """Return the curves of the lowest and of the highest rates found, for rows in bins.
 
-        Within a bin of several scores either class may rank above the other one, so that the curve
-        has a corner there.
+        Within a bin of several scores either class may rank above the other, so the curves have
+        corners there.
         """
         assert self.points.several is not None
         corners = np.flatnonzero(self.points.several)
@@ -119,7 +119,7 @@ def estimate_points(
 ) -> RocPoints:
     """Return the estimates of the rates given and found at points of curves.
 
-    How heavy rows are, and variances by a design, are those at the ``nearest`` vertices.
+    The heaviness of rows and variances by a design are taken at the ``nearest`` vertices.
     """
     cells = curves.points.cells.at(nearest)
     vertex_rates = [rate_in(cells, name) for name in (axes.given, axes.found)]
@@ -144,7 +144,7 @@ def estimate_points(
 def _find_heaviness(rate: Rate) -> tuple[Array, Array]:
     if rate.variance is None:
         return rate.heaviness
-    # The variance of the design says how heavy the rows of each side are.
+    # The variance of the design already contains the heaviness of rows.
     one = np.ones_like(rate.variance)
     return one, one
 
@@ -187,7 +187,7 @@ def read_binned_columns(
     pos_label: object,
     design: Design | None,
 ) -> Columns:
-    """Return the columns of a call, whose rows are pooled in bins of scores if these are given."""
+    """Return the columns of a call; its rows are pooled if bins of scores are given."""
     if not binning:
         return read_columns(frame, label, score, weight, by, pos_label, design)
     refuse_design_in_bins(read_design(design), binning)
@@ -294,7 +294,7 @@ def roc_point(
     binning = Binning(bins, tolerance)
     columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
     names = [axes.given, *name_limits(axes.found)]
-    if columns.binned:
+    if columns.is_binned:
         names += [f"{axes.found}_min", f"{axes.found}_max"]
     types = dict.fromkeys(names, pl.Float64()) | {ONE_SIDED: pl.Boolean()}
     measure = partial(_measure_segments, rates=rates, axes=axes)

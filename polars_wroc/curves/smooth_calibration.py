@@ -1,6 +1,6 @@
 """Smooth calibration curves: R's loess of the labels on the scores, with limits by resampling.
 
-Only `require_loess` says that the library is missing, before anything is computed.
+`require_loess` checks that the library is installed before anything is computed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SMOOTH = ("ici", "e50", "e90")
 SMOOTH_RATES = name_limits("smooth_rate")
 # With more scores, all scores in a quantile of the weight become one point.
 _MOST_POINTS = 1_000
-# With fewer scores there is no quadratic in each neighborhood.
+# With fewer scores there is no quadratic in every neighborhood.
 _FEWEST_POINTS = 8
-# The share of the points in each neighborhood, in which R's loess fits a quadratic.
+# The share of points in each neighborhood in which R's loess fits a quadratic.
 _SPAN, _DEGREE = 0.75, 2
 _REPLICATES, _SEED = 200, 20_150
 
@@ -44,7 +44,7 @@ def require_loess(instead: str) -> None:
 
 
 def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: Level) -> Array:
-    """Return the values, and the limits, of each of `SMOOTH` of each segment, NaN without any."""
+    """Return the values and limits of each of `SMOOTH` in each segment; NaN without any."""
     found = np.full((3, len(SMOOTH), segments.number), np.nan)
     for number in range(segments.number):
         points = _Points.of(rows, segments.between(number, number + 1))
@@ -55,7 +55,7 @@ def limit_smooth_errors(rows: Rows, segments: SegmentRows, level: Level) -> Arra
 def limit_smooth_rates(
     rows: Rows, segments: SegmentRows, segment: Ints, score: Array, level: Level
 ) -> dict[str, Array]:
-    """Return the columns `SMOOTH_RATES` at scores, of which each is one of a ``segment``."""
+    """Return the columns `SMOOTH_RATES` at some scores of segments."""
     found = np.full((3, len(score)), np.nan)
     for number in range(segments.number):
         places = np.flatnonzero(segment == number)
@@ -92,7 +92,7 @@ class _Units:
 
     stratum: Ints
     size: Array
-    # Whether each unit stands in for others, so that values vary.
+    # Whether each unit represents others, so that values vary.
     vary: Mask
 
 
@@ -100,7 +100,8 @@ class _Units:
 class _Points:
     """Rows of a segment, and the point of each: a score, or the mean of neighboring ones.
 
-    A row is as many as ``counts`` says. By a design ``unit`` is the place of its sampling unit.
+    ``counts`` says how many rows a row stands for. With a design, ``unit`` is the place of its
+    sampling unit.
     """
 
     scores: Array
@@ -113,7 +114,7 @@ class _Points:
 
     @classmethod
     def of(cls, rows: Rows, segment: SegmentRows) -> _Points:
-        """Return the rows of a segment, in one order, so that a seed gives the same draws."""
+        """Return the rows of a segment in a fixed order, so that a seed gives the same draws."""
         score, signed, n = segment.score, segment.weight, segment.n
         order, unit, units = np.lexsort((signed, score)), None, None
         if rows.sample is not None:
@@ -132,7 +133,7 @@ class _Points:
         return cls(scores, place, weights, is_positive, counts, unit, units)
 
     def fit(self, weights: Array) -> _Curve | None:
-        """Return the curve by some weights of the rows; None if there is none."""
+        """Return the curve with some weights of the rows; None if it is undefined."""
         from skmisc.loess import loess  # noqa: PLC0415  (an extra)
 
         number = len(self.scores)
@@ -151,14 +152,14 @@ class _Points:
         return _Curve(x, whole, np.clip(fit.outputs.fitted_values, 0, 1))
 
     def resample(self) -> Iterator[Array]:
-        """Draw rows, or of each stratum one unit less than it has; yield the weights of rows."""
+        """Yield weights of rows from draws of rows, or of one unit fewer than each stratum has."""
         random, size = np.random.default_rng(_SEED), self.counts
         row_unit = np.arange(len(size))
-        # The places of units, how many units a stratum has, and how many are drawn.
+        # The places of units, the size of their stratum, and the number of draws from it.
         strata = [(row_unit, size.sum(), size.sum())]
         if self.units is not None and self.unit is not None:
             row_unit = self.unit
-            # Where nothing is drawn, or a single unit has all rows, values do not vary.
+            # If nothing is drawn, or a single unit has all rows, values do not vary.
             units = self.units
             if len(units.size) == 1 or not units.vary.all() or units.size.max() == 1:
                 return
@@ -182,7 +183,7 @@ class _Points:
 def _number_units(sample: Sampling, order: Ints) -> tuple[Ints, _Units]:
     """Return the place of the sampling unit of each row among those of a segment, by stratum."""
     if sample.replicates is not None:
-        # There are no limits of a single unit.
+        # A single unit gives no limits.
         whole = _Units(np.zeros(1, np.int64), np.ones(1), np.ones(1, dtype=bool))
         return np.zeros(len(order), np.int64), whole
     found, unit = np.unique(sample.unit[order], return_inverse=True)
@@ -197,7 +198,7 @@ def _number_units(sample: Sampling, order: Ints) -> tuple[Ints, _Units]:
 
 
 def _limit(points: _Points, measure: Callable[[_Curve], Array], number: int, level: Level) -> Array:
-    """Return so many values of the curve, and their limits by resampling, in three rows."""
+    """Return values of the curve and their limits by resampling, in three rows."""
     unknown = np.full((3, number), np.nan)
     curve = points.fit(points.weights) if len(points.weights) else None
     if curve is None:
@@ -208,7 +209,7 @@ def _limit(points: _Points, measure: Callable[[_Curve], Array], number: int, lev
     curves = (points.fit(weights) for weights in points.resample())
     drawn = [measure(each) for each in curves if each is not None]
     drawn = [each for each in drawn if np.isfinite(each).all()]
-    # Drawn limits hold at one look.
+    # Resampled limits hold at a single look only.
     if len(drawn) > _REPLICATES // 2 and level.looks is None:
         ends = np.quantile(drawn, [level.error / 2, 1 - level.error / 2], axis=0)
         return np.stack([values, *ends])

@@ -38,7 +38,7 @@ from polars_wroc.stats.levels import Level
 from polars_wroc.stats.means import relative_brier, relative_brier_slopes
 from polars_wroc.steps import SegmentRows, descend
 
-# Why a measure is null.
+# The reasons of null measures.
 EXTREME_SCORES = "scores of 0 or 1"
 _TYPES: Mapping[str, Any] = {
     "measure": pl.String,
@@ -178,7 +178,7 @@ def validate(
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a validation consists of, with the machine precision of the scores of each model."""
+    """The contents of a validation, and the machine precision of each model's scores."""
 
     thresholds: Array
     precision: Mapping[str, float]
@@ -242,7 +242,7 @@ def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str
 def _measure_losses(
     rows: Rows, segments: SegmentRows, precision: float, level: Level
 ) -> dict[str, Array]:
-    """Return the mean losses, and 1 minus the Brier score divided by the prevalence's score."""
+    """Return the mean losses, and 1 less the Brier score divided by the prevalence's score."""
     is_positive = segments.weight > 0
     label = is_positive.astype(np.float64)
     units = None if rows.sample is None else rows.sample.units

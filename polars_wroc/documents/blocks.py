@@ -40,7 +40,7 @@ TONE_SIGNS: dict[LineTone, str] = {
 
 
 @dataclass(frozen=True)
-class Text:
+class TextBlock:
     """A heading of level 1 to 3, or a paragraph (level 0), whose ``lead`` is bold.
 
     The style is a class of the page: ``answer``, with a tone, stands out.
@@ -212,4 +212,4 @@ class Beside:
     parts: Sequence[Sequence[Block]]
 
 
-Block: TypeAlias = Text | Lines | Table | Figures | Fold | Beside
+Block: TypeAlias = TextBlock | Lines | Table | Figures | Fold | Beside

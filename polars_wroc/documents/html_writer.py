@@ -22,7 +22,7 @@ from polars_wroc.documents.blocks import (
     Row,
     Sign,
     Table,
-    Text,
+    TextBlock,
 )
 from polars_wroc.names import write_in_one_line
 
@@ -53,7 +53,7 @@ def escape_html(text: str) -> str:
 
 def _write_block(block: Block) -> str:
     match block:
-        case Text(text, level, style, lead):
+        case TextBlock(text, level, style, lead):
             tag = f"h{level}" if level else "p"
             return f"<{tag}{_class(style)}>{_with_lead(lead, text)}</{tag}>\n"
         case Lines():

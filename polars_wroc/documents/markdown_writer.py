@@ -16,7 +16,7 @@ from polars_wroc.documents.blocks import (
     Row,
     Sign,
     Table,
-    Text,
+    TextBlock,
 )
 from polars_wroc.names import write_in_one_line
 
@@ -52,7 +52,7 @@ def markdown_table(
 
 def _write_block(block: Block) -> Iterator[str]:
     match block:
-        case Text(text, level, _, lead):
+        case TextBlock(text, level, _, lead):
             yield f"{'#' * level} {_with_lead(lead, text)}".strip()
         case Lines():
             yield from _lines(block)
@@ -63,7 +63,7 @@ def _write_block(block: Block) -> Iterator[str]:
         case Fold(_, _, instead) if instead:
             yield _escape_line(instead)
         case Fold(title, inside):
-            yield write_markdown([Text(title, 2), *inside]).rstrip()
+            yield write_markdown([TextBlock(title, 2), *inside]).rstrip()
         case Beside(parts):
             yield write_markdown([one for part in parts for one in part]).rstrip()
         case _:

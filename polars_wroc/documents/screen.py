@@ -13,7 +13,7 @@ from polars_wroc.documents.blocks import Table
 from polars_wroc.documents.table_layout import lay_out_columns
 from polars_wroc.documents.text_writer import Terminal
 
-Columns: TypeAlias = Sequence[str] | Literal["all"]
+AskedColumns: TypeAlias = Sequence[str] | Literal["all"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Screen:
     # None shows all.
     rows: int | None = None
     # None shows the most important ones that fit.
-    columns: Columns | None = None
+    columns: AskedColumns | None = None
     # How to see all rows, and all columns.
     more_rows: str | None = None
     more_columns: str | None = None

@@ -51,7 +51,7 @@ from polars_wroc.groups.comparisons import (
     IMPACT_RATIO,
     METRICS,
     TARGET,
-    rated_ratios,
+    put_rates_for_values,
 )
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.metrics.registry import CURVE_METRICS
@@ -280,17 +280,8 @@ def _join_impact(frame: pl.DataFrame) -> pl.DataFrame:
     if IMPACT_RATIO not in metrics or not metrics <= {IMPACT_RATIO, *IMPACT_RATES}:
         return frame
     rates = [name for name in IMPACT_RATES if name in metrics]
-    return (
-        rated_ratios(frame)
-        .with_columns(
-            metric=pl.lit(rates[0] if rates else IMPACT_RATES[0]),
-            value="rate",
-            value_low="rate_low",
-            value_high="rate_high",
-            reference_value="reference_rate",
-        )
-        .drop("rate", "rate_low", "rate_high")
-    )
+    rated = put_rates_for_values(frame).drop("rate", "rate_low", "rate_high")
+    return rated.with_columns(metric=pl.lit(rates[0] if rates else IMPACT_RATES[0]))
 
 
 def _name_fairness(frame: pl.DataFrame) -> pl.DataFrame:

@@ -29,7 +29,7 @@ from polars_wroc.documents.blocks import (
     Row,
     Sign,
     Table,
-    Text,
+    TextBlock,
 )
 from polars_wroc.names import write_in_one_line
 
@@ -96,11 +96,11 @@ def _separate(parts: Iterable[tuple[Sequence[str], bool]]) -> Iterator[str]:
 
 def _write_block(block: Block, terminal: Terminal) -> tuple[Sequence[str], bool]:
     """Return the lines of a block, and whether they are a heading."""
-    is_heading = isinstance(block, Text) and block.level > 0
+    is_heading = isinstance(block, TextBlock) and block.level > 0
     match block:
-        case Text(text) if is_heading:
+        case TextBlock(text) if is_heading:
             lines = [terminal.paint(line, BOLD) for line in _wrap(text, terminal.width)]
-        case Text():
+        case TextBlock():
             lines = _paragraph(block, terminal)
         case Lines():
             lines = [*_list(block, terminal)]
@@ -109,7 +109,7 @@ def _write_block(block: Block, terminal: Terminal) -> tuple[Sequence[str], bool]
         case Figures(figures):
             lines = [line for one in figures for line in _item(Line(one.title), terminal)]
         case Fold(title, inside, instead):
-            blocks = [Text(instead)] if instead else [Text(title, 2), *inside]
+            blocks = [TextBlock(instead)] if instead else [TextBlock(title, 2), *inside]
             lines = write_text(blocks, terminal).splitlines()
         case Beside(parts):
             lines = write_text([one for part in parts for one in part], terminal).splitlines()
@@ -139,7 +139,7 @@ def _wrap_with_lead(lead: str, text: str, width: int, terminal: Terminal) -> lis
     return lines
 
 
-def _paragraph(block: Text, terminal: Terminal) -> list[str]:
+def _paragraph(block: TextBlock, terminal: Terminal) -> list[str]:
     """Write a paragraph; an answer has a bar at its left."""
     styles = block.style.split()
     if "answer" not in styles:

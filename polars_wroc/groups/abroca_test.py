@@ -34,7 +34,7 @@ _SCHEMA: Mapping[str, Any] = {
 _MOST_GROUPS = 500
 # Equal areas may differ by rounding.
 _ROUNDING = 1e-12
-# Two groups, each of which is the rest of the other.
+# With two groups, each is the rest of the other.
 _PAIR = 2
 
 
@@ -154,7 +154,7 @@ def abroca_test(
 def _test_groups(
     ranked: _RankedRows, number: int, drawn: Sequence[int], progress: Progress
 ) -> pl.DataFrame:
-    """Return the area of each group, and how it compares with areas permuted by seeds."""
+    """Return the area of each group, and how it compares with areas of permuted groups."""
 
     def measure(seed: int | None) -> Array:
         dealt = ranked.group if seed is None else ranked.permute_groups(seed)
@@ -181,8 +181,8 @@ def _test_groups(
 class _RankedRows:
     """Complete rows, from the highest score down, with signed weights and numbers of groups.
 
-    Rows of the same ``step`` have the same score. ``classes`` are the places of the positives and
-    of the negatives.
+    Rows with the same ``step`` have the same score. ``classes`` holds the places of the positives
+    and of the negatives.
     """
 
     step: Ints
@@ -191,11 +191,11 @@ class _RankedRows:
     classes: tuple[Ints, Ints]
 
     def permute_groups(self, seed: int) -> Ints:
-        """Return groups of the rows that are exchanged between rows of the same class."""
+        """Return the groups of the rows, permuted among rows of the same class."""
         hashes = pl.int_range(len(self.group), eager=True).hash(seed).to_numpy()
         permuted = np.empty_like(self.group)
         for rows in self.classes:
-            # The rows with the smallest hashes come to the first group, as many as it has.
+            # The rows with the smallest hashes go to the first group, as many as it has.
             sizes = np.bincount(self.group[rows])
             ends = sizes.cumsum()[:-1]
             dealt = rows[np.argpartition(hashes[rows], ends[ends < len(rows)])]
@@ -204,7 +204,7 @@ class _RankedRows:
 
 
 def _rank_rows(rows: Rows, model: str, group: Ints) -> _RankedRows:
-    """Sort rows by all that is known of them, so that their order in the frame does not matter."""
+    """Sort rows by all their columns, so that their order in the frame does not matter."""
     complete = rows.complete(model)
     score, weight, group = rows.scores[model][complete], rows.weight[complete], group[complete]
     order = np.lexsort((weight, group, -score))
@@ -215,7 +215,7 @@ def _rank_rows(rows: Rows, model: str, group: Ints) -> _RankedRows:
 
 
 def _measure_areas(rows: _RankedRows, group: Ints, number: int) -> Array:
-    """Return the area between the curves of each group and of all others; NaN without both."""
+    """Return the area between each group's curve and the curve of all others, or NaN."""
     areas = np.full(number, np.nan)
     for each in range(1 if number == _PAIR else number):
         is_own = group == each

@@ -62,12 +62,12 @@ EQUAL_SCORE_TYPES: Mapping[str, Any] = {
     "reason": pl.String,
 }
 NO_EQUAL_SCORES, ONE_BLOCK = "no equal scores", "one block of scores"
-# The margin of the mean difference in an interval, by a range of 1; whether a test repeats that of
-# another row; and the place of a row.
+# The margin of the mean difference in an interval with a range of 1; whether a test repeats the
+# test of another row; and the place of a row.
 _UNIT, _REPEATS, _PLACE = "__unit", "__repeats", "__place"
 # The direction of an interval, by the sign of its difference.
 _DIRECTIONS = {1: "too high", -1: "too low"}
-# Two segments are each the other's rest.
+# With two segments, each is the rest of the other.
 _PAIR = 2
 
 
@@ -225,7 +225,7 @@ def calibration_test(
 
 @dataclass(frozen=True)
 class CalibrationTest:
-    """What is tested: the calibration of segments, or their outcomes at ``equal_scores``."""
+    """A test of the calibration of segments, or of their outcomes at ``equal_scores``."""
 
     level: float
     adjust: Adjustment
@@ -251,7 +251,7 @@ class CalibrationTest:
         tables = []
         for model in rows.scores:
             own = rows if rows.model is None else rows.at(rows.model == model)
-            table = measure_divisions(own, model, divisions, self)
+            table = measure_calibration_ranges(own, model, divisions, self)
             tables.append(table.with_columns(pl.lit(model).alias(MODEL)))
         table = pl.concat(tables)
         first = pl.col(_PLACE).min().over(AUDIT_KEYS)
@@ -262,7 +262,7 @@ class CalibrationTest:
             require_all_probabilities(rows)
 
     def measure(self, rows: Rows, segments: SegmentRows) -> dict[str, NDArray[Any]]:
-        """Return the columns of segments, but for what depends on the number of tests."""
+        """Return the columns of segments that do not depend on the number of tests."""
         if self.equal_scores:
             return _compare_segments(rows, segments, Level.of(self.level))
         if rows.sample is None:
@@ -295,10 +295,10 @@ class CalibrationTest:
         )
 
 
-def measure_divisions(
+def measure_calibration_ranges(
     rows: Rows, model: str, divisions: Sequence[Grouping], test: CalibrationTest
 ) -> pl.DataFrame:
-    """Return the columns of the segments of each division, named, for one score."""
+    """Return the columns and names of the segments of each division, for one score."""
     tables = []
     attribute, segment = AUDIT_KEYS
     for division in divisions:
@@ -353,7 +353,7 @@ def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, NDArray[An
 
 
 def _find_reasons(tests: RangeTests, rows: Array, one_step: str) -> NDArray[np.str_]:
-    """Return why segments with so many rows are not tested, if they are not."""
+    """Return the reason why each segment is not tested, or an empty text."""
     cases = [
         (rows == 0, UNDEFINED),
         (tests.ranges.steps == 0, NO_EQUAL_SCORES),
@@ -370,7 +370,7 @@ def _walk_scores(segments: SegmentRows) -> WalkSteps:
     def find(steps: Steps) -> tuple[Array, ...]:
         score, weight = steps.score, steps.w.sum(axis=0)
         difference = weight * score - steps.w[0]
-        # If each score is the probability of its rows
+        # The variance if each score is the probability of its rows
         variance = steps.w2.sum(axis=0) * score * (1 - score)
         return score, weight, difference, variance
 
@@ -381,7 +381,7 @@ def _walk_scores(segments: SegmentRows) -> WalkSteps:
 def _find_effects(
     ranges: WalkRanges, units: SamplingUnits, difference: Array, inside: Array, weight: Array
 ) -> tuple[Array, Array]:
-    """Return how many times larger the variance of the sum is by a design.
+    """Return the design effects: how many times larger a design makes the variance of the sum.
 
     First the factor of all rows, then the larger of this factor and the factor in the interval.
     ``difference`` and ``inside`` are sums of sampling units, whose ratios to the ``weight`` of all
@@ -408,7 +408,7 @@ def _compare_segments(rows: Rows, segments: SegmentRows, level: Level) -> dict[s
             ranges, units, sums.difference, sums.inside, sums.weight
         )
         df = units.df(units.ratio_influence(sums.difference, sums.weight))
-    expected = np.array([each.expected for each in blocks])
+    expected = np.array([each.effective_rows for each in blocks])
     tests = RangeTests(ranges, effect, expected, ranges.variance)
     # Null where squares of weights overflow or underflow
     is_known = (ranges.variance > 0) & ~np.isnan(expected)
@@ -420,7 +420,7 @@ def _compare_segments(rows: Rows, segments: SegmentRows, level: Level) -> dict[s
     repeats = np.zeros(segments.number, dtype=bool)
     p_value = tests.p_value
     if segments.number == _PAIR:
-        # Each is the other's rest, so that both are one test.
+        # Each is the rest of the other, so both are one test.
         repeats[1] = True
         p_value = np.full(_PAIR, np.fmax(*p_value))
     return {

@@ -1,4 +1,4 @@
-"""Divisions of the rows into segments: categories of attributes, and of all crossed."""
+"""Divisions of rows into segments: categories of one attribute, or of several crossed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.expressions import one_column
 from polars_wroc.keywords import hint_keywords
-from polars_wroc.queries import of_types
+from polars_wroc.queries import build_by_types
 
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
-# Between the names of columns whose groups are crossed.
+# Separates the names of columns whose groups are crossed.
 CROSSED = " \N{MULTIPLICATION SIGN} "
-# Between the categories of a crossed segment.
+# Separates the categories of a crossed segment.
 _BETWEEN = ", "
-# Whether attributes are crossed too, or alone.
+# Whether crossed attributes are added, or ("only") replace the single ones.
 Intersections: TypeAlias = bool | Literal["only"]
 
 
@@ -48,7 +48,7 @@ class Grouping:
 
     @property
     def segment(self) -> pl.Expr:
-        """The name of the segment of a row; null where the only key is."""
+        """The name of the segment of each row; null where the only key is null."""
         if not self.keys:
             return pl.lit(OVERALL)
         texts = [pl.col(key).cast(pl.String) for key in self.keys]
@@ -56,7 +56,7 @@ class Grouping:
             return texts[0]
         return pl.concat_str([text.fill_null(MISSING) for text in texts], separator=_BETWEEN)
 
-    def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
+    def name_keys(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Replace the keys by ``attribute`` and ``segment``."""
         return table.select(
             pl.lit(self.attribute).alias(ATTRIBUTE),
@@ -68,8 +68,8 @@ class Grouping:
 def split_crossed(segment: str, categories: Sequence[Collection[str]]) -> tuple[str, ...]:
     """Return the category of each attribute that a crossed segment combines.
 
-    Names may hold commas. If several combinations have the same name, it stays whole, and is the
-    first one of the parts; the others are empty.
+    Names may contain commas. If several combinations have the same name, the name is not split: it
+    is the first part, and the others are empty.
     """
     parts = segment.split(_BETWEEN)
     if len(parts) == len(categories):
@@ -81,7 +81,7 @@ def split_crossed(segment: str, categories: Sequence[Collection[str]]) -> tuple[
 
 
 def _find_parts(segment: str, categories: Sequence[Collection[str]]) -> list[tuple[str, ...]]:
-    """Return all ways in which a name is one of a known category of each attribute."""
+    """Return all ways to split a name into one known category of each attribute."""
     first, *others = categories
     if not others:
         return [(segment,)] if segment in first else []
@@ -95,15 +95,15 @@ def _find_parts(segment: str, categories: Sequence[Collection[str]]) -> list[tup
 
 @dataclass(frozen=True)
 class CategoryReference:
-    """The segments that are named as references of attributes; others have the ``kind``."""
+    """The segments named as references of attributes; other attributes use the ``kind``."""
 
     kind: str
     named: Mapping[str, str]
     kinds: Sequence[str] = ()
 
     @property
-    def given(self) -> str | dict[str, str]:
-        """The argument, with the names of segments."""
+    def argument(self) -> str | dict[str, str]:
+        """The ``reference`` argument, with the names of segments."""
         return dict(self.named) if self.named else self.kind
 
     @property
@@ -112,7 +112,7 @@ class CategoryReference:
         return self.kind in ("rest", "overall")
 
 
-# From here on Polars has no integer literals.
+# Polars has no integer literals from here on.
 _INTEGERS = 2.0**63
 
 
@@ -163,12 +163,12 @@ def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
             f"pl.col({name}).dt.truncate({breaks!r}), and read texts by .str.to_date() before"
         )
         raise TypeError(msg)
-    cuts = _increasing(breaks)
-    return of_types([one_column("column", column)], partial(_cut, cuts=cuts))
+    cuts = _read_breaks(breaks)
+    return build_by_types([one_column("column", column)], partial(_cut, cuts=cuts))
 
 
-def _increasing(breaks: object) -> list[float]:
-    """Check where ranges begin; whole numbers are integers, others floats."""
+def _read_breaks(breaks: object) -> list[float]:
+    """Return the checked breaks: whole numbers as integers, others as floats."""
     if not isinstance(breaks, Iterable) or isinstance(breaks, str | bytes):
         checks.reject_type("breaks", "be a list of numbers", breaks)
     cuts = [checks.number("breaks", cut, finite=True) for cut in breaks]
@@ -179,7 +179,7 @@ def _increasing(breaks: object) -> list[float]:
 
 
 def _cut(columns: list[tuple[pl.Expr, pl.DataType]], *, cuts: Sequence[float]) -> pl.Expr:
-    """Name the range of each number."""
+    """Return the name of the range of each number."""
     ((column, dtype),) = columns
     typed = Typed("column", column, dtype, shown_as(column))
     if dtype.is_temporal():
@@ -188,7 +188,9 @@ def _cut(columns: list[tuple[pl.Expr, pl.DataType]], *, cuts: Sequence[float]) -
     value = numeric(typed)
     if not dtype.is_integer():
         value = (value.cast(pl.Float64) if dtype.is_decimal() else value).fill_nan(None)
-    names = _names(cuts, whole=dtype.is_integer() and all(isinstance(cut, int) for cut in cuts))
+    names = _name_ranges(
+        cuts, whole=dtype.is_integer() and all(isinstance(cut, int) for cut in cuts)
+    )
     below = [*(value < cut for cut in cuts), value.is_not_null()]
     named = pl.coalesce(
         pl.when(holds).then(pl.lit(name)) for holds, name in zip(below, names, strict=True)
@@ -196,8 +198,8 @@ def _cut(columns: list[tuple[pl.Expr, pl.DataType]], *, cuts: Sequence[float]) -
     return named.cast(pl.Enum(names)).alias(column.meta.output_name())
 
 
-def _names(cuts: Sequence[float], *, whole: bool) -> list[str]:
-    """Name the ranges; of ``whole`` numbers by their first and last, as in 30-44."""
+def _name_ranges(cuts: Sequence[float], *, whole: bool) -> list[str]:
+    """Return the names of ranges; ranges of ``whole`` numbers name both ends, as in 30-44."""
     between = []
     for low, high in pairwise(cuts):
         if not whole:

@@ -30,7 +30,7 @@ _METRICS = comparisons.GAPS_ON_REQUEST | comparisons.SHIFTS | comparisons.CALIBR
 
 @dataclass(frozen=True)
 class GapRules:
-    """How gaps are tested and judged."""
+    """The rules by which gaps are tested and judged."""
 
     level: Level
     adjust: Adjustment = "holm"
@@ -40,10 +40,10 @@ class GapRules:
 
 @dataclass(frozen=True)
 class Partition:
-    """Segments that are compared with each other, and what each is compared with.
+    """Segments, and the reference with which each is compared.
 
-    ``labels`` are the columns that name the segments, and ``names`` their names in texts.
-    ``picked_from`` is the number of segments that the reference was picked from as the best.
+    ``labels`` are the columns that name the segments, and ``names`` their names in texts. If the
+    reference is the best of several segments, ``picked_from`` is their number.
     """
 
     labels: pl.DataFrame
@@ -54,13 +54,13 @@ class Partition:
     picked_from: int | None = None
 
     def same_decision(self, metric: str) -> str | None:
-        """Return why a metric tells nothing of the segments: all have the same decision."""
+        """Return why a metric says nothing about the segments: all have the same decision."""
         if metric not in THRESHOLD_METRICS:
             return None
         return self.segments.same_decision(THRESHOLD_METRICS[metric])
 
     def find_pair(self, metric: str) -> tuple[int, int] | None:
-        """Return the places of two segments that are each compared with the other alone."""
+        """Return the places of two segments that are compared with each other only."""
         places = np.flatnonzero(self.segments.have_rows(_METRICS[metric]))
         if not self.reference.is_mutual or len(places) != 2:  # noqa: PLR2004
             return None
@@ -71,10 +71,10 @@ class Partition:
 class Comparison:
     """The rows of one metric of the segments of a partition, before they are judged.
 
-    ``test_df`` are the degrees of freedom of the tests, for which the segment or its reference may
-    be ``too_small``, with a reason for each kind of rows. Where there are ``few_rows``, there are
-    no limits; ``repeats`` marks tests that duplicate another, and ``one_class`` values that no
-    decision could change, which are not compared.
+    ``test_df`` are the degrees of freedom of the tests. A segment or its reference may be
+    ``too_small`` for a test, with a reason for each kind of rows. Segments with ``few_rows`` have
+    no limits. ``repeats`` marks tests that duplicate another one; ``one_class`` marks values that
+    no decision could change, which are not compared.
     """
 
     metric: str
@@ -100,7 +100,7 @@ def compare_segments(metric: str, partition: Partition, rules: GapRules) -> Comp
 
 
 def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules) -> Comparison:
-    """Return a given pair with limits and a p-value, as `compare_segments` does."""
+    """Return a pair with limits and a p-value, as `compare_segments` does."""
     segments, reference = partition.segments, partition.reference
     kind, contrast = _METRICS[metric], pair.contrast
     sizes = segments.sizes(kind)
@@ -141,7 +141,8 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
     testable = enough & contrast.sign_is_known & both_hold
     if partition.same_decision(metric) is not None:
         testable = np.zeros(n.shape, dtype=bool)
-    # Two segments compared with each other are one test, unless the reference includes the segment.
+    # Two segments compared with each other need one test, unless the reference includes the
+    # segment.
     twins = None if pair.includes_own else partition.find_pair(metric)
     p_value = np.where(testable, test.p_value, np.nan)
     compared["p_value"] = _share_p_value(p_value, partition.picked_from, twins, rules.level)
@@ -191,7 +192,7 @@ def _find_ratios(pair: Pair, quantile: Array, other_quantile: Array) -> dict[str
 def _share_p_value(
     p_value: Array, picked_from: int | None, twins: tuple[int, int] | None, level: Level
 ) -> Array:
-    """Return p-values that allow for a picked reference; two that are one test are the same."""
+    """Return p-values adjusted for a picked reference; both sides of one test share theirs."""
     if picked_from is not None:
         return adjust_picked(p_value, np.full(p_value.shape, picked_from), level)
     if twins is not None:
@@ -203,7 +204,7 @@ def _share_p_value(
 def add_verdicts(parts: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
     """Return the table of comparisons, with p-values adjusted together, and verdicts.
 
-    The rows of one comparison come after the rows of another.
+    The rows of each comparison follow the rows of the one before.
     """
     if not parts:
         return pl.DataFrame(schema=COMPARISON_SCHEMA)
@@ -217,7 +218,7 @@ def add_verdicts(parts: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
         _judge_comparison(each, p_adjusted, number, rules)
         for each, p_adjusted in zip(parts, adjusted, strict=True)
     ]
-    # One table of all rows, since a table of each comparison takes longer than its arithmetic
+    # One table for all rows, since making a table takes longer than its arithmetic
     labels = pl.concat([each.partition.labels for each in parts], how="vertical_relaxed")
     numbers, texts = dict[str, Array](), dict[str, list[str | None]]()
     for name in dict.fromkeys(name for each, _ in judged for name in each):
@@ -231,7 +232,7 @@ def add_verdicts(parts: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
 def _judge_comparison(
     comparison: Comparison, p_adjusted: Array, number: int, rules: GapRules
 ) -> tuple[dict[str, Array], dict[str, list[str | None]]]:
-    """Return the columns of a comparison with so many tests: numbers, and texts."""
+    """Return the numbers and the texts of a comparison, given the number of tests."""
     pair, partition, level = comparison.pair, comparison.partition, rules.level
     gap = comparison.columns["gap"]
     picked_from = partition.picked_from
@@ -265,7 +266,7 @@ def _judge_comparison(
 def _find_reasons(
     comparison: Comparison, verdict: NDArray[np.str_], rules: GapRules
 ) -> list[str | None]:
-    """Return why there is no verdict or no test of each segment, None where there is."""
+    """Return why each segment has no verdict or no test; None where it has both."""
     columns, partition = comparison.columns, comparison.partition
     unknown = np.isnan(columns["gap"])
     inconclusive = ~unknown & (verdict == families.INCONCLUSIVE)

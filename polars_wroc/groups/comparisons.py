@@ -1,4 +1,4 @@
-"""What groups are compared by: sums over rows, and metrics; and the table of the comparisons.
+"""The metrics by which groups are compared, and the table of the comparisons.
 
 The table has a row for each attribute, segment, score and metric.
 """
@@ -20,7 +20,7 @@ from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
 GAP_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
 
 
-# Those and others whose gaps are measured on request.
+# These, and other metrics whose gaps are measured on request.
 COMPARABLE: dict[str, Metric] = {
     **GAP_METRICS,
     **THRESHOLD_METRICS,
@@ -28,7 +28,7 @@ COMPARABLE: dict[str, Metric] = {
 }
 
 
-# What is compared and what is found come first.
+# The compared values and the findings come first.
 COMPARISON_SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys((*AUDIT_KEYS, MODEL, "metric"), pl.String),
     **dict.fromkeys(("value", "value_low", "value_high"), pl.Float64),
@@ -41,32 +41,32 @@ COMPARISON_SCHEMA: dict[str, type[pl.DataType]] = {
 }
 # Verdicts on impact ratios; those on gaps are in `stats/families.py`.
 BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS = "below four fifths", "at least four fifths"
-# The verdicts that find something, and the verdicts that show that nothing matters.
+# Verdicts that report a difference, and verdicts that rule out one that matters.
 FINDINGS, CLEARED = (DIFFERENT, BELOW_FOUR_FIFTHS), (EQUIVALENT, AT_LEAST_FOUR_FIFTHS)
 # Reasons: why there is no verdict, or no test.
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
 UNKNOWN_REASON = "an unknown category"
 REPEATS, SMALL_SHARE = "repeats ", "share below "
-# Why limits of a weighted rate may be too narrow: the heaviest rows may not be among so few.
+# Limits of a weighted rate may be too narrow: a few rows may miss the heaviest ones.
 FEW_EVENTS = "few effective events"
-# The name of what the overall rows of calibration are compared with.
+# The reference of the overall rows of calibration metrics.
 TARGET = "target"
-# Number of an attribute and segment in the order of the table.
+# The place of an attribute and segment in the order of the table.
 PLACE = "__place"
 
 
 def is_finding() -> pl.Expr:
-    """Return where the verdict finds something."""
+    """Return whether the verdict reports a difference."""
     return pl.col("verdict").is_in(FINDINGS).fill_null(value=False)
 
 
 def is_cleared() -> pl.Expr:
-    """Return where the verdict shows that there is nothing that matters."""
+    """Return whether the verdict rules out a difference that matters."""
     return pl.col("verdict").is_in(CLEARED).fill_null(value=False)
 
 
 def join_rates(ratios: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
-    """Add to rows of impact ratios the rates that they divide.
+    """Add the rates of both categories to rows of impact ratios.
 
     The rows of ``rates`` have the rates of all segments as ``value``. The new columns are ``rate,
     rate_low, rate_high`` and ``reference_rate``, the rate of the reference; null without rates.
@@ -94,20 +94,30 @@ def join_rates(ratios: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(known).drop("__segment", "__n")
 
 
-def rated_ratios(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of impact ratios of a table with the rates that are in its other rows."""
+def select_rated_ratios(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of impact ratios of a table, with the rates from its other rows."""
     rates = table.filter(pl.col("metric").is_in(IMPACT_RATES))
     return join_rates(table.filter(metric=IMPACT_RATIO), rates)
 
 
+def put_rates_for_values(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of impact ratios of a table, with the rates that they divide as values."""
+    return select_rated_ratios(table).with_columns(
+        value="rate",
+        value_low="rate_low",
+        value_high="rate_high",
+        reference_value="reference_rate",
+    )
+
+
 def small_share(min_share: float) -> str:
-    """Say that a category has too small a share of the weight to be compared."""
+    """Return the reason of a category with too small a share of the weight."""
     return f"{SMALL_SHARE}{100 * min_share:g}%"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedMetric(Metric):
-    """A metric of comparisons alone, and the kinds of rows that it is based on."""
+    """A metric that only comparisons have, and the kinds of rows it is based on."""
 
     size_kinds: tuple[SampleSize, ...] = ("rows",)
     has_ratio: bool = False
@@ -127,7 +137,7 @@ IMPACT = ComparedMetric(
     needs_label=False,
     family="impact",
 )
-# The rate of the favorable decision in tables of impact ratios, where that is not to be selected.
+# The rate of the favorable decision in tables of impact ratios, if that is not selection.
 FAVORABLE_RATE = ComparedMetric(
     name="favorable_rate",
     label="rate of the favorable decision",
@@ -167,7 +177,7 @@ SMD = ComparedMetric(
     family="scores",
 )
 
-# Metrics of gaps, with the metric of scores without a label.
+# The metrics of gaps, and the metric of scores that needs no label.
 GAPS_ON_REQUEST: dict[str, Metric] = {**COMPARABLE, SMD.name: SMD}
 
 Kind = Literal["difference", "ratio"]
@@ -244,7 +254,7 @@ SHIFTS: dict[str, ComparedMetric] = {
         ("psi", "PSI", 0.0),
     )
 }
-# All metrics of comparison tables, in the order of rows; of some there are values only.
+# All metrics of comparison tables, in the order of rows; some have values only.
 METRICS: dict[str, Metric] = {
     metric.column: metric
     for metric in (
@@ -257,7 +267,7 @@ METRICS: dict[str, Metric] = {
         *FAIRNESS.values(),
     )
 }
-# Metrics of decisions, which scores share if the decisions are recorded ones.
+# Metrics of decisions, which are the same for all scores if decisions are recorded.
 DECISION_METRICS = (
     *GAP_RATES,
     "accuracy",
@@ -275,16 +285,16 @@ GAP_CHANGES: dict[str, ComparedMetric] = {
     )
     for name, metric in GAP_METRICS.items()
 }
-# What became of a gap that changed significantly.
+# How a gap changed, if it changed significantly.
 GAP_FINDINGS = NEW, CLOSED, REVERSED, GROWN, SHRUNK = "new", "closed", "reversed", "grown", "shrunk"
 # The metrics of tables of changes.
 CHANGED_METRICS: dict[str, Metric] = {**GAP_METRICS, IMPACT_RATIO: IMPACT, **GAP_CHANGES}
-# The number that a metric is named for, where that is not the value of the segment.
+# The number that a metric is named for, if that is not the value of the segment.
 NAMED_FOR = {IMPACT_RATIO: "ratio"} | {
     metric.name: "gap" if metric.kind == "difference" else "ratio" for metric in FAIRNESS.values()
 }
 _SELECTION_RATE = "selection_rate"
-# The rates whose ratios are impact ratios: of those selected, or else of the favorable decision.
+# The rates whose ratios are impact ratios: of selection, or of the favorable decision.
 IMPACT_RATES = (_SELECTION_RATE, FAVORABLE_RATE.name)
-# What compares decisions or scores, whatever the label.
+# Metrics of decisions or scores, which need no label.
 UNLABELED = tuple(name for name, metric in METRICS.items() if not metric.needs_label)

@@ -1,4 +1,4 @@
-"""AUCs across groups: of the positives of each against the negatives of each, or of the rest."""
+"""AUCs across groups: positives of one group against negatives of another, or of the rest."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def cross_auc(
 def _compare_pairs(
     rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
 ) -> pl.DataFrame:
-    """Return the AUC of each pair of groups, minus the AUC with exchanged roles too."""
+    """Return the AUC of each pair of groups, and its gap to the AUC with exchanged roles."""
     sums = cross_aucs.sum_pairs(segments)
     auc, correlation = estimate_aucs(sums), np.zeros_like(sums.misranked)
     if rows.sample is not None:
@@ -200,7 +200,7 @@ def _compare_pairs(
     gap = auc.value - auc.value[exchanged]
     gap_limits = find_gap_limits(auc.value, limits, auc.value[exchanged], other_limits, correlation)
     is_own = positive == negative
-    # As shares of the largest, since a product of two weights may over- or underflow.
+    # Shares of the largest, since a product of two weights may over- or underflow.
     shares = (sums.weight / sums.weight.max(axis=1, keepdims=True, initial=0.0)).prod(axis=0)
     pair_weight = shares / shares.sum()
     found = make_table(
@@ -230,7 +230,7 @@ def _compare_pairs(
 def _compare_with_rest(
     rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
 ) -> pl.DataFrame:
-    """Return each group's own AUC, and the AUCs of one of its classes against the rest's other."""
+    """Return each group's own AUC, and the AUCs of each class against the rest's other class."""
     sums = [measure_aucs(segments), *cross_aucs.sum_against_rest(segments)]
     aucs = [estimate_aucs(each) for each in sums]
     if rows.sample is not None:

@@ -1,4 +1,4 @@
-"""Sums over the rows of each combination of attributes, of which segments are sums."""
+"""Sums over the rows of each combination of attributes, which add up to segments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNIT = "__unit"
 class CrossedCells:
     """Sums over the rows of each combination of values of the attributes.
 
-    In a sample a cell has the rows of one sampling ``unit``.
+    In a sample, a cell has the rows of one sampling ``unit``.
     """
 
     keys: pl.DataFrame
@@ -50,7 +50,7 @@ def sum_crossed_cells(
     """
     complete = rows.complete(model)
     rows = rows if complete.all() else rows.at(complete)
-    # In the order of the rows, since all are in one segment.
+    # In the order of the rows, since all rows are in one segment.
     together = rows.segments([], model)
     columns = rows.keys.select(keys)
     if rows.sample is not None:
@@ -76,13 +76,13 @@ def sum_crossed_cells(
 def _add_up_cells(
     columns: pl.DataFrame, values: Sequence[Array], taken: Mask | None = None
 ) -> tuple[pl.DataFrame, list[Array]]:
-    """Return the cells of rows, of all or of those that are taken, and the sums of values."""
+    """Return the cell of each row, of all rows or of some, and the sums of values."""
     names = [f"__value_{number}" for number in range(len(values))]
     arrays = [pl.Series(name, each) for name, each in zip(names, values, strict=True)]
     table = columns.with_columns(arrays).lazy()
     if taken is not None:
         table = table.filter(pl.Series(taken))
-    # In one order, which decides the last digits of sums of cells
+    # Always in the same order, which decides the last digits of the sums of cells
     sums = table.group_by(columns.columns).agg(pl.col(names).sum()).sort(columns.columns)
     cells = collect(sums, reproducible=True)
     return cells.select(columns.columns), [cells[name].to_numpy() for name in names]
@@ -91,7 +91,7 @@ def _add_up_cells(
 def _find_outcomes(
     rows: Rows, together: SegmentRows, metric: RateMetric, decisions: Decisions | None
 ) -> tuple[Mask, Array]:
-    """Return which rows are in the denominator of a rate, and the weight that counts."""
+    """Return which rows are in the denominator of a rate, and the weight in its numerator."""
     assert decisions is not None
     if decisions.recorded:
         assert rows.selected is not None
@@ -104,7 +104,7 @@ def _find_outcomes(
 
 
 def _find_errors(together: SegmentRows) -> list[Array]:
-    """Return what is summed over rows for calibration in the large, as `ErrorSums` has it."""
+    """Return the values that `ErrorSums` adds up over rows, for calibration in the large."""
     require_probabilities(together.score)
     n, weight, squares, cubes = _find_powers(together)
     score = together.score
@@ -115,7 +115,7 @@ def _find_errors(together: SegmentRows) -> list[Array]:
 
 
 def _find_losses(together: SegmentRows, metric: Metric, precision: float) -> list[Array]:
-    """Return what is summed over rows for a mean loss: `ValueSums`, then `CrossSums`."""
+    """Return the values that are added up over rows for a mean loss: `ValueSums`, `CrossSums`."""
     require_probabilities(together.score)
     n, weight, squares, cubes = _find_powers(together)
     loss = ROW_LOSSES[metric.name](together.score, together.weight > 0, precision)

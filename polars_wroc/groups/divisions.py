@@ -14,12 +14,12 @@ from polars_wroc.inputs.frames import require_text
 from polars_wroc.rows import Columns
 from polars_wroc.stats.references import Reference
 
-# What the segments of an attribute may be compared with, unless one is named.
+# The kinds of reference of an attribute for which no segment is named.
 GAP_REFERENCES = ("rest", "overall", "best")
 
 
 def read_divisions(columns: Columns, intersections: Intersections) -> list[Grouping]:
-    """Return the divisions by each attribute and, if asked for, by all of them crossed."""
+    """Return the divisions by each attribute and, on request, by all of them crossed."""
     schema = columns.plan.collect_schema()
     for key, name in columns.names.items():
         require_text(Typed("attributes", pl.col(key), schema[key], f"column {name!r}"))
@@ -59,16 +59,16 @@ def name_segments(division: Grouping, segments: pl.DataFrame) -> pl.Series:
     return names
 
 
-# Segments that a message names.
+# The most segments that a message names.
 _MOST_NAMES = 10
 
 
 def find_reference(
     references: CategoryReference, division: Grouping, names: Sequence[str | None]
 ) -> Reference | None:
-    """Return the named or mutual reference of a division; None if it is to be picked.
+    """Return the named or mutual reference of a division; None if one has to be picked.
 
-    Without segments there may be a name that none has.
+    If there are no segments, any name is accepted.
     """
     wanted = references.named.get(division.attribute)
     if wanted is None:
@@ -82,7 +82,7 @@ def find_reference(
     shown = ", ".join(repr(name) for name in known[:_MOST_NAMES])
     if len(known) > _MOST_NAMES:
         shown += f" and {len(known) - _MOST_NAMES:,} more"
-    # A kind is for all attributes, not for one of several.
+    # A kind applies to all attributes, not to one of several.
     hint = did_you_mean(wanted, known if len(references.named) > 1 else [*known, *kinds])
     listed = ", ".join(repr(kind) for kind in kinds)
     msg = (
@@ -95,9 +95,9 @@ def find_reference(
 def read_references(
     reference: object, kinds: Sequence[str], divisions: Sequence[Grouping], columns: Columns
 ) -> CategoryReference:
-    """Read a reference: a kind, or a segment for each of some attributes, or of the only one.
+    """Read a reference: a kind, a segment of the only attribute, or segments by attribute.
 
-    Attributes without a named segment have the first of the ``kinds``.
+    Attributes without a named segment use the first of the ``kinds``.
     """
     if isinstance(reference, str) and reference in kinds:
         return CategoryReference(reference, {}, kinds)
@@ -123,7 +123,7 @@ def read_references(
 
 
 def _name_value(attribute: str, value: object, types: Sequence[pl.DataType]) -> str:
-    """Name the segment of a value; a text is taken as the name."""
+    """Return the name of the segment of a value; a text is itself the name."""
     if isinstance(value, str):
         return value
     held = exact(value, types[0]) if len(types) == 1 else None

@@ -162,8 +162,8 @@ def equalized_thresholds(
 class Edges(NamedTuple):
     """The edges of the hulls of some groups, in order from the origin within each group.
 
-    Each edge has its ``group``. The rates and thresholds have a row for the beginning of each edge,
-    and one for its end.
+    Each edge belongs to a ``group``. The rates and thresholds have one row for the beginnings of
+    the edges and one for their ends.
     """
 
     group: Ints
@@ -173,12 +173,12 @@ class Edges(NamedTuple):
 
     @property
     def run(self) -> Array:
-        """By how much the fpr grows along each edge."""
+        """The growth of the fpr along each edge."""
         return np.asarray(self.fpr[1] - self.fpr[0])
 
     @property
     def rise(self) -> Array:
-        """By how much the tpr grows along each edge."""
+        """The growth of the tpr along each edge."""
         return np.asarray(self.tpr[1] - self.tpr[0])
 
     def find(self, rates: Array, target: float) -> Ints:
@@ -206,13 +206,13 @@ class GroupSizes:
         return float(self.positives.sum())
 
     def cost(self, costs: Costs, groups: Ints, tpr: Array, fpr: Array) -> Array:
-        """Return what the errors in groups contribute to the cost of all."""
+        """Return the contribution of errors in each group to the overall cost."""
         false_negatives = self.positives[groups] * (1 - tpr)
         return costs.fn * false_negatives + costs.fp * self.negatives[groups] * fpr
 
 
 class Mixture(NamedTuple):
-    """The edge of each group's decisions, the share along it, and the coin that replaces them."""
+    """The edge of each group's decisions, the share along it, and a coin's probability."""
 
     edge: Ints
     share: Array
@@ -292,7 +292,7 @@ def equalize_odds(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:
     """Return the point of least cost that all groups can reach (Hardt, Price and Srebro, 2016).
 
     Along each edge the saved cost is a linear function of the fpr. All groups must reach the point,
-    so that the saving is the minimum of these lines, and the common fpr is where it is largest.
+    so the saving is the minimum of these lines, and the common fpr is where this is largest.
     """
     saved, spent = costs.fn * sizes.prevalence, costs.fp * (1 - sizes.prevalence)
     slope = edges.rise / edges.run
@@ -305,7 +305,7 @@ def equalize_odds(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:
     share = np.where(is_vertical, 1.0, _find_share(target, edge.fpr))
     own = _place_between(edge.tpr, share)
     common = own.min()
-    # On a vertical edge the common tpr is reached without a coin.
+    # On a vertical edge the common tpr is reached without a coin toss.
     share = np.where(is_vertical, _find_share(common, edge.tpr), share)
     # q target + (1 - q) own = common
     has_coin = ~is_vertical & (own - common > TOLERANCE)
@@ -359,7 +359,7 @@ def find_highest(slope: Array, height: Array) -> float:
     envelope: list[tuple[float, float, float]] = []
     for place in np.lexsort((height, -slope)):
         own_slope, own_height, begin = float(slope[place]), float(height[place]), -np.inf
-        # Only the first, which is the lowest, of several parallel lines can be part of it.
+        # If several lines are parallel, only the first and lowest can be part of it.
         if envelope and envelope[-1][0] == own_slope:
             continue
         while envelope:

@@ -1,4 +1,4 @@
-"""The metrics that probabilities imply for the rows they were given to, before or after labels."""
+"""Metrics implied by the predicted probabilities of rows, before or after labels are known."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from polars_wroc.thresholds.rules import read_number
 
 _AUC, _NET_BENEFIT = "auc", "net_benefit"
 _RATES = ("tpr", "fpr", "ppv", "npv", "accuracy", _NET_BENEFIT)
-# With fewer effective rows, by probability, of a class or in a cell there are no limits.
+# With fewer expected effective rows in a class or a cell there are no limits.
 LEAST_ROWS = 10
 _EXPECTED = ("expected", "expected_low", "expected_high")
 _OBSERVED = ("value", "excess", "excess_p_value", "excess_p_adjusted")
@@ -147,7 +147,7 @@ def expected_metrics(
     └────────┴──────────┴──────────────┴───────────────┘
     """
     given = read_design(design)
-    if given.given and label is None:
+    if given.is_given and label is None:
         checks.reject("design", "come with a `label`", "no label")
     if given.replicate_weights is not None:
         found = "replicate weights: give the clusters that they were made from instead"
@@ -187,15 +187,15 @@ def _read_scores(
     chances = typed_column(argument, as_column(argument, chance), frame.lazy())
     for typed in (ranking, chances):
         numeric(typed)
-    # In its own type, in which it is compared with a threshold.
+    # Thresholds are compared with a score in its own type.
     return [ranking.column.alias(_SCORE), chances.column.alias(_PROBABILITY)]
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is computed: metrics of ranks and, at a threshold, of decisions, with tests of labels.
+    """The metrics to compute: of ranks and, at a threshold, of decisions, with tests of labels.
 
-    Probabilities come from an ``argument``.
+    ``argument`` is the argument with the probabilities.
     """
 
     keys: Sequence[str]
@@ -244,7 +244,7 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Forecast:
-    """Rows of segments from the highest score down, with a probability and perhaps a label each."""
+    """Rows of segments in descending order of the score, with probabilities and perhaps labels."""
 
     rows: SegmentRows
     chance: Array
@@ -279,7 +279,7 @@ class _Forecast:
         return total(self.weight * self.chance), total(self.weight * (1 - self.chance))
 
     def count_impossible(self) -> Array:
-        """Return the numbers of rows that came out against a probability of 0 or 1."""
+        """Return the numbers of rows whose label contradicts a probability of 0 or 1."""
         if self.label is None:
             return np.full(self.rows.number, np.nan)
         return self.rows.total(self.powers.n * (np.abs(self.chance - self.label) == 1))
@@ -310,10 +310,10 @@ class _Forecast:
 
 @dataclass(frozen=True)
 class _Expected:
-    """A metric of segments: what probabilities imply, and what labels give.
+    """A metric of segments: implied by probabilities, and computed from labels.
 
-    ``error`` is the standard error of what labels give if the probabilities are right, and
-    ``fewest`` the least expected weight of a class, or in a cell.
+    ``error`` is the standard error of the metric computed from labels if the probabilities are
+    right, and ``fewest`` the least expected weight of a class or in a cell.
     """
 
     metric: str
@@ -378,7 +378,7 @@ def _measure_auc(forecast: _Forecast) -> _Expected:
 
 
 def _find_lower(rows: SegmentRows, places: StepPlaces, values: Array) -> Array:
-    """Return for each row the values of lower scores of its segment, and half those of its own."""
+    """Return for each row the sum of values at lower scores, plus half the sum at its score."""
     firsts, starts = places
     pooled = values if len(firsts) == len(values) else np.add.reduceat(values, firsts)
     filled = starts[:-1][np.diff(starts) > 0]
@@ -423,7 +423,7 @@ def _places(cells: Sequence[str]) -> list[int]:
 
 
 def _sum_cells(forecast: _Forecast, positive: Array | Mask, selected: Mask) -> Array:
-    """Return the weights in tp, fp, fn and tn, where rows are positive in part or wholly."""
+    """Return the weights in tp, fp, fn and tn; rows may be positive in part."""
     positives = forecast.weight * positive
     negatives = forecast.weight - positives
     return np.stack(

@@ -178,7 +178,7 @@ def fairness(
             segments = measure_segments(rows, part.division.keys, part.model, needs[part.model])
             if segments.number:
                 names = name_segments(part.division, segments.keys).to_list()
-                # Those of a missing value are no group of people.
+                # Rows with a missing value are no group of people.
                 compared = has_all_keys(segments)
                 table = spread_rows(
                     segments, names, metrics, rows.level(level), least, compared=compared
@@ -196,8 +196,8 @@ class _Measured:
     """A rate or an AUC of the segments that are compared.
 
     ``places`` are the places of segments with a value from enough rows, ``n`` the rows of each. The
-    ``p_value`` belongs to the test that all have the same value, NaN without a test. The
-    ``reason`` says why values tell nothing, or how many segments are left out.
+    ``p_value`` is for the hypothesis that all have the same value; NaN without a test. The
+    ``reason`` says why values mean nothing, or how many segments are left out.
     """
 
     places: Ints
@@ -220,9 +220,9 @@ def spread_rows(
 ) -> pl.DataFrame:
     """Return a row of the comparison table for each fairness metric, without its keys.
 
-    The ``names`` are those of the segments. Values that are undefined or rest on too few rows are
-    left out, and so are segments that are not ``compared``. Rates of all decisions are those of the
-    ``favorable`` one, and only of segments that are ``compared_by_decisions``.
+    ``names`` are the names of the segments. Values that are undefined or based on too few rows are
+    left out, and so are segments that are not ``compared``. Rates of all decisions are rates of the
+    ``favorable`` one, and only for segments that are ``compared_by_decisions``.
     """
     if compared_by_decisions is None:
         compared_by_decisions = compared
@@ -235,7 +235,7 @@ def spread_rows(
     for metric in metrics:
         parts = [measured[name] for name in metric.compares]
         if metric.compares not in criteria:
-            # Each metric of a criterion has its share of the error.
+            # Each metric of a criterion gets its share of the error probability.
             criteria[metric.compares] = [
                 find_spread(part.groups, level, metrics=len(parts)) for part in parts
             ]
@@ -280,7 +280,7 @@ def _measure(
     places = np.flatnonzero(~np.isnan(estimate.value) & enough & compared)
     groups = ComparedGroups(estimate.at(places), None if variances is None else variances[places])
     number = int((compared & segments.have_rows(metric) & ~enough).sum())
-    # The test of all groups holds at one look, where they may differ.
+    # The test of all groups holds at a single look only, and where groups can differ.
     is_tested = is_rate and level.looks is None and same is None
     p_value = equal_groups(groups, by_design=by_design) if is_tested else np.nan
     reason = same or _name_left_out(number, [*sizes], min_rows)
@@ -288,7 +288,7 @@ def _measure(
 
 
 def _name_left_out(number: int, kinds: Sequence[SampleSize], min_rows: int) -> str | None:
-    """Say how many segments are left out, which have too few rows of some kinds; None if none."""
+    """Say how many segments are left out for too few rows of some kinds; None if none is."""
     if number == 0:
         return None
     few = few_rows(min_rows, kinds[0]) if len(kinds) == 1 else f"{few_rows(min_rows)} of a class"
@@ -302,7 +302,7 @@ def _make_row(
     spreads: Sequence[Spread],
     names: Sequence[str | None],
 ) -> dict[str, object]:
-    """Return the columns of a criterion, which is as bad as the worst of what it compares."""
+    """Return the columns of a criterion, which is as bad as its worst metric."""
     is_ratio = metric.kind == "ratio"
     shown = "ratio" if is_ratio else "gap"
     bounds = [each.ratio if is_ratio else each.difference for each in spreads]
@@ -332,7 +332,7 @@ def _make_row(
 def _name_extremes(
     measured: _Measured, spread: Spread, names: Sequence[str | None], *, is_ratio: bool
 ) -> dict[str, object]:
-    """Return the columns of the two segments that are farthest apart; none without two."""
+    """Return the columns of the two segments that are farthest apart; none for fewer than two."""
     if spread.highest < 0:
         return {}
     own, other = spread.highest, spread.lowest

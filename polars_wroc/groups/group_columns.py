@@ -28,15 +28,15 @@ from polars_wroc.thresholds.rules import Rule
 
 Choice: TypeAlias = Decisions | Rule | float | None
 
-# Places of the division, of the segment and of the score, by which rows are ordered.
+# Places of the division, the segment and the score, by which rows are ordered.
 SEGMENT_PLACES = ("__division", "__segment", "__model")
 
 
 @dataclass(frozen=True)
-class Part:
-    """One of the divisions of a comparison and one of its scores, with their places in its table.
+class ComparisonPart:
+    """A division and a score of a comparison, with their places in the table.
 
-    The score has no name where recorded decisions are compared alone.
+    The score has no name if only recorded decisions are compared.
     """
 
     division: Grouping
@@ -66,21 +66,21 @@ class GroupColumns:
     choice: Choice
 
     def find_needs(self, rows: Rows, needs: Needs) -> dict[str, Needs]:
-        """Return what is measured by each score, with its decisions."""
+        """Return the sums that each score needs, with its decisions."""
         return {
             model: replace(needs, decisions=find_decisions(rows, model, self.choice))
             for model in rows.scores
         }
 
-    def parts(self, rows: Rows) -> Iterator[Part]:
+    def parts(self, rows: Rows) -> Iterator[ComparisonPart]:
         """Yield each division and score."""
         for number, division in enumerate(self.divisions):
             for place, model in enumerate(rows.scores):
-                yield Part(division, model, self.score_names[model], (number, place))
+                yield ComparisonPart(division, model, self.score_names[model], (number, place))
 
 
 class InnerColumns(NamedTuple):
-    """Columns that divide segments further, and what is wrong if attributes have their names."""
+    """Columns that divide segments further, and the rule that attributes have other names."""
 
     columns: Mapping[str, pl.Expr]
     argument: str
@@ -102,9 +102,9 @@ def read_groups(
     inner: InnerColumns | None = None,
     overall: bool = False,
 ) -> GroupColumns:
-    """Return the columns of a comparison, after a check of their types.
+    """Return the columns of a comparison, with checked types.
 
-    Without ``attributes`` there are no divisions. If ``overall``, all rows are a segment too.
+    Without ``attributes`` there are no divisions. With ``overall``, all rows are a segment too.
     """
     by = attributes
     if inner is not None:
@@ -141,20 +141,20 @@ def read_groups(
 
 
 def table_of_groups(source: pl.DataFrame | pl.LazyFrame | RowSource) -> pl.LazyFrame:
-    """Return the table that has the columns of groups."""
+    """Return the table with the columns of groups."""
     return source.groups if isinstance(source, RowSource) else source.lazy()
 
 
 def name_scores(columns: Columns, score: IntoColumns | None) -> dict[str, str | None]:
-    """Return the names of models in the table: None without a score, the caller's for counts."""
+    """Return the names of models in the table: None without a score, given ones for counts."""
     names = {model: model for model in columns.models}
-    if columns.counted and not columns.several:
+    if columns.is_counted and not columns.several:
         names = dict.fromkeys(columns.models, str(score))
     return dict.fromkeys(names) if score is None else dict(names)
 
 
 def find_decisions(rows: Rows, model: str, choice: Choice) -> Decisions | None:
-    """Return the decisions by one of the scores, at a threshold that is given or chosen.
+    """Return the decisions by one of the scores, at a given or chosen threshold.
 
     A rule chooses one threshold for all rows with a value of the score.
     """
@@ -186,7 +186,7 @@ def make_rows(
     numbers: Mapping[str, Array | Sequence[float]],
     texts: Mapping[str, Sequence[str | None] | str | None],
 ) -> pl.DataFrame:
-    """Return labelled rows with numbers, null where they are NaN, and texts of each or of all."""
+    """Return rows of labels, numbers (null for NaN) and texts, one for all or one for each."""
     columns = [
         pl.Series(name, values, pl.Float64, nan_to_null=True) for name, values in numbers.items()
     ]
@@ -197,7 +197,7 @@ def make_rows(
 
 
 def choose_texts(cases: Sequence[tuple[Mask | bool, str | None]]) -> list[str | None]:
-    """Return the text of the first case that holds for each row, None where none does."""
+    """Return the text of the first case that holds for each row, or None."""
     texts = np.full(np.shape(cases[0][0]), None, dtype=object)
     for holds, text in reversed(cases):
         texts[holds] = text
@@ -225,7 +225,7 @@ def in_order(
 ) -> pl.DataFrame:
     """Return a comparison table in the order of attributes, segments, scores and metrics.
 
-    Rows of a segment and a score are first in the order of columns ``within`` them.
+    Rows of a segment and a score are ordered by the columns ``within`` first.
     """
     if set(SEGMENT_PLACES) <= set(table.columns):
         table = table.sort(*SEGMENT_PLACES, *within, pl.col("metric").cast(pl.Enum(list(metrics))))

@@ -183,7 +183,7 @@ def group_gaps(
     """
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)
-    compared = read_metrics(
+    compared = read_compared_metrics(
         metrics,
         GAPS_ON_REQUEST,
         has_label=label is not None,
@@ -256,9 +256,9 @@ def make_partition(
     place: tuple[int, int],
     min_rows: int,
 ) -> Partition:
-    """Return the segments of a division with their names and what they are compared with.
+    """Return the segments of a division with their names and their reference.
 
-    The ``place`` is that of the division and of the score, which has the name ``model`` in tables.
+    ``place`` has the places of the division and of the score, which tables call ``model``.
     """
     names = divisions.name_segments(division, segments.keys)
     reference = divisions.find_reference(references, division, names.to_list())
@@ -273,10 +273,10 @@ def make_partition(
 
 
 def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:
-    """Return the segment with the highest AUC as reference, and of how many it was picked.
+    """Return the segment with the highest AUC as reference, and the number of candidates.
 
-    Candidates have enough rows of both classes. As for the highest rate, ties go to the heavier
-    segment, then to the first.
+    Candidates have enough rows of both classes. Ties go to the heavier segment, then to the first,
+    as for the highest rate.
     """
     assert segments.aucs is not None
     is_candidate = (segments.rows >= min_rows).all(axis=0)
@@ -285,7 +285,7 @@ def pick_best(segments: Segments, min_rows: int) -> tuple[Reference, int]:
     return pick_highest(aucs, segments.aucs.weight.sum(axis=0)), number
 
 
-def read_metrics(
+def read_compared_metrics(
     metrics: Sequence[str] | None,
     known: dict[str, Metric],
     *,
@@ -293,9 +293,9 @@ def read_metrics(
     has_score: bool,
     has_decisions: bool,
 ) -> tuple[str, ...]:
-    """Return the metrics that are compared, in the order of all comparison tables.
+    """Return the metrics to compare, in the order of all comparison tables.
 
-    By default they are the AUC and, with decisions, the rates; the selection rate without a label.
+    The default is the AUC and, with decisions, the rates; without a label, the selection rate.
     """
     if metrics is None:
         rates = (*GAP_RATES,) if has_label else (_SELECTION_RATE,)
@@ -316,7 +316,7 @@ def read_metrics(
 
 
 def _check_unlabeled(metrics: Sequence[str], references: CategoryReference) -> None:
-    """Raise for what needs a label."""
+    """Raise for a metric or a reference that needs a label."""
     for name in metrics:
         if name not in UNLABELED:
             checks.reject("label", f"be given for {name}", None)
@@ -327,9 +327,9 @@ def _check_unlabeled(metrics: Sequence[str], references: CategoryReference) -> N
 def read_needs(
     metrics: Sequence[str], columns: Columns, weight: IntoWeight | None, *, picks_best: bool = False
 ) -> Needs:
-    """Return the sums that some metrics need, whatever the decisions are.
+    """Return the sums that the metrics need, for any decisions.
 
-    The best segment is picked by its AUC.
+    AUCs are also needed to pick the best segment.
     """
     losses = [name for name in metrics if name in ROW_LOSSES]
     if losses or SMD.name in metrics:

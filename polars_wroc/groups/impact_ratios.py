@@ -54,7 +54,7 @@ _RATES: dict[Favorable, RateMetric] = {
         _SELECTION_RATE, counted=_SELECTION_RATE.others, others=_SELECTION_RATE.counted
     ),
 }
-# What these rates are in the table.
+# The metrics of these rates in the table.
 RATE_NAMES: dict[Favorable, str] = {
     "selected": _SELECTION_RATE.column,
     "rejected": comparisons.FAVORABLE_RATE.name,
@@ -213,7 +213,7 @@ def impact_ratios(
     references = divisions.read_references(
         reference, ("highest",), groups.divisions, groups.columns
     )
-    unknown_values = known_categories.read_unknown(unknown, groups.columns)
+    unknown_values = known_categories.find_unknown(unknown, groups.columns)
     least = checks.number("min_share", min_share, low=0.0, high=1.0)
 
     def compute(rows: Rows) -> pl.DataFrame:
@@ -241,7 +241,7 @@ def impact_ratios(
 
 @dataclass(frozen=True)
 class ImpactRules:
-    """How ratios are compared with four fifths, and rates with each other."""
+    """The rules by which ratios are compared with four fifths, and rates with each other."""
 
     level: Level
     favorable: Favorable
@@ -255,9 +255,9 @@ class ImpactRules:
 class CategoryPairs:
     """The rates of categories beside the rate of their reference.
 
-    ``n`` are their rows with a decision. Of the categories that can be compared, which are known
-    and not too small, all but the reference ``are_tested``. It is the highest of so many
-    ``groups`` with a rate, unless it ``is_named``.
+    ``n`` counts their rows with a decision. All known and large enough categories but the reference
+    ``are_tested``. Unless the reference ``is_named``, it has the highest of the rates of so many
+    ``groups``.
     """
 
     labels: pl.DataFrame
@@ -303,14 +303,14 @@ def pair_categories(
     references: CategoryReference,
     rules: ImpactRules,
 ) -> CategoryPairs:
-    """Return the rates of the categories of a division beside that of their reference.
+    """Return the rates of the categories of a division beside the rate of their reference.
 
-    The ``names`` are the names of the categories, null for the unknown one.
+    ``names`` are the names of the categories, null for the unknown one.
     """
     metric = _RATES[rules.favorable]
     cells = segments.cells_of(metric)
     rate = cells.rate(metric.counted, metric.others)
-    # Without a score there is no median, and so no decision.
+    # Without a score there is no median, so there are no decisions.
     n = np.nan_to_num(rate.all.rows)
     weight = np.where(np.isinf(rate.all.weight), np.nan, rate.all.weight)
     share = known_categories.share_weight(np.where(n == 0, 0.0, weight), names)
@@ -370,7 +370,7 @@ def tabulate_ratios(pairs: CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
     same = pairs.segments.same_decision(_SELECTION_RATE)
     enough = np.minimum(pairs.n, pairs.n_reference) >= rules.min_rows
     is_below = enough & (high < FOUR_FIFTHS)
-    # Rounding may bring the limits of a ratio that is below four fifths up to them.
+    # Rounding may bring the limits of a ratio below four fifths up to four fifths.
     is_above = enough & (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
     is_untold = ~(is_below | is_above | (pairs.are_tested & ~np.isnan(ratio))) | (same is not None)
     verdicts = [
@@ -395,14 +395,14 @@ def _joint_quantiles(pairs: CategoryPairs, level: Level) -> tuple[Array, Array]:
     if not pairs.is_named:
         quantile = level.joint_quantile(pairs.groups, pairs.pair.picked_df)
         return quantile, quantile
-    # Comparisons with a category that was named beforehand are taken as independent.
+    # Comparisons with a category that was named beforehand are treated as independent.
     others = np.where(pairs.groups > 1, pairs.groups - 1, np.nan)
     own, other = (level.independent_quantile(others, df) for df in pairs.pair.df)
     return own, other
 
 
 def _test_rates(pairs: CategoryPairs, rules: ImpactRules) -> Array:
-    """Return the p-values of the tests that rates equal the rate of the reference."""
+    """Return the p-values of tests that rates equal the rate of the reference."""
     if pairs.segments.units is not None:
         p_value = pairs.pair.test(rules.level).p_value
     else:
@@ -432,9 +432,9 @@ def count_decisions(
     threshold: DecisionThreshold | None = None,
     weight: IntoWeight | None = None,
 ) -> FrameT:
-    """Return the numbers of rows without a decision and of selected ones, and their share.
+    """Return the numbers of rows without a decision and of selected rows, and their share.
 
-    There is a row for each score.
+    The table has a row for each score.
     """
     limit = read_decision_threshold(score, selected, threshold)
     groups = _read_decisions(read_source(frame), score, selected, limit, weight)
@@ -469,7 +469,7 @@ def _read_decisions(
 ) -> group_columns.GroupColumns:
     """Return the columns of decisions.
 
-    Recorded decisions are scores of `RECORDED` or 0. Counts may have labels, which do not matter.
+    Recorded decisions are scores of `RECORDED` or 0. Labels of counts are ignored.
     """
     choice: Rule | float = RECORDED
     if threshold is not None:

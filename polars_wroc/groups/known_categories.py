@@ -1,4 +1,4 @@
-"""Categories of an attribute: rows of unknown category, and shares of the weight of all others."""
+"""Categories of an attribute: unknown ones, and the shares of the weight of all others."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from polars_wroc.inputs.decisions import Unknown, unknown_conditions
 from polars_wroc.rows import Columns
 from polars_wroc.stats.references import Reference
 
-# Whether rows are of an unknown category.
+# Whether rows have an unknown category.
 _IS_UNKNOWN = "__is_unknown"
 
 
-def read_unknown(unknown: Unknown, columns: Columns) -> dict[str, pl.Expr]:
-    """Return the condition that the value of a key is unknown, for each key."""
+def find_unknown(unknown: Unknown, columns: Columns) -> dict[str, pl.Expr]:
+    """Return for each key the condition that its value is unknown."""
     schema = columns.plan.collect_schema()
     keys = {key: (pl.col(key), schema[key], name) for key, name in columns.names.items()}
     return unknown_conditions(unknown, keys)
@@ -30,7 +30,7 @@ def read_unknown(unknown: Unknown, columns: Columns) -> dict[str, pl.Expr]:
 def pool_unknown(
     keys: pl.DataFrame, division: Grouping, unknown: Mapping[str, pl.Expr]
 ) -> pl.DataFrame:
-    """Return the keys of a division, in which all rows of unknown category have the same values.
+    """Return the keys of a division, which are the same for all rows of unknown category.
 
     They are sorted behind all others.
     """
@@ -42,7 +42,7 @@ def pool_unknown(
 
 
 def name_categories(division: Grouping, keys: pl.DataFrame) -> pl.Series:
-    """Return the names of categories, given their pooled keys; null is the unknown one.
+    """Return the names of categories, given their pooled keys; null for the unknown one.
 
     Raise if two categories would have the same name.
     """
@@ -74,7 +74,7 @@ def find_named(
 ) -> Reference | None:
     """Return the category that is named as the reference of a division, None without one.
 
-    Raise if there is none of the name, or if it is too small to be compared.
+    Raise if no category has the name, or if it is too small to be compared.
     """
     if division.attribute not in references.named or not len(names):
         return None

@@ -1,4 +1,4 @@
-"""Warnings about numbers and dates of which each value is a group."""
+"""Warnings about numbers and dates whose values are each a group."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import polars as pl
 
-# More values of a number or a date than this are hardly meant to be groups.
+# More distinct numbers or dates than this are rarely meant to be groups.
 _MANY_VALUES = 30
 
 
 class ManyGroupsWarning(UserWarning):
-    """Each of many numbers or dates is a group."""
+    """Many numbers or dates are each a group."""
 
 
 def find_many_values(columns: Iterable[pl.Series]) -> Iterator[pl.Series]:
@@ -27,7 +27,7 @@ def find_many_values(columns: Iterable[pl.Series]) -> Iterator[pl.Series]:
 
 
 def warn_of_many_groups(columns: Iterable[pl.Series]) -> None:
-    """Warn once of the columns of which each of many values is a group."""
+    """Warn once of the columns whose many values are each a group."""
     advice = [
         advise_fewer_groups(
             distinct,
@@ -41,17 +41,17 @@ def warn_of_many_groups(columns: Iterable[pl.Series]) -> None:
 
 
 def _find_caller() -> int:
-    """Return how many calls above a warning the package was called, for the line it names."""
+    """Return the number of calls between the user's line, which a warning names, and here."""
     package = str(Path(__file__).parents[1])
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back
-    # The call of this function is no level.
+    # The call of this function does not count.
     return level - 1
 
 
 def advise_fewer_groups(distinct: pl.Series, *, ranges: str, periods: str) -> str:
-    """Advise ranges for numbers, or periods for dates, in the words in which they are asked for."""
+    """Return the advice to use ranges of numbers or periods of dates, as the caller writes them."""
     how = f"cut it into periods by {periods}"
     if distinct.dtype.is_numeric():
         how = f"if it is a quantity, cut it into ranges by {ranges}"

@@ -34,7 +34,7 @@ from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import paired_changes
 from polars_wroc.metrics.paired_aucs import have_same_scores, require_all_scores
 from polars_wroc.metrics.paired_changes import METRICS_OF_DECISIONS, RELEASE_METRICS, Change
-from polars_wroc.metrics.paired_sums import NEW, OLD, PairedRows, measure_pairs
+from polars_wroc.metrics.paired_sums import NEW_SCORE, OLD_SCORE, PairedRows, measure_pairs
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
@@ -46,12 +46,12 @@ from polars_wroc.thresholds.rules import read_number
 
 _AUC, _NET_BENEFIT = ROC_AUC.column, THRESHOLD_METRICS["net_benefit"].name
 _RATES = (*paired_changes.RATES_OF_ROWS, *paired_changes.RATES_OF_DECISIONS)
-# Metrics whose unit is known, and so what is a small change.
+# Metrics with a known unit, so that it is known which change is small.
 WITH_MARGIN = (_AUC, *_RATES)
 RELEASE_MARGIN = 0.01
 BETTER, NO_WORSE, WORSE = "better", "no worse", "worse"
 SAME_SCORES, SAME_ORDER, NO_CHANGE = "same scores", "same order", "no decision changed"
-# A row may change its mean by any amount.
+# One row can change its mean by any amount.
 _UNBOUNDED = "log_loss"
 _SCHEMA: dict[str, type[pl.DataType]] = COMPARISON_SCHEMA | {
     "margin": pl.Float64,
@@ -235,7 +235,7 @@ def release_check(
 
 
 class _Choice(NamedTuple):
-    """How both scores decide: by a threshold each, as it was recorded in columns, or not at all."""
+    """The decisions of both scores: by thresholds, recorded in columns, or none."""
 
     thresholds: tuple[float, float] | None
     recorded: list[pl.Expr]
@@ -249,9 +249,11 @@ class _Choice(NamedTuple):
         """Return which rows the old and the new score select."""
         if self.thresholds is not None:
             old, new = self.thresholds
-            return rows.reach(OLD, old), rows.reach(NEW, new)
+            return rows.reach(OLD_SCORE, old), rows.reach(NEW_SCORE, new)
         if self.recorded:
-            return rows.scores[_decision_name(OLD)] == 1, rows.scores[_decision_name(NEW)] == 1
+            return rows.scores[_decision_name(OLD_SCORE)] == 1, rows.scores[
+                _decision_name(NEW_SCORE)
+            ] == 1
         return None
 
 
@@ -264,10 +266,10 @@ def _read_scores(
 ) -> tuple[list[pl.Expr], list[str]]:
     """Return the columns of both scores, and the caller's names of them."""
     columns, names = list[pl.Expr](), list[str]()
-    for argument, score in zip((OLD, NEW), both, strict=True):
+    for argument, score in zip((OLD_SCORE, NEW_SCORE), both, strict=True):
         typed = typed_column(argument, as_column(argument, score), frame)
         numeric(typed)
-        # In its own type, in which it is compared with a threshold.
+        # Thresholds are compared with a score in its own type.
         columns.append(typed.column.alias(argument))
         names += named_columns(argument, score, frame)
     return columns, names
@@ -276,26 +278,30 @@ def _read_scores(
 def _read_decisions(
     frame: pl.LazyFrame, threshold: PairedThresholds | None, selected: PairedDecisions | None
 ) -> _Choice:
-    """Check how both scores decide."""
+    """Return the decisions of both scores, after a check of the arguments."""
     if threshold is not None and selected is not None:
         msg = "`threshold` must be None with `selected`, which has the decisions; found both"
         raise ValueError(msg)
     thresholds: Mapping[str, float | None] = (
-        threshold if isinstance(threshold, Mapping) else dict.fromkeys((OLD, NEW), threshold)
+        threshold
+        if isinstance(threshold, Mapping)
+        else dict.fromkeys((OLD_SCORE, NEW_SCORE), threshold)
     )
     for argument, given in (("threshold", thresholds), ("selected", selected)):
-        if given is not None and (not isinstance(given, Mapping) or {*given} != {OLD, NEW}):
+        if given is not None and (
+            not isinstance(given, Mapping) or {*given} != {OLD_SCORE, NEW_SCORE}
+        ):
             checks.reject_type(argument, "map 'old' and 'new'", given)
     if selected is not None:
         columns = []
-        for name in (OLD, NEW):
+        for name in (OLD_SCORE, NEW_SCORE):
             decision = boolean_column("selected", selected[name], frame).column
             # Read as a score, so that rows without it are missing.
             columns.append(decision.cast(pl.Int8).alias(_decision_name(name)))
         return _Choice(None, columns)
     if threshold is None:
         return _Choice(None, [])
-    old, new = (read_number(thresholds[name]) for name in (OLD, NEW))
+    old, new = (read_number(thresholds[name]) for name in (OLD_SCORE, NEW_SCORE))
     return _Choice((old, new), [])
 
 
@@ -353,10 +359,11 @@ def _read_metrics(
 
 
 class _Rules(NamedTuple):
-    """How changes are tested, and what is the same by both scores.
+    """The rules by which changes are tested, and what both scores have in common.
 
-    ``odds`` weigh false positives in the net benefit. ``same_decision`` says who is selected if all
-    rows have the same decision by both; ``same_scores`` that scores and decisions do not differ.
+    ``odds`` is the weight of false positives in the net benefit. ``same_decision`` says who is
+    selected if all rows have the same decision by both scores; ``same_scores`` says whether scores
+    and decisions are identical.
     """
 
     level: Level
@@ -367,9 +374,9 @@ class _Rules(NamedTuple):
 
 
 def _find_same(paired: PairedRows) -> tuple[str | None, bool]:
-    """Return who is selected if all rows have one decision, and whether both scores are equal."""
+    """Return who is selected if all rows have one decision, and whether scores are identical."""
     rows, selected = paired.rows, paired.selected
-    same_scores = have_same_scores(rows, OLD, NEW)
+    same_scores = have_same_scores(rows, OLD_SCORE, NEW_SCORE)
     if selected is None:
         return None, same_scores
     complete, decided = (~np.isnan(each.weight) for each in (rows, rows.ignore_labels()))
@@ -437,7 +444,7 @@ def _test_change(
             "n_lost": change.changed.lost.rows,
             "share_changed": change.changed.share,
         }
-    # Infinite numbers tell no more than missing ones.
+    # An infinite number says no more than a missing one.
     numbers = {
         name: np.where(np.isfinite(values), values, np.nan) for name, values in numbers.items()
     }
@@ -448,8 +455,8 @@ def _test_change(
 class _TestedChange:
     """The rows of a metric of the segments of a division, before they are judged.
 
-    The two ``one_sided`` limits show that a change is small. Segments may be ``too_small``, with a
-    reason for each kind of rows.
+    Both ``one_sided`` limits together can show that a change is small. Segments may be
+    ``too_small``, with a reason for each kind of rows.
     """
 
     metric: str

@@ -1,4 +1,4 @@
-"""How many rows a width, a gap, an equivalence or a margin needs."""
+"""The numbers of rows that are needed for a width, a gap, an equivalence or a margin."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from polars_wroc.stats.levels import Level
 from polars_wroc.stats.power import POWER, GapTest
 from polars_wroc.thresholds.registry import RATES
 
-# So far above a whole number of rows a result is that number, but for rounding.
+# A result this little above a whole number of rows is that number, up to rounding.
 _ROUNDING = 1e-10
-# A gap that is so close to the one that was observed is that gap.
+# A gap this close to the observed gap is that gap.
 _SAME_GAP = 1e-12
 _SELECTION_RATE = "selection_rate"
 _AUC, _OE_RATIO = ROC_AUC.column, "oe_ratio"
@@ -61,12 +61,12 @@ def rows_needed(
 
     The main columns are:
 
-    - ``attribute, segment, model, metric``: as in the table; null without one;
-    - ``needed``: rows that the segment needs, of the ``sampling_unit``;
-    - ``needed_reference``: rows that the reference needs; null where nothing is compared;
-    - ``needed_total``: rows in all, if the prevalence or the selection rates are known;
-    - ``factor``: how many times as many rows as the table has;
-    - ``note``: assumptions, or why there is no number.
+    - ``attribute, segment, model, metric`` (String): as in the table; null without one;
+    - ``needed`` (Int64): rows that the segment needs, of the ``sampling_unit``;
+    - ``needed_reference`` (Int64): rows that the reference needs; null where nothing is compared;
+    - ``needed_total`` (Int64): rows in all, if prevalence or selection rates are known;
+    - ``factor`` (Float64): how many times as many rows as the table has;
+    - ``note`` (String): assumptions, or why there is no number.
 
     Parameters
     ----------
@@ -104,10 +104,9 @@ def rows_needed(
     pl.DataFrame
         One row, or one per segment, score and metric. ``target`` (String) and ``goal`` (Float64)
         repeat the target; ``have`` (Float64) is ``n`` of the table, the rows that its value rests
-        on. ``factor`` is Float64, the rows needed are Int64, the rest String.
-        ``sampling_unit`` says which rows are counted: ``"positives"``, ``"negatives"``,
-        ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of both classes.
-        There is no number if more than a thousand million rows would be needed.
+        on. ``sampling_unit`` (String) says which rows are counted: ``"positives"``,
+        ``"negatives"``, ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of
+        both classes. There is no number if more than a thousand million rows would be needed.
 
     Raises
     ------
@@ -163,7 +162,7 @@ def rows_needed(
 
 @dataclass(frozen=True)
 class _Goal:
-    """A target and its number, and the other numbers that are given."""
+    """A target with its number, and the other given numbers."""
 
     target: str
     number: float
@@ -178,7 +177,7 @@ class _Goal:
         return self.target in ("gap", "equivalent_within")
 
     def check(self, needed: Mapping[str, bool], of: str) -> None:
-        """Raise if a number that is needed is not given, or one that is not is."""
+        """Raise for a number that is needed but missing, or given but not needed."""
         for name, is_needed in needed.items():
             if is_needed != (name in self.given):
                 rule = "be given" if is_needed else "not be given"
@@ -187,13 +186,13 @@ class _Goal:
                 raise ValueError(msg)
 
     def check_metric(self, metric: str | None, known: Sequence[str], of: str) -> str:
-        """Raise for a metric that the target does not apply to."""
+        """Raise for a metric to which the target does not apply."""
         check_metric("metric", metric, known, f" for `{self.target}` {of}")
         assert metric is not None
         return metric
 
     def quantile(self, tests: Array) -> Array:
-        """Return the quantiles of limits, each of one of so many tests.
+        """Return the quantiles of limits, given the number of tests.
 
         Equivalence is shown by one-sided tests. At repeated looks all planned rows are seen.
         """
@@ -256,7 +255,7 @@ def _plan_assumptions(metric: str | None, goal: _Goal) -> pl.DataFrame:
     kappa, shares = given.get("ratio", 1.0), {"rows": 1.0}
     if prevalence is not None:
         shares |= {"positives": prevalence, "negatives": 1 - prevalence}
-    # Without a share the segment is all rows, or all without the reference.
+    # Without a share, the segment is all rows, or all rows but the reference.
     share = given.get("share", 1 / (1 + kappa) if goal.compares else 1.0)
     counted = shares.get(unit, 0.0) * share
     none = pl.Series([None], dtype=pl.String)
@@ -276,7 +275,7 @@ def _plan_assumptions(metric: str | None, goal: _Goal) -> pl.DataFrame:
 
 
 def _find_assumed(metric: str, goal: _Goal) -> Array:
-    """Return the rows that a target needs by assumptions."""
+    """Return the rows that a target needs under the assumptions."""
     given = goal.given
     quantile = goal.quantile(np.array([goal.tests or 1.0]))
     if goal.target == "no_worse_by":
@@ -316,11 +315,11 @@ def _plan_table(
     table = collect(given) if isinstance(given, pl.LazyFrame) else given
     table = _select_rows(table, metric, goal)
     is_auc, is_rate = (table["metric"] == _AUC), table["metric"].is_in([*RATES])
-    # A gap to all rows is a share of that to the others.
+    # A gap to all rows is a share of the gap to the other rows.
     includes_own = (table["reference"] == OVERALL).fill_null(value=False) & (is_auc | is_rate)
     includes_own &= goal.target != "half_width"
     table = table.with_columns(includes_own.alias("includes_own"))
-    # The share of a segment in the pairs of all AUCs is not known, and changes have the error of
+    # The share of a segment in the pairs of all AUCs is unknown, and changes have the error of
     # their gap.
     is_sized = (is_rate | (is_auc & ~includes_own)) & (goal.target != "no_worse_by")
     found, known = np.full(table.height, np.nan), np.zeros(table.height, dtype=bool)
@@ -352,13 +351,13 @@ def _arrays(table: pl.DataFrame, *names: str) -> list[Array]:
 
 
 def _find_kappa(table: pl.DataFrame) -> Array:
-    """Return how many times as many rows the others have as the segment."""
+    """Return the number of rows of the others, divided by the rows of the segment."""
     n, n_reference = _arrays(table, "n", "n_reference")
     return (n_reference - np.where(table["includes_own"].to_numpy(), n, 0.0)) / n
 
 
 def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.DataFrame:
-    """Return the rows of these metrics, with their number of tests and rows in all for each."""
+    """Return the rows of the target's metrics, with the number of tests and the total rows."""
     missing = [name for name in COMPARISON_SCHEMA if name not in table.columns]
     if missing:
         msg = f"`table` must be a table of {_MAKERS}; found no column {missing[0]!r}"
@@ -377,9 +376,9 @@ def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.Dat
     is_repeat = pl.col("reason").str.starts_with(comparisons.REPEATS).fill_null(value=False)
     several = (adjusted > pl.col("p_value")).any().over(is_impact)
     number = (adjusted.is_not_null() & ~is_repeat).sum().over(is_impact)
-    # All rows of an attribute are in its selection rates.
+    # The selection rates of an attribute cover all its rows.
     selectable = pl.col("n").filter(pl.col("metric") == _SELECTION_RATE)
-    # Those of an audit are in a row of their own, also where segments are left out.
+    # An audit has a row for all rows, even if segments are left out.
     is_overall = (pl.col("metric") == _SELECTION_RATE) & (pl.col("attribute") == OVERALL)
     overall = pl.col("n").filter(is_overall).first().over(MODEL)
     total = pl.coalesce(overall, selectable.sum().over("attribute", MODEL))
@@ -396,9 +395,9 @@ def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.Dat
 
 
 def _find_quantile(table: pl.DataFrame, goal: _Goal) -> Array:
-    """Return the quantiles of limits, each of one of the tests that share an error.
+    """Return the quantiles of limits, given the tests that share an error probability.
 
-    Limits of one value, and what must hold in all segments, do not share one.
+    Limits of a single value, and statements that must hold in all segments, do not share one.
     """
     if goal.tests is not None or not goal.compares:
         return goal.quantile(np.full(table.height, float(goal.tests or 1)))
@@ -406,7 +405,7 @@ def _find_quantile(table: pl.DataFrame, goal: _Goal) -> Array:
 
 
 def _find_for_sizes(table: pl.DataFrame, goal: _Goal) -> tuple[Array, Mask]:
-    """Return the rows that AUCs or rates need, and where what these rest on is known."""
+    """Return the rows that AUCs or rates need, and whether their effective sizes are known."""
     n, n_reference, value, reference = _arrays(
         table, "n", "n_reference", "value", "reference_value"
     )
@@ -430,7 +429,7 @@ def _find_for_sizes(table: pl.DataFrame, goal: _Goal) -> tuple[Array, Mask]:
 def _match_detectable(
     plan: sample_sizes.RowsPlan, table: pl.DataFrame, goal: _Goal
 ) -> sample_sizes.RowsPlan:
-    """Return a plan in which the gap that is detectable in a table needs the rows that there are.
+    """Return a plan in which the detectable gap of a table needs exactly the table's rows.
 
     The size of a test is not in the table, but the gap that it detects is.
     """
@@ -445,14 +444,14 @@ def _match_detectable(
 
 
 def _find_for_errors(table: pl.DataFrame, goal: _Goal) -> tuple[Array, Mask]:
-    """Return the rows that other values need, whose errors fall with the root of their number."""
+    """Return the rows that other values need, whose errors fall with the root of the rows."""
     z = float(Level.of(goal.level).quantile())
     quantile = _find_quantile(table, goal)
     n, low, high = _arrays(table, "n", "gap_low", "gap_high")
     if goal.target == "half_width":
         low, high = _arrays(table, "value_low", "value_high")
     else:
-        # To be within a margin is to be on the right side of both ends.
+        # A value within a margin is on the right side of both ends.
         is_within = goal.target == "equivalent_within"
         quantile = quantile + special.ndtri((1 + goal.power) / 2 if is_within else goal.power)
     error = (high - low) / (2 * z)
@@ -479,11 +478,12 @@ def _lay_out(
 ) -> pl.DataFrame:
     """Return the table of the rows that are needed.
 
-    ``keys`` has the columns up to the metric, and the ``unit`` that is counted. ``have`` are the
-    rows that there are, and ``found`` those that the target needs: NaN if not even `MOST_ROWS` are
-    enough, or if what it rests on is not ``known``. The reference needs ``kappa`` times as many,
-    and there are ``total`` rows in all for each. By a design there must be ``times`` as many.
-    ``observed`` marks gaps that were observed, and ``note`` is what was assumed.
+    ``keys`` has the columns up to the metric, and ``unit`` names the rows that are counted.
+    ``have`` is the number of rows in the table, and ``found`` the number that the target needs: NaN
+    if even `MOST_ROWS` are not enough, or if effective sizes are not ``known``. The reference needs
+    ``kappa`` times as many, and there are ``total`` rows in all for each. A design multiplies the
+    rows by ``times``. ``observed`` marks gaps that were observed, and ``note`` states the
+    assumptions.
     """
     is_reachable = found <= sample_sizes.MOST_ROWS
     exact = np.where(is_reachable & known & ~observed, found * times, np.nan)

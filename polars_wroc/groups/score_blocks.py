@@ -1,4 +1,4 @@
-"""Blocks of scores in which a segment's outcomes are compared with all other segments' outcomes."""
+"""Blocks of scores in which outcomes of a segment are compared with those of all others."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from polars_wroc.stats.rates import Count
 from polars_wroc.stats.walks import WalkRanges, WalkSteps
 from polars_wroc.steps import SegmentRows, add_up
 
-# Blocks have so many rows of the smaller side; fewer if scores are no probabilities, so that the
-# differences of scores within a block are not taken out, and that side has few rows.
+# Rows of the smaller side in a block. Blocks are smaller if scores are not probabilities, so that
+# differences of scores within a block are not removed, and the smaller side has few rows.
 _ROWS, _FEWER_ROWS, _FEW = 5, 2, 200
 
 
@@ -31,7 +31,7 @@ class Side(NamedTuple):
     squares: Array
 
     def combine(self, function: Callable[..., Array], *others: Side) -> Side:
-        """Return the sums of which each is a function of these, and of the sums of others."""
+        """Return sums that are functions of these sums and of the sums of others."""
         return Side(*(function(*sums) for sums in zip(self, *others, strict=True)))
 
     def at(self, places: Ints | slice) -> Side:
@@ -43,8 +43,8 @@ class Side(NamedTuple):
 class Blocks:
     """The blocks of scores of one segment that have rows of both sides, from the highest down.
 
-    ``own`` has the sums of the segment, ``others`` the sums of all other segments. If scores are
-    probabilities, which they are for all segments or none, their means are ``taken_out``.
+    ``own`` has the sums of the segment, ``others`` the sums of all other segments. If the scores of
+    all segments are probabilities, their means are ``taken_out``.
     """
 
     low: Array
@@ -65,12 +65,12 @@ class Blocks:
 
     @property
     def gap(self) -> Array:
-        """How much higher the rate of the segment is than the rate of the others."""
+        """The rate of the segment less the rate of the others."""
         return self._rate(self.own) - self._rate(self.others)
 
     @property
     def mean(self) -> Array:
-        """The rate of all rows, less their mean score if that is taken out."""
+        """The rate of all rows, less their mean score if means are taken out."""
         share = self.own.weight / self.both.weight
         return share * self._rate(self.own) + (1 - share) * self._rate(self.others)
 
@@ -88,7 +88,7 @@ class Blocks:
         return size * rate * (1 - rate) / (1 - both.squares / both.weight / both.weight)
 
     @property
-    def expected(self) -> float:
+    def effective_rows(self) -> float:
         """The effective rows of the rarer class that are compared; NaN where it is unknown."""
         both = self.both.combine(lambda values: np.atleast_1d(values.sum()))
         rate = both.positives / both.weight
@@ -97,7 +97,7 @@ class Blocks:
 
 
 def find_blocks(rows: SegmentRows) -> list[Blocks]:
-    """Return the blocks of each segment, whose others are all other segments."""
+    """Return the blocks of each segment, compared with all other segments."""
     scores, place = np.unique(rows.score, return_inverse=True)
     n, weight, squares = rows.powers
     values = Side(n, weight, weight * (rows.weight > 0), weight * rows.score, squares)
@@ -114,7 +114,7 @@ def _add_up(place: Ints, values: Array, number: int) -> Array:
 
 
 def _divide_scores(scores: Array, every: Side, place: Ints, values: Side) -> Blocks:
-    """Return the blocks of a segment with rows at these places of the distinct scores."""
+    """Return the blocks of a segment, given the places of its rows among the distinct scores."""
     taken_out = bool(len(scores) and scores[0] >= 0 and scores[-1] <= 1)
     own_rows = _add_up(place, values.rows, len(scores))
     middle = every.rows.cumsum() - (every.rows - 1) / 2
@@ -123,7 +123,7 @@ def _divide_scores(scores: Array, every: Side, place: Ints, values: Side) -> Blo
     ends = np.append(starts, len(scores))[1:] - 1
     own = values.combine(lambda each: _add_up(number[place], each, len(starts)))
     both = every.combine(lambda each: add_up(each, np.append(starts, len(scores))))
-    # Rounding makes none of them negative.
+    # Not negative, whatever the rounding.
     others = both.combine(lambda all_rows, part: np.maximum(all_rows - part, 0.0), own)
     shared = np.flatnonzero(np.minimum(own.rows, others.rows) > 0)[::-1]
     return Blocks(
@@ -134,7 +134,7 @@ def _divide_scores(scores: Array, every: Side, place: Ints, values: Side) -> Blo
 def _number_blocks(own: Array, others: Array, middle: Array, *, taken_out: bool) -> Ints:
     """Number the block of each distinct score, by the rows of both sides alone.
 
-    A block ends where the smaller side has enough rows in it, halfway to the next of its scores.
+    A block ends where its smaller side has enough rows, halfway to that side's next score.
     """
     smaller = own if own.sum() <= others.sum() else others
     rows = smaller.sum()
@@ -143,13 +143,13 @@ def _number_blocks(own: Array, others: Array, middle: Array, *, taken_out: bool)
         return np.arange(len(own))
     there = np.flatnonzero(smaller)
     up_to = smaller[there].cumsum()
-    # The score at which a block ends that begins after another.
+    # The end of each block, if it began after the block before.
     ends = up_to.searchsorted(up_to + least).tolist()
     cuts, end = [], int(up_to.searchsorted(least))
     while end < len(there) and rows - up_to[end] >= least:
         cuts.append((middle[there[end]] + middle[there[end + 1]]) / 2)
         end = ends[end]
-    # Also where there is no cut.
+    # This also holds where there is no cut.
     return np.searchsorted(np.array(cuts, np.float64), middle, side="right")
 
 
@@ -170,9 +170,9 @@ def walk_blocks(blocks: list[Blocks]) -> WalkSteps:
 
 
 class UnitSums(NamedTuple):
-    """Sums over sampling units, of which two have ratios to the ``weight`` of all units.
+    """Sums over sampling units; two are divided by the ``weight`` of all units.
 
-    These are the mean gap of all blocks, and the part of it in the interval that has the range.
+    These are the mean gap of all blocks, and the part of it in the interval of the range.
     """
 
     difference: Array
@@ -183,9 +183,9 @@ class UnitSums(NamedTuple):
 def sum_blocks_in_units(
     rows: SegmentRows, blocks: list[Blocks], ranges: WalkRanges, sample: Sampling
 ) -> UnitSums:
-    """Return what the rows of each unit add to the mean gap of each segment.
+    """Return the contributions of each unit's rows to the mean gap of each segment.
 
-    Rows of all segments add to each.
+    Rows of all segments contribute to each gap.
     """
     together = replace(
         rows,
@@ -211,7 +211,7 @@ def sum_blocks_in_units(
 
 
 def _find_values(rows: SegmentRows, blocks: Blocks, is_own: Mask) -> tuple[Array, Mask]:
-    """Return what a unit of weight of each row adds to a sum, and whether it is in a block."""
+    """Return the contribution of each row's unit of weight, and whether it is in a block."""
     number = len(blocks.low)
     if not number:
         return np.zeros(len(rows.score)), np.zeros(len(rows.score), dtype=bool)

@@ -1,4 +1,4 @@
-"""All segments of up to so many conditions, as sums of cells: their tests, and which are shown."""
+"""Segments of up to several conditions, as sums of cells: their tests, and a selection."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ SEARCH_SCHEMA = COMPARISON_SCHEMA | {
     "explained_by": pl.String,
 }
 _MOST_SEGMENTS = 100_000
-# In a sample of clusters, or for weighted calibration, segments with fewer are not examined.
+# Segments with fewer clusters, or fewer effective events of weighted calibration, are not examined.
 _FEWEST_CLUSTERS, _FEWEST_EVENTS = 10, 5
-# The exact test of rates decides where a segment is so many standard errors from the others.
+# An exact test decides on rates that differ from the others by at least so many standard errors.
 _FAR = 2.0
 # Decimals of the distances that decide the order of segments.
 _DECIMALS = 9
@@ -53,15 +53,15 @@ _SPARSE = 10
 
 
 class TooManySegmentsError(ValueError):
-    """There are more segments than are examined."""
+    """There are too many segments to examine."""
 
 
 class CrossedSegments:
-    """All segments of up to so many conditions with enough rows, as sums of cells.
+    """All segments of up to ``depth`` conditions with enough rows, as sums of cells.
 
-    They are in the order of the combinations of attributes. Those that are ``examined`` have enough
-    rows outside too, and fewer than the segment without one of their conditions. Each has the
-    attributes of its ``conditions``, and ``cell``, one of its cells.
+    They are in the order of the combinations of attributes. A segment ``is_examined`` if it has
+    enough rows outside too, and fewer than the segments without one of its conditions.
+    ``conditions`` has the attributes of each, and ``cell`` one of its cells.
     """
 
     def __init__(self, codes: Sequence[Ints], n: Array, depth: int, min_rows: int) -> None:
@@ -91,7 +91,7 @@ class CrossedSegments:
                     raise TooManySegmentsError(msg)
         del self._places[()]
         self.cell = np.concatenate(cells)
-        self.examined = np.concatenate(examined)
+        self.is_examined = np.concatenate(examined)
 
     @property
     def number(self) -> int:
@@ -101,7 +101,7 @@ class CrossedSegments:
     def _divide(
         self, parent: tuple[int, ...], code: Ints, n: Array, min_rows: int
     ) -> tuple[Ints, Array, Ints]:
-        """Divide segments by one more attribute: the place of each cell, sizes, and a cell."""
+        """Return segments divided by one more attribute: the place of each cell, sizes, a cell."""
         inside = np.flatnonzero(self._places[parent] >= 0)
         numbers = self._places[parent][inside] * (code.max(initial=0) + 1) + code[inside]
         if numbers.max(initial=0) > _SPARSE * n.size:
@@ -122,7 +122,7 @@ class CrossedSegments:
             first += count
 
     def total(self, values: Array) -> Array:
-        """Add up the values of the cells of each segment."""
+        """Return the sum of the values of the cells of each segment."""
         sums = np.zeros(self.number)
         for part, place in self._combinations():
             sums[part] = np.bincount(place + 1, values, part.stop - part.start + 1)[1:]
@@ -147,7 +147,7 @@ class CrossedSegments:
         present = np.zeros(self.number)
         for part, place in self._combinations():
             inside = np.flatnonzero((place >= 0) & (values != 0))
-            # Few of all pairs of a segment and a unit occur.
+            # Most pairs of a segment and a unit do not occur.
             pairs = place[inside] * factor.size + unit[inside]
             pairs, number = np.unique(pairs, return_inverse=True)
             segment, own_unit = np.divmod(pairs, factor.size)
@@ -160,7 +160,7 @@ class CrossedSegments:
 
 
 class UnitLevel(NamedTuple):
-    """Sampling units or their strata: the number of each cell's, and factors of squared totals.
+    """Sampling units or strata: the number of each cell's, and factors of squared totals.
 
     Squared totals of units minus squared totals of strata are sums of squares within strata.
     """
@@ -189,7 +189,7 @@ def read_unit_levels(unit: Ints, sample: Sampling) -> tuple[UnitLevel, UnitLevel
 
 @dataclass(frozen=True)
 class SearchRules:
-    """How segments are compared with all other rows, and which are shown.
+    """The rules by which segments are compared with all other rows, and which are shown.
 
     ``names`` are the names of the attributes.
     """
@@ -211,7 +211,7 @@ class SearchRules:
 
 @dataclass(frozen=True)
 class _Side:
-    """Sums over some cells and tests: of each segment's cells, and of all of them."""
+    """Sums over some cells, of each segment and of all rows, with tests."""
 
     own: ValueSums | ErrorSums
     whole: ValueSums | ErrorSums
@@ -237,7 +237,7 @@ class SegmentSearch:
         self.all = self._compare(cells.sums, to_target=True)
 
     def _compare(self, sums: ValueSums | ErrorSums, *, to_target: bool = False) -> _Side:
-        """Compare the part of each segment that is in some cells with the rest of these.
+        """Compare the part of each segment in some cells with the rest of these cells.
 
         Errors may be compared with their target instead.
         """
@@ -258,10 +258,10 @@ class SegmentSearch:
         return _Side(own, whole, tests.at_least(variance), df)
 
     @cached_property
-    def examined(self) -> Mask:
+    def is_examined(self) -> Mask:
         """Which segments are tested, whatever the outcomes."""
         own, tests = self.all.own, self.all.tests
-        examined = self.segments.examined & (tests.variance > 0) & np.isfinite(tests.skewness)
+        examined = self.segments.is_examined & (tests.variance > 0) & np.isfinite(tests.skewness)
         if self.all.df is not None:
             examined &= self.all.df >= _FEWEST_CLUSTERS - 1
         if isinstance(own, ErrorSums):
@@ -279,8 +279,8 @@ class SegmentSearch:
         return np.full(z.shape, 1.0 if self.rules.worse == "higher" else -1.0)
 
     def p_values(self) -> Array:
-        """Return the p-values of the examined segments; of losses, whether they are higher."""
-        chosen = self.examined
+        """Return the p-values of the examined segments; for losses, one-sided ones."""
+        chosen = self.is_examined
         tests = map_arrays(self.all.tests, lambda each: each[chosen])
         three = tests.z, tests.skewness, tests.least
         tail = skewed_sums.upper_tail(*three)
@@ -299,13 +299,13 @@ class SegmentSearch:
         return bool(abs(whole.squares * whole.n / whole.weight**2 - 1) < EQUAL_WEIGHTS)
 
     def _replace_by_exact(self, tail: Array, own: ValueSums, tests: PartTests) -> Array:
-        """Return tails that are exact for rates far from the rates of the others."""
+        """Return tail probabilities, which are exact for rates far from the rates of the others."""
         whole = self.all.whole
         unit = whole.weight / whole.n
         is_exact = (np.abs(tests.z) > _FAR) & (tests.plain <= skewed_sums.MOST_EXACT * unit**2)
         rows, both = own.n[is_exact], own.first[is_exact] / unit
         total = np.full_like(rows, whole.n)
-        # The other outcome, where there are few events
+        # The rarer outcome has the exact distribution
         is_low = tests.z[is_exact] < 0
         events: Array = np.where(is_low, total - whole.first / unit, whole.first / unit)
         both = np.where(is_low, rows - both, both)
@@ -316,7 +316,7 @@ class SegmentSearch:
         """Return limits of chosen segments that hold for all examined ones at once."""
         tests = map_arrays(self.all.tests, lambda each: each[chosen])
         own = map_arrays(self.all.own, lambda each: each[chosen])
-        tail = np.full(chosen.size, (1 - self.rules.level) / 2 / max(self.examined.sum(), 1))
+        tail = np.full(chosen.size, (1 - self.rules.level) / 2 / max(self.is_examined.sum(), 1))
         if self.all.df is not None:
             tail = skewed_sums.normal_tail(tail, self.all.df[chosen])
         if self.rules.is_rate:
@@ -358,8 +358,8 @@ class SegmentSearch:
         return self.all.whole.take_away(own)
 
     def table(self) -> pl.DataFrame:
-        """Return the row of all rows, then the rows of segments that are significantly worse."""
-        numbers = np.flatnonzero(self.examined)
+        """Return a row for all rows, then the rows of segments that are significantly worse."""
+        numbers = np.flatnonzero(self.is_examined)
         p_value = self.p_values()
         p_adjusted = adjust_p_values(p_value, "holm")
         is_sure = p_adjusted <= 1 - self.rules.level
@@ -368,7 +368,7 @@ class SegmentSearch:
         columns = limits | {"p_value": p_value[is_sure], "p_adjusted": p_adjusted[is_sure]}
         is_higher = (self._worse_side > 0)[chosen]
         distance = np.where(is_higher, limits["gap_low"], -limits["gap_high"])
-        # Two segments that are each the other's rest are equally far, but for rounding.
+        # If each of two segments is the rest of the other, they are equally far, up to rounding.
         places = np.lexsort((chosen, -np.round(distance, _DECIMALS)))
         places = places[distance[places] > 0]
         n_worse = len(places)
@@ -383,7 +383,7 @@ class SegmentSearch:
         )
 
     def _explain(self, ranked: list[int]) -> dict[int, int | None]:
-        """Return the segments that are shown, with the one above that explains each."""
+        """Return the segments to show, with the segment above that explains each."""
         shown: list[int] = []
         explained: dict[int, int | None] = {}
         left = ranked
@@ -406,10 +406,10 @@ class SegmentSearch:
         return {(each, int(self.codes[each][cell])) for each in self.segments.conditions[number]}
 
     def _stay_worse(self, inside: Mask) -> Mask:
-        """Return which segments are worse in some cells too, by a test that is not adjusted."""
+        """Return which segments are also worse in some cells, by an unadjusted test."""
         part = self._compare(map_arrays(self.cells.sums, lambda each: np.where(inside, each, 0.0)))
         z, least = part.tests.z, self.rules.min_rows
-        # A normal variable without a skewness is further away as often on both sides.
+        # Without skewness, a normal variable is equally often as far away on the other side.
         tail = skewed_sums.lower_tail(-np.abs(np.nan_to_num(z)), np.zeros_like(z), np.zeros_like(z))
         if part.df is not None:
             tail = skewed_sums.student_tail(tail, np.maximum(part.df, 1.0))
@@ -418,7 +418,7 @@ class SegmentSearch:
         return np.asarray(is_worse & is_enough)
 
     def name(self, number: int) -> tuple[str, str | None]:
-        """Name a segment as segments of crossed attributes are named."""
+        """Return the attribute and the name of a segment, as those of crossed attributes."""
         attributes, cell = self.segments.conditions[number], int(self.segments.cell[number])
         texts = [self.texts[each][cell] for each in attributes]
         names = CROSSED.join(self.rules.names[each] for each in attributes)
@@ -466,7 +466,7 @@ class SegmentSearch:
         found = make_rows(labels, {**sums, **columns}, texts)
         table = pl.concat([overall, found], how="diagonal").with_columns(
             metric=pl.lit(self.rules.metric.name),
-            n_examined=int(self.examined.sum()),
+            n_examined=int(self.is_examined.sum()),
             n_worse=n_worse,
         )
         return select_schema(table, SEARCH_SCHEMA)

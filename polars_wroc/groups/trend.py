@@ -19,8 +19,13 @@ from polars_wroc.groups.categories import period_of
 from polars_wroc.groups.compare_segments import GapRules, Partition
 from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, SHIFTS
 from polars_wroc.groups.divisions import name_segments
-from polars_wroc.groups.group_columns import GroupColumns, InnerColumns, Part, choose_texts
-from polars_wroc.groups.group_gaps import read_metrics, read_needs
+from polars_wroc.groups.group_columns import (
+    ComparisonPart,
+    GroupColumns,
+    InnerColumns,
+    choose_texts,
+)
+from polars_wroc.groups.group_gaps import read_compared_metrics, read_needs
 from polars_wroc.inputs.columns import OVERALL, IntoColumn, IntoWeight, Typed
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
@@ -40,7 +45,7 @@ from polars_wroc.stats.shifts import Shift
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 
 PERIOD, CRITICAL = "period", "critical"
-# The reason of rows that are compared with nothing.
+# The reason of rows without a reference.
 FIRST = "the first period"
 _SELECTION_RATE = "selection_rate"
 _BEFORE = "before"
@@ -172,12 +177,12 @@ def trend(
     │ 2      ┆ shift_auc ┆ 0.5   ┆ 0.5             ┆ 0.0   ┆ null             │
     └────────┴───────────┴───────┴─────────────────┴───────┴──────────────────┘
     """
-    # Their clock is the rows of the whole table; a period begins anew.
+    # Repeated looks count the rows of the whole table, but each period starts from zero.
     level = checks.level_of_one_look(level, "periods, each of which begins anew")
     checks.option("adjust", adjust, get_args(Adjustment))
     choice = read_threshold(threshold, selected)
     source = read_source(frame)
-    if isinstance(source, CountTable) and not source.labelled:
+    if isinstance(source, CountTable) and not source.has_labels:
         label = None
     compared = _read_metrics(
         metrics, label=label is not None, score=score is not None, decided=choice is not None
@@ -212,7 +217,7 @@ def trend(
         if row_metrics:
             tables.append(_compare_metrics(rows, groups, row_metrics, needs, rules))
         if len(row_metrics) < len(compared):
-            # A shift of scores has nothing to do with labels or decisions.
+            # A shift of scores depends on neither labels nor decisions.
             tables += _compare_scores(rows.ignore_labels(ignore_decisions=True), groups, rules)
         table = pl.concat(tables, how="diagonal_relaxed").filter(pl.col("metric").is_in(compared))
         types: dict[str, Any] = {**COMPARISON_SCHEMA, period: dtype, CRITICAL: pl.Float64}
@@ -226,8 +231,8 @@ def trend(
 def _read_metrics(
     metrics: Sequence[str] | None, *, label: bool, score: bool, decided: bool
 ) -> tuple[str, ...]:
-    """Return the metrics that are compared, followed by the measures of a shift of scores."""
-    compared = read_metrics(
+    """Return the metrics to compare, then the measures of a shift of scores."""
+    compared = read_compared_metrics(
         metrics, COMPARABLE | SHIFTS, has_label=label, has_score=score, has_decisions=decided
     )
     if metrics is None:
@@ -267,7 +272,7 @@ def _compare_metrics(
 
 
 def _compare_scores(rows: Rows, groups: GroupColumns, rules: GapRules) -> list[pl.DataFrame]:
-    """Compare the scores of each period with earlier ones: a table for each measure."""
+    """Return a table for each measure, comparing the scores of each period with earlier ones."""
     aucs, ks, psi = [], [], []
     for part in groups.parts(rows):
         periods = rows.segments([*part.division.keys, *groups.inner], part.model)
@@ -280,13 +285,13 @@ def _compare_scores(rows: Rows, groups: GroupColumns, rules: GapRules) -> list[p
         aucs.append(compare_segments.compare_pair(_SHIFT_AUC, pair, partition, rules))
         ks.append(_describe_distances(_KS, sums.ks(rules.level), partition, rules))
         psi.append(_describe_distances(_PSI, sums.psi(rules.level), partition, rules))
-    # Each is a family of its own, because all ask the same.
+    # Each measure is a family of its own, because all answer the same question.
     distances = [_judge_distances(pl.concat(each), rules) for each in (ks, psi)]
     return [compare_segments.add_verdicts(aucs, rules), *distances]
 
 
-def _refer_to_earlier(part: Part, segments: Segments) -> Partition:
-    """Return the periods of all segments of a division, with the earlier ones as reference."""
+def _refer_to_earlier(part: ComparisonPart, segments: Segments) -> Partition:
+    """Return the periods of all segments of a division, with earlier periods as reference."""
     *keys, period = segments.keys.columns
     names, number = pl.Series([OVERALL]), np.zeros(segments.number, np.int64)
     if keys:
@@ -304,7 +309,7 @@ _IS_FIRST = "__is_first"
 
 
 def _mark_first(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows without comparisons in first periods."""
+    """Return the rows without the comparisons of first periods."""
     first = pl.col(_IS_FIRST)
     return table.with_columns(
         pl.when(~first).then(pl.col("reference", "n_reference", "reference_value")),
@@ -315,7 +320,7 @@ def _mark_first(table: pl.DataFrame) -> pl.DataFrame:
 def _describe_distances(
     metric: str, shift: Shift, partition: Partition, rules: GapRules
 ) -> pl.DataFrame:
-    """Return the rows of a distance of scores from earlier ones, before they are judged."""
+    """Return the rows of a distance between scores and earlier scores, before verdicts."""
     n = partition.segments.rows.sum(axis=0)
     n_reference = partition.reference.add_others(n)
     enough = np.minimum(n, n_reference) >= rules.min_rows
@@ -340,7 +345,7 @@ def _describe_distances(
 
 
 def _judge_distances(table: pl.DataFrame, rules: GapRules) -> pl.DataFrame:
-    """Add adjusted p-values and verdicts to rows of distances, which are never shown to be 0."""
+    """Add adjusted p-values and verdicts to rows of distances, which are never equivalent."""
     value, p_value = table["value"].to_numpy(), table["p_value"].to_numpy()
     p_adjusted = adjust_p_values(p_value, rules.adjust)
     verdict = judge(p_adjusted, np.zeros(value.shape, dtype=bool), rules.level)

@@ -1,8 +1,8 @@
 """Gaps of segments within strata: each segment is compared with its reference in each stratum.
 
-What is compared there is averaged over the strata where both have rows, with weights that are
-largest where both have many: those of Mantel and Haenszel (1959) for rates. Gaps that are due to
-the strata alone, such as that of a segment that applies where all are rejected, are gone.
+Values are averaged over the strata in which both have rows, with weights that are largest where
+both have many: for rates, the weights of Mantel and Haenszel (1959). Gaps that come from the strata
+alone disappear, for example if a segment applies where everyone is rejected.
 
 Arrays have a row for each stratum and a column for each segment.
 """
@@ -30,6 +30,7 @@ from polars_wroc.metrics.pairs import (
     average_reference,
     detect_auc,
     find_slack,
+    make_pair,
     relative_pairs,
 )
 from polars_wroc.metrics.segments import Needs, measure_segments
@@ -39,7 +40,7 @@ from polars_wroc.stats.aucs import average_aucs, equal_aucs
 from polars_wroc.stats.contrasts import Contrast
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.power import detectable_gap
-from polars_wroc.stats.rates import Equality, Rate, Sample
+from polars_wroc.stats.rates import Rate, Sample
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.cells import Cells
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
@@ -49,13 +50,13 @@ WITHIN_SCHEMA: dict[str, type[pl.DataType]] = {
     "gap_explained": pl.Float64,
     "share_within": pl.Float64,
 }
-# With a larger inverse size than the first, a segment has one row in a stratum, whose variance is
-# that of its reference, of an inverse size of at most the second.
+# A segment with a larger inverse size than the first has a single row in the stratum: its variance
+# is that of its reference, whose inverse size is at most the second.
 _ONE_ROW, _MOST = 0.999, 0.95
 
 
 def check_within(reference: object, metrics: Sequence[str] | None, design: Design | None) -> None:
-    """Raise for what has no meaning within strata."""
+    """Raise for arguments that have no meaning within strata."""
     if metrics is not None:
         reject("metrics", "be None with `within`", list(metrics))
     read_design(design).require_none("with `within`: give one of them")
@@ -79,7 +80,7 @@ def read_strata(
 class Strata:
     """Sums over the rows of each segment in each stratum, 0 where it has none.
 
-    With decisions there are the ``cells`` that each rate rests on.
+    With decisions, ``cells`` has the confusion matrix of each rate.
     """
 
     aucs: AucSums
@@ -123,8 +124,8 @@ def compare_within(
 ) -> Comparison:
     """Return a metric of segments beside the metric of their references, averaged over strata.
 
-    There are also the gap without strata, the share of it that they explain, and the share of the
-    segment's weight in strata where its reference has rows.
+    More columns hold the gap without strata, the share of it that strata explain, and the share of
+    the segment's weight in strata where its reference has rows.
     """
     crude = compare_segments.compare_segments(metric, partition, rules).columns
     if metric in RATES:
@@ -132,7 +133,7 @@ def compare_within(
     else:
         pair = pair_aucs_within(strata, partition.reference)
     found = compare_segments.compare_pair(metric, pair, partition, rules)
-    # A gap without strata whose interval includes 0 may be nothing.
+    # A gap without strata whose interval includes 0 may not exist.
     is_gap = (crude["gap_low"] > 0) | (crude["gap_high"] < 0)
     more = {
         "gap_crude": crude["gap"],
@@ -154,18 +155,9 @@ def pair_rates_within(metric: str, strata: Strata, reference: Reference) -> Pair
         Wilson(one.value, one.complement, one.pool, one.pool),
         Wilson(two.value, two.complement, two.pool, two.pool),
     )
-    none = np.zeros(one.value.shape, dtype=bool)
-    return Pair(
-        contrast,
-        two.value,
-        (np.inf, np.inf),
-        np.inf,
-        lambda level: Equality(contrast.p_value(level), np.full(none.shape, np.inf)),
-        lambda quantile: detectable_gap(one, two, quantile),
-        none,
-        # Nothing but outcomes on both sides says nothing about a ratio.
-        has_ratio=(one.complement > 0) | (two.complement > 0),
-    )
+    pair = make_pair(contrast, lambda quantile: detectable_gap(one, two, quantile))
+    # If both rates are 1, nothing is known of their ratio.
+    return replace(pair, has_ratio=(one.complement > 0) | (two.complement > 0))
 
 
 def share_strata(own: Array, other: Array) -> Array:
@@ -180,7 +172,7 @@ def share_strata(own: Array, other: Array) -> Array:
 
 
 def average_strata(values: Array, shares: Array, power: int = 1) -> Array:
-    """Return averages over strata, with a power of their shares; NaN without any."""
+    """Return averages over strata, weighted by a power of their shares; NaN without any."""
     used = shares > 0
     total = np.where(used, shares**power * values, 0.0).sum(axis=0)
     return np.where(used.any(axis=0), total, np.nan)
@@ -210,12 +202,5 @@ def pair_aucs_within(strata: Strata, reference: Reference) -> Pair:
     )
     slack = average_strata(np.asarray(find_slack(strata.aucs, pairs, reference)), shares)
     contrast = Contrast(own.estimate(), other.estimate(), slack=slack)
-    return Pair(
-        contrast,
-        other.value,
-        (np.inf, np.inf),
-        np.inf,
-        lambda level: equal_aucs(own, other, level),
-        lambda quantile: detect_auc(own, other, quantile),
-        np.zeros(own.value.shape, dtype=bool),
-    )
+    pair = make_pair(contrast, lambda quantile: detect_auc(own, other, quantile))
+    return replace(pair, test=lambda level: equal_aucs(own, other, level))

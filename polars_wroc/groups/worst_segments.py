@@ -208,7 +208,7 @@ def worst_segments(
 
 
 def _read_metric(metric: str, *, has_label: bool, has_decisions: bool) -> Metric:
-    """Return the metric that is searched, after a check of what it is computed from."""
+    """Return the metric to search, after a check that its arguments are given."""
     check_metric("metric", metric, SEARCHED)
     is_rate = isinstance(SEARCHED[metric], RateMetric)
     if is_rate and not has_decisions:

@@ -1,1 +1,1 @@
-"""Reading and checking of what the caller passes."""
+"""Arguments of the caller, read and checked."""

@@ -1,14 +1,13 @@
-"""Label, score and weight columns: read and checked, and turned into scores and signed weights.
+"""Label, score and weight columns, which become scores and signed weights.
 
 Label, score and weight become two expressions. The *score* is null where the row is missing. The
 *signed weight* is the row's weight, positive for a positive row and negative for a negative one,
-and null where the row is missing. Where needed there are more columns: whether the label is 0, the
-row's cluster and stratum, and for a row that represents several their number, the sums of powers of
-their weights and the range of their scores.
+and null where the row is missing. More columns are added where needed: whether the label is 0, the
+row's cluster and stratum, and for a row that represents several rows their number, the sums of
+powers of their weights and the range of their scores.
 
 A wrong type raises when the plan is built. A wrong value raises when the plan runs, without a
-Python callback: the message is cast to a number, which fails, and only invalid rows have a
-message.
+Python callback: invalid rows have a message, and casting it to a number fails.
 """
 
 from __future__ import annotations
@@ -29,26 +28,26 @@ from polars_wroc.queries import collect, raise_at_collect, unless_mixed
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
 BAND_COLUMNS = ("tpr_low", "tpr_high")
-# Whether a pointwise interval has only one limit that the rows determine.
+# The column that says whether only one limit of a pointwise interval is known.
 ONE_SIDED = "one_sided"
 
 AUDIT_KEYS = ["attribute", "segment"]
 MISSING = "(missing)"
-# What impact ratios call the category of rows that are in none; in their tables it is null.
+# The category of rows without one in impact ratios; null in their tables.
 UNKNOWN_CATEGORY = "(unknown)"
 
 MODEL = "model"
 
-# The segment of all rows, and its attribute.
+# The name of the segment of all rows, and of its attribute.
 OVERALL = "overall"
 
 
 def internal_keys(names: Iterable[str]) -> dict[str, str]:
-    """Map internal names of group columns, which no other column has, to the caller's names."""
+    """Return internal names of group columns, which are unique, with the caller's names."""
     return {f"__key_{number}": name for number, name in enumerate(names)}
 
 
-# From here on several whole numbers round to the same float.
+# From here on, several whole numbers round to the same float.
 _WHOLE_FLOATS = 2.0**53
 # More digits than any integer type has.
 _DIGITS = 40
@@ -59,12 +58,12 @@ _REFUSED = (TypeError, ValueError, ArithmeticError, RuntimeError, pl.exceptions.
 def exact(value: object, dtype: pl.DataType) -> pl.Series | None:
     """Return a value as a Series of one in the type; None if the type has no such value.
 
-    A float is read as it is written: 0.1 is the 0.1 of any float or decimal type.
+    A float is read as written: 0.1 is the 0.1 of any float or decimal type.
     """
     if isinstance(value, pl.Series | pl.Expr):
         return None
     try:
-        held = _held(value, dtype)
+        held = _convert(value, dtype)
     except _REFUSED:
         return None
     return None if held is None or held.null_count() else held
@@ -82,7 +81,7 @@ def literal(held: pl.Series) -> pl.Expr:
 
 
 def from_text(text: str, dtype: pl.DataType) -> object:
-    """Read a text as a value of a type; None if it is not one."""
+    """Return the value of a type that a text stands for; None if it is not one."""
     value: object = None
     with suppress(ValueError, InvalidOperation):
         if dtype == pl.Boolean:
@@ -102,14 +101,14 @@ def from_text(text: str, dtype: pl.DataType) -> object:
 
 
 def _in_microseconds(text: str) -> str:
-    """Raise for a time with more digits than microseconds."""
+    """Return the text; raise for a time with more digits than microseconds."""
     if re.search(r"[.,]\d{7}", text):
         msg = "digits beyond microseconds"
         raise ValueError(msg)
     return text
 
 
-def _held(value: object, dtype: pl.DataType) -> pl.Series | None:
+def _convert(value: object, dtype: pl.DataType) -> pl.Series | None:
     # A Decimal is not put into a Series, which limits its digits.
     given = pl.Series([0 if isinstance(value, Decimal) else value])
     if dtype.is_numeric():
@@ -128,7 +127,7 @@ def _held(value: object, dtype: pl.DataType) -> pl.Series | None:
 
 
 def _moment(given: pl.Series, dtype: pl.Datetime) -> pl.Series | None:
-    """Return the same time in another zone; None if only one of them has a zone."""
+    """Return the same time in another zone; None if only one of both has a zone."""
     naive = isinstance(given.dtype, pl.Datetime) and given.dtype.time_zone is None
     if naive != (dtype.time_zone is None):
         return None
@@ -152,7 +151,7 @@ def _number(value: float | Decimal, dtype: pl.DataType) -> pl.Series | None:
 
 
 def _float(number: float, dtype: pl.DataType, meant: list[Decimal]) -> pl.Series | None:
-    """Round a number to a float type, if the result equals what is ``meant`` or is written so."""
+    """Return a number rounded to a float type, if that equals what is ``meant``, or reads so."""
     held = pl.Series([number], dtype=pl.Float64).cast(dtype)
     found = held.cast(pl.Float64).item()
     if not all(each.is_finite() for each in meant):
@@ -224,14 +223,14 @@ CLUSTER = "__cluster"
 STRATUM = "__stratum"
 # Different decimals of at most so many digits are different floats.
 FLOAT_DIGITS = 15
-# For a row that stands for several: their number, and the sums of their squared and cubed weights.
+# For a row that stands for several rows: their number, and sums of squared and cubed weights.
 ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes"
 # For a frequency both sums are the number of rows.
 COUNTED = (ROW_SQUARES, ROW_CUBES)
-# The highest score in a row's bin in all groups (the row's score is the lowest), and whether the
-# rows in the bin of its own group have several scores.
+# The highest score of a row's bin in all groups (the row's score is the lowest), and whether its
+# own group has several scores in the bin.
 SCORE_HIGH, SEVERAL_SCORES = "__score_high", "__several_scores"
-# A decision that was recorded: whether the row was selected.
+# A recorded decision: whether the row was selected.
 SELECTED = "__recorded_decision"
 
 
@@ -251,8 +250,8 @@ class Typed(NamedTuple):
 class Observations:
     """Checked rows, as expressions.
 
-    ``zero_label`` marks rows labelled 0 where the label's type would also allow -1, so
-    that a label holding both can be refused.
+    ``zero_label`` marks rows labelled 0 if the label's type would also allow -1, so that labels
+    with both are refused.
     """
 
     score: pl.Expr
@@ -276,19 +275,19 @@ class Observations:
 
 
 def model_names(models: Sequence[str]) -> pl.Expr:
-    """Replace the names of score columns by the names of the models."""
-    # By code: a branch for each name would hold all rows once for each model, and the streaming
-    # engine does not run replace_strict.
+    """Return the column of models with their names in place of the names of score columns."""
+    # Replaced by code, since a branch for each name would hold all rows once for each model, and
+    # the streaming engine does not run replace_strict.
     columns = pl.Enum([score_column(i) for i in range(len(models))])
     return pl.col(MODEL).cast(columns).cat.physical().cat.to(pl.Enum(models)).alias(MODEL)
 
 
 def score_column(model: int) -> str:
-    """Name the score of one of several models."""
+    """Return the name of the score column of one of several models."""
     return f"{SCORE}_{model}"
 
 
-# Labels that a message names.
+# The most labels that a message names.
 _FEW_LABELS = 5
 
 
@@ -310,7 +309,7 @@ def check_label_type(label: Typed, frame: pl.LazyFrame | None = None) -> None:
 
 
 def list_labels(labels: pl.Series) -> str:
-    """End a message about a label that needs a positive one with its values, if they are few."""
+    """Return the end of a message on a missing ``pos_label``: the label's values, if few."""
     known = labels.drop_nulls().unique().sort().to_list()
     if not 0 < len(known) <= _FEW_LABELS:
         return ""
@@ -321,7 +320,7 @@ def list_labels(labels: pl.Series) -> str:
 
 
 def check_positives(pos_label: object, *, found: bool, labels: pl.Series | None = None) -> None:
-    """Raise for a positive label that no row has, and name those that rows have, if few."""
+    """Raise for a positive label that no row has, naming the labels that exist, if few."""
     if pos_label is None or found:
         return
     known = [] if labels is None else labels.drop_nulls().unique().sort().to_list()
@@ -343,7 +342,7 @@ def observe(
     *,
     frequency: bool = False,
 ) -> Observations:
-    """Check the types, and return the score and the signed weight as expressions.
+    """Return the score and the signed weight as expressions, with checks.
 
     Without a label every row is negative. Rows without a recorded decision are missing where
     decisions were ``selected``. The weight must be a whole number if it is a ``frequency``.
@@ -354,7 +353,7 @@ def observe(
     missing = has_no_score(score)
     if selected is not None:
         missing = missing | selected.column.is_null()
-    # A product, since the engine may skip a branch together with the check of its values.
+    # A product, since the engine may skip a branch together with its checks.
     one = pl.lit(1, pl.Int8)
     side = pl.when(positive).then(one).when(negative).then(-one)
     signed = pl.when(~missing).then(one) * side
@@ -379,7 +378,7 @@ def _classes(
     check_label_type(label)
     allowed = (column == 0) | (column == 1) | (column == -1)
     if weight is not None:
-        # Rows of weight zero are ignored, whatever their label.
+        # Rows of weight zero are ignored, with any label.
         allowed |= weight.column.eq_missing(0)
     checked = refuse_values(column.cast(pl.Float64), ~allowed, f"`label` must {LABEL_RULE}", label)
     zero = None if dtype.is_unsigned_integer() else column == 0
@@ -406,7 +405,7 @@ def has_no_score(score: Typed) -> pl.Expr:
 
 
 def numeric(typed: Typed) -> pl.Expr:
-    """Check that an argument holds numbers."""
+    """Return an argument as numbers; raise for other types."""
     if typed.dtype != pl.Null and not typed.dtype.is_numeric():
         msg = f"`{typed.argument}` must be numeric; found {typed}"
         raise TypeError(msg)
@@ -415,16 +414,16 @@ def numeric(typed: Typed) -> pl.Expr:
 
 
 def number_type(dtype: pl.DataType) -> pl.DataType:
-    """Choose the data type that numbers of a type are computed with."""
+    """Return the data type in which numbers of a type are computed."""
     few_digits = isinstance(dtype, pl.Decimal) and dtype.precision <= FLOAT_DIGITS
-    # Others keep their type, so that rounding makes no ties of large numbers.
+    # Other types are kept, so that rounding does not tie large numbers.
     if dtype == pl.Null or dtype.is_float() or few_digits:
         return pl.Float64()
     return dtype
 
 
 def choose_score_type(dtype: pl.DataType) -> pl.DataType:
-    """Choose the data type that scores are counted in: floats of fewer bits keep their own.
+    """Return the data type in which scores are counted: floats of fewer bits keep their own.
 
     Thresholds are compared in this type, and the machine precision is the type's.
     """
@@ -432,14 +431,14 @@ def choose_score_type(dtype: pl.DataType) -> pl.DataType:
 
 
 def refuse_frequency(weight: IntoWeight | None, why: str) -> None:
-    """Raise where rows are drawn or exchanged one by one."""
+    """Raise for a frequency if rows are drawn or exchanged one by one."""
     if isinstance(weight, Frequency):
         msg = f"`weight` must not be a frequency {why}; found that of {weight.column}"
         raise TypeError(msg)
 
 
 def valid_weights(weight: Typed, *, frequency: bool = False) -> pl.Expr:
-    """Check that weights are finite and zero or more, frequencies whole; null stays."""
+    """Return weights; raise unless they are finite and zero or more, and frequencies whole."""
     value = numeric(weight).cast(pl.Float64)
     bad, rule = ~((value >= 0) & value.is_finite()), "finite and zero or more"
     if frequency:
@@ -449,13 +448,13 @@ def valid_weights(weight: Typed, *, frequency: bool = False) -> pl.Expr:
 
 
 def refuse_values(value: pl.Expr, bad: pl.Expr, rule: str, typed: Typed) -> pl.Expr:
-    """Return the values; raise at collect for a bad one."""
+    """Return values; raise at collect for a bad one."""
     found = pl.when(bad).then(value).cast(pl.String)
     message = pl.lit(f"{rule}; {typed.shown} holds ") + found
     return raise_at_collect(message).fill_null(value)
 
 
 def shown_as(column: pl.Expr) -> str:
-    """Name a column for messages."""
+    """Return the name of a column in messages."""
     names = column.meta.root_names()
     return f"column '{names[0]}'" if len(names) == 1 else "the expression"

@@ -1,4 +1,4 @@
-"""Rows with a decision and no label: recorded decisions, or scores that a threshold decides on."""
+"""Decisions without labels: recorded ones, or scores with a threshold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from polars_wroc.inputs.rows import IntoColumns, RowSource
 
 # A number, or the median of the scores of all rows.
 DecisionThreshold: TypeAlias = float | Literal["median"]
-# Which decision is good for a person.
+# The decision that is good for a person.
 Favorable: TypeAlias = Literal["selected", "rejected", "neither"]
 # The threshold of recorded decisions: selected rows have the score 1, all others 0.
 RECORDED = 1.0
@@ -27,10 +27,10 @@ RECORDED = 1.0
 def check_favorable(
     value: object, threshold: object, *, decided: bool = True, ratios: bool = False
 ) -> None:
-    """Check which decision is good for a person, where rows are ``decided`` on.
+    """Check the argument ``favorable``, which is required if rows are ``decided`` on.
 
-    The ``threshold`` is a number, another one that is chosen from the rows, or None for recorded
-    decisions. Impact ``ratios`` compare how often people have the good one.
+    ``threshold`` is a number, a rule that chooses one from the rows, or None for recorded
+    decisions. Impact ``ratios`` compare the rates of the favorable decision.
     """
     if not decided:
         if value is not None:
@@ -66,7 +66,7 @@ def score_or_decisions(
     score: IntoColumns | None,
     selected: IntoColumn | None,
 ) -> IntoColumns:
-    """Return the score; without one, recorded decisions as a score of 1 or 0."""
+    """Return the score or, without one, recorded decisions as scores of 1 and 0."""
     if score is not None:
         return score
     if selected is None or isinstance(frame, RowSource):
@@ -75,8 +75,8 @@ def score_or_decisions(
     return decisions.cast(pl.Float64)
 
 
-# ``"exclude"``: only null is unknown. ``"keep"``: nothing is, and null is a category. A list: its
-# values are unknown, and so is null.
+# ``"exclude"``: only null is unknown. ``"keep"``: nothing is unknown, and null is a category. A
+# list: its values and null are unknown.
 Unknown: TypeAlias = Literal["exclude", "keep"] | Sequence[Any]
 
 # Texts that often stand for an unknown value, as `seems_unknown` reads them.
@@ -102,12 +102,12 @@ _WORDS = frozenset(
 def seems_unknown(category: str) -> bool:
     """Whether the name of a category may mean that the value is not known."""
     text = re.sub(r"[\s_-]+", " ", category).strip(" ()[]<>").casefold()
-    # Such as "Unknown or not reported".
+    # For example "Unknown or not reported".
     return text in _WORDS or _WORDS.issuperset(re.split(r" ?(?:/|,| or ) ?", text))
 
 
 def known_attributes(unknown: Unknown, attributes: IntoColumns, frame: pl.LazyFrame) -> list[Any]:
-    """Return the attributes without the values that are listed as unknown."""
+    """Return the attributes with null for the values listed as unknown."""
     named = named_columns("attributes", attributes, frame)
     schema = frame.select(**named).collect_schema()
     given = {name: (column, schema[name], name) for name, column in named.items()}

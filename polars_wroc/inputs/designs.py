@@ -88,7 +88,7 @@ class ReplicateWeights:
             checks.hold(self, df=checks.whole_number("df", self.df, low=1))
 
     def factors(self, count: int) -> list[float]:
-        """Return what the squared difference of each of so many replicates is multiplied by."""
+        """Return the factor of the squared difference of each of a number of replicates."""
         if count < 2:  # noqa: PLR2004  (one has no variance)
             checks.reject("columns", "hold two or more replicate weights", count)
         rscales = self._rscales(count)
@@ -101,7 +101,7 @@ class ReplicateWeights:
         return [scale * factor for factor in rscales]
 
     def degrees_of_freedom(self, count: int) -> int:
-        """Return the degrees of freedom of the design with so many replicates."""
+        """Return the degrees of freedom of the design with a number of replicates."""
         if self.df is not None:
             return self.df
         if self.kind == "jkn":
@@ -174,7 +174,7 @@ class Survey:
             checks.reject("lonely", "be 'null' without `strata`", repr(self.lonely))
 
 
-# How rows were sampled: a column of clusters, or more that is known.
+# The design of the sample: a column of clusters, a survey or replicate weights.
 Design: TypeAlias = IntoColumn | Survey | ReplicateWeights
 
 
@@ -187,19 +187,19 @@ class GivenDesign:
     # Whether the column of clusters is the argument itself.
     is_column: bool = False
 
-    def called(self, name: str) -> str:
+    def name_argument(self, name: str) -> str:
         """Return the argument that gives a column of `SURVEY_COLUMNS`."""
         return "design" if self.is_column else SURVEY_COLUMNS[name]
 
     @property
     def columns(self) -> dict[str, IntoColumn]:
-        """The columns of the survey that are given, by `SURVEY_COLUMNS`."""
+        """The given columns of the survey, by `SURVEY_COLUMNS`."""
         found = {name: getattr(self.survey, argument) for name, argument in SURVEY_COLUMNS.items()}
         return {name: column for name, column in found.items() if column is not None}
 
     @property
     def kind(self) -> DesignKind | None:
-        """What is known, in words."""
+        """The kind of design in words; None without a design."""
         if self.replicate_weights is not None:
             return "replicate weights"
         if not self.columns:
@@ -207,17 +207,17 @@ class GivenDesign:
         return "survey" if {*self.columns} - {CLUSTER} else "clusters"
 
     @property
-    def given(self) -> bool:
-        """Whether anything is known."""
+    def is_given(self) -> bool:
+        """Whether there is a design."""
         return self.kind is not None
 
     @property
     def more_than_clusters(self) -> bool:
-        """Whether more is known than which rows are in the same cluster."""
+        """Whether the design is more than a column of clusters."""
         return self.kind not in (None, "clusters")
 
     def require_none(self, why: str) -> None:
-        """Raise where a design is given with something that must not come with one."""
+        """Raise if a design is given with an argument that excludes it."""
         if self.kind is not None:
             found = "a survey" if self.kind == "survey" else self.kind
             checks.reject("design", f"be None {why}", found)

@@ -1,4 +1,4 @@
-"""Columns that functions are given: by name, as selectors or as expressions."""
+"""Columns in arguments: names, selectors or expressions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import FPC, GivenDesign
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.queries import of_type, of_types, require_at_collect
+from polars_wroc.queries import build_by_type, build_by_types, require_at_collect
 from polars_wroc.structs import as_struct
 
 _PLACEHOLDER = "__placeholder"
@@ -54,22 +54,22 @@ def from_expressions(
     """Build an expression on the list of a group's rows, once the columns' types are known.
 
     ``build`` gets a list of structs, one for each row, with `SCORE`, `WEIGHT` and the ``carried``
-    columns. A missing row has weight zero and any score. Of a frequency there are also the sums of
-    squares and cubes of the weights of the rows that it counts.
+    columns. A missing row has weight zero and any score. With a frequency there are also the sums
+    of squared and cubed weights of the counted rows.
     """
     columns = [one_column("label", label), one_column("score", score)]
     if weight is not None:
         columns.append(one_column("weight", column_of(weight)))
-    columns = _of_one_length(columns)
+    columns = _check_lengths(columns)
     frequency = isinstance(weight, Frequency)
     resolve = partial(
         _build, pos_label=pos_label, build=build, carried=carried, frequency=frequency
     )
-    return of_types(columns, resolve)
+    return build_by_types(columns, resolve)
 
 
 def as_column(argument: str, value: IntoColumn) -> pl.Expr:
-    """Read an argument that names a column or is an expression."""
+    """Return an argument that names a column, or is an expression, as an expression."""
     if isinstance(value, str):
         check_name(argument, value)
         return pl.col(value)
@@ -80,20 +80,20 @@ def as_column(argument: str, value: IntoColumn) -> pl.Expr:
 
 
 def check_name(argument: str, name: str) -> None:
-    """Raise for names that Polars takes for patterns, even if a column has such a name."""
+    """Raise for names that Polars reads as patterns, even if a column has such a name."""
     if name == "*" or (name.startswith("^") and name.endswith("$")):
         reject(argument, "be the name of a column", f"the pattern {name!r}")
     check_text(argument, name)
 
 
 def one_column(argument: str, value: IntoColumn) -> pl.Expr:
-    """Read an argument that is one column; the columns of a selector are known with the frame."""
+    """Return an argument that is one column; selectors are resolved with the frame."""
     column = as_column(argument, value)
     if not column.meta.has_multiple_outputs():
         return column
     # A struct must not be empty.
     selected = pl.struct(pl.lit(0).alias(_PLACEHOLDER), column)
-    return of_type(selected, partial(_only, argument=argument))
+    return build_by_type(selected, partial(_only, argument=argument))
 
 
 def _only(selected: pl.Expr, dtype: pl.DataType, argument: str) -> pl.Expr:
@@ -111,8 +111,8 @@ def require_one(argument: str, names: Sequence[str]) -> None:
 
 
 def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
-    """Reduce an expression to its single value per group, and raise when there are several."""
-    value = of_type(one_column(argument, value), partial(_number, argument=argument))
+    """Return the single value per group of an expression; raise if there are several."""
+    value = build_by_type(one_column(argument, value), partial(_number, argument=argument))
     low, high = value.min(), value.max()
     rule = f"`{argument}` must be one value per group"
     one = require_at_collect(
@@ -122,39 +122,39 @@ def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
 
 
 def _number(column: pl.Expr, dtype: pl.DataType, argument: str) -> pl.Expr:
-    """Check that a column holds numbers, and return them as floats; NaN is null."""
+    """Return a column of numbers as floats, NaN as null; raise for other types."""
     typed = Typed(argument, column, dtype, shown_as(column))
     return numeric(typed).cast(pl.Float64).fill_nan(None)
 
 
-def of_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
-    """Raise at collect for an expression that does not have one value for each row."""
+def check_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
+    """Return the column; raise at collect if it does not have one value for each row."""
     if _keeps_length(column):
         return column
     found = column.len()
     rule = f"`{argument}` must have one value for each row"
     fits = require_at_collect(found == rows, rule, pl.format("{} for {} rows", found, rows))
-    # `gather` gives the length of the rows in any case: another would raise before this check.
+    # `gather` always returns as many values as rows; another length would raise before this check.
     return pl.when(fits).then(column.gather(pl.int_range(rows), null_on_oob=True))
 
 
-def _of_one_length(columns: Sequence[pl.Expr]) -> list[pl.Expr]:
-    """Check that label, score and weight have the length of one that is a plain column.
+def _check_lengths(columns: Sequence[pl.Expr]) -> list[pl.Expr]:
+    """Return label, score and weight; raise unless they are as long as a plain column among them.
 
-    If none is, all may be filtered in the same way, and nothing is checked.
+    Without a plain column, all may be filtered in the same way, and nothing is checked.
     """
     whole = next((column for column in columns if column.meta.is_column()), None)
     if whole is None:
         return list(columns)
     arguments = ("label", "score", "weight")
     return [
-        of_length(argument, column, whole.len())
+        check_length(argument, column, whole.len())
         for argument, column in zip(arguments, columns, strict=False)
     ]
 
 
 def _keeps_length(column: pl.Expr) -> bool:
-    """Whether an expression is known to have a value for each row, or one for all."""
+    """Return whether an expression certainly has a value for each row, or one for all."""
     try:
         return column.meta.is_length_preserving() or column.meta.is_scalar()
     except pl.exceptions.PolarsError:
@@ -186,7 +186,7 @@ def _build(
     if frequency:
         number = columns[-1][0].cast(pl.Float64, strict=False)
         carried = carried | dict.fromkeys((ROW_COUNT, *COUNTED), number)
-    # As fields of one list the columns are evaluated once, however often they are used.
+    # Fields of one list are evaluated once, even if they are used several times.
     named = dict(zip(arguments.values(), (column for column, _ in columns), strict=False))
     raw = as_struct(named | carried).implode()
     rows = observe(label, score, next(iter(weight), None), pos_label, frequency=frequency)
@@ -201,7 +201,7 @@ def _build(
 
 
 def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
-    """Read an argument that holds one or several columns; expand selectors and patterns."""
+    """Return the columns of an argument by name, with selectors and patterns expanded."""
     values = [value] if isinstance(value, str | pl.Expr) else value
     if holds_values(values) or not isinstance(values, Sequence) or not values:
         hint = INTO_TABLE if holds_values(values) else ""
@@ -222,7 +222,7 @@ def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dic
 
 
 def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
-    """Write -0.0 as 0.0 and every NaN with the same bits, so that each is one group."""
+    """Return keys with a single zero and a single NaN, so that each is one group."""
     (dtype,) = frame.select(key).collect_schema().dtypes()
     if not dtype.is_float():
         return key
@@ -230,15 +230,15 @@ def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
 
 
 def typed_column(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
-    """Check that an argument is one column of a frame, and return it with its type."""
+    """Return the one column of an argument with its type."""
     schema = _schema(frame, argument, column)
     require_one(argument, schema.names())
-    of_rows = of_length(argument, column, pl.len())
-    return Typed(argument, of_rows, schema.dtypes()[0], shown_as(column))
+    checked = check_length(argument, column, pl.len())
+    return Typed(argument, checked, schema.dtypes()[0], shown_as(column))
 
 
 def boolean_column(argument: str, value: IntoColumn, frame: pl.LazyFrame) -> Typed:
-    """Return one column of a frame that is Boolean, or holds 0 and 1, as a Boolean one."""
+    """Return the one column of an argument, Boolean or of 0 and 1, as a Boolean column."""
     typed = typed_column(argument, as_column(argument, value), frame)
     rule = f"`{argument}` must be Boolean or hold 0 and 1"
     if typed.dtype in (pl.Boolean, pl.Null):
@@ -278,9 +278,9 @@ def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
 
 
 def unit_columns(frame: pl.LazyFrame, survey: GivenDesign) -> dict[str, Typed]:
-    """Return the columns `CLUSTER`, `STRATUM` and `FPC`, as far as they are given."""
+    """Return those of the columns `CLUSTER`, `STRATUM` and `FPC` that are given."""
     columns = {
-        name: typed_column(called := survey.called(name), as_column(called, column), frame)
+        name: typed_column(called := survey.name_argument(name), as_column(called, column), frame)
         for name, column in survey.columns.items()
     }
     if FPC in columns:

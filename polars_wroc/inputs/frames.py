@@ -1,4 +1,4 @@
-"""Arguments of the functions that take a frame: read and turned into checked rows."""
+"""Arguments of functions that take a frame, which become checked rows."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.expressions import (
     as_column,
     boolean_column,
+    check_length,
     named_columns,
-    of_length,
     one_zero,
     typed_column,
 )
@@ -49,7 +49,7 @@ from polars_wroc.inputs.rows import (
     missing_marks,
     polars_frame,
 )
-from polars_wroc.queries import collect, is_eager, of_type, require_at_collect
+from polars_wroc.queries import build_by_type, collect, is_eager, require_at_collect
 
 # Holds every 64-bit whole number and every whole float of that size.
 _WHOLE = pl.Int128()
@@ -57,12 +57,12 @@ _FRACTION_BITS: dict[type[pl.DataType], int] = {pl.Float16: 10, pl.Float32: 23}
 
 
 def in_one_type(scores: Sequence[Typed]) -> list[pl.Expr]:
-    """Cast scores to a common type, and raise at collect for a value that this would round."""
+    """Return scores in a common type; raise at collect for a value that this would round."""
     for score in scores:
         numeric(score)
     types = [choose_score_type(score.dtype) for score in scores]
     if not all(dtype.is_float() for dtype in types):
-        # A float of 32 bits holds few of the other numbers.
+        # A float of 32 bits cannot hold most of the other numbers.
         types = [number_type(dtype) for dtype in types]
     if len(set(types)) == 1:
         return [score.column.cast(types[0]) for score in scores]
@@ -77,16 +77,16 @@ def in_one_type(scores: Sequence[Typed]) -> list[pl.Expr]:
                 f"`{score.argument}` must not mix types that round its values; "
                 f"{score} is mixed with {another}"
             )
-            held = require_at_collect(_held(value, dtype, common), rule, value)
+            held = require_at_collect(_can_hold(value, dtype, common), rule, value)
             value = pl.when(held).then(value.cast(common, strict=False))
         cast.append(value)
     return cast
 
 
 def refuse_widened_scores(scores: Sequence[Typed]) -> None:
-    """Raise for floats of fewer bits among scores of another type, in which they are not equal.
+    """Raise for floats of fewer bits among scores of another type, which they would not equal.
 
-    A score of 0.7 as Float32 is 0.69999999 as Float64: no tie of the other 0.7, and below a
+    A score of 0.7 as Float32 is 0.69999999 as Float64: it does not tie with 0.7, and is below a
     threshold of 0.7.
     """
     narrow = max(scores, key=lambda score: precision(score.dtype))
@@ -106,9 +106,9 @@ def frames_alike(
     *columns: str,
     shown: Sequence[str] | None = None,
 ) -> list[pl.LazyFrame]:
-    """Cast scores of several frames to one type; ``shown`` names them in messages.
+    """Return frames whose scores have one type; messages call the scores ``shown``.
 
-    Floats of fewer bits are refused among others.
+    Floats of different precision are refused.
     """
     names = shown or [f"the score in number {number}" for number in range(1, len(frames) + 1)]
     schemas = [frame.collect_schema() for frame in frames]
@@ -125,7 +125,7 @@ def frames_alike(
 
 
 def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
-    """Whether a score of any type is at least a float; decimals as the nearest float.
+    """Return whether a score of any type is at least a float; decimals as the nearest float.
 
     A float of fewer bits is compared in its own type, a whole number exactly.
     """
@@ -141,11 +141,11 @@ def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
         reached = pl.when(near == threshold).then(next(both) >= next(both))
         return reached.fill_null(near >= threshold)
 
-    return of_type(score, compare)
+    return build_by_type(score, compare)
 
 
 def is_moved(score: pl.Expr) -> pl.Expr:
-    """Whether rounding a score to a float makes it another whole number."""
+    """Return whether rounding a score to a float makes it another whole number."""
 
     def compare(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
         if not dtype.is_integer():
@@ -153,29 +153,29 @@ def is_moved(score: pl.Expr) -> pl.Expr:
         near = value.cast(pl.Float64).cast(_WHOLE, strict=False)
         return value.cast(_WHOLE, strict=False).ne_missing(near)
 
-    return of_type(score, compare)
+    return build_by_type(score, compare)
 
 
 def precision(dtype: pl.DataType) -> float:
-    """Machine precision of a type of floats; other numbers are worked with as Float64."""
+    """Return the machine precision of a type of floats; other numbers are used as Float64."""
     return 2.0 ** -_FRACTION_BITS.get(dtype.base_type(), 52)
 
 
 def precision_of(score: pl.Expr) -> pl.Expr:
-    """Give the machine precision of a score of any type."""
-    return of_type(score, lambda _, dtype: pl.lit(precision(dtype)))
+    """Return the machine precision of a score of any type."""
+    return build_by_type(score, lambda _, dtype: pl.lit(precision(dtype)))
 
 
 def unless_moved(threshold: pl.Expr, moved: pl.Expr) -> pl.Expr:
-    """Raise at collect for a chosen threshold that is not exactly the score."""
+    """Return a chosen threshold; raise at collect unless it equals the score exactly."""
     rule = "`score` must be a number that a float holds where it is chosen as threshold"
     return pl.when(require_at_collect(~moved.fill_null(value=False), rule, threshold)).then(
         threshold
     )
 
 
-def _held(value: pl.Expr, dtype: pl.DataType, common: pl.DataType) -> pl.Expr:
-    """Whether a type can hold a value of another type."""
+def _can_hold(value: pl.Expr, dtype: pl.DataType, common: pl.DataType) -> pl.Expr:
+    """Return whether a type can hold a value of another type."""
     if common.is_float() and dtype.is_decimal():
         digits = value.cast(pl.String).str.replace_all(r"[-.]", "").str.strip_chars_start("0")
         return (digits.str.strip_chars_end("0").str.len_bytes() <= FLOAT_DIGITS).fill_null(
@@ -204,12 +204,12 @@ def read_rows(
     selected: IntoColumn | None = None,
     called: str = "by",
 ) -> PlannedRows:
-    """Check the arguments against the frame's schema and return its rows.
+    """Return the rows of a frame, after a check of the arguments against its schema.
 
     A LazyFrame is not collected; only its schema is resolved. If the frame holds counts, a row may
     represent several. ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame, and
-    ``selected`` recorded decisions. Without a label every row is negative. Messages have the name
-    that the argument for groups is ``called``.
+    ``selected`` recorded decisions. Without a label every row is negative. Messages call the
+    argument for groups ``called``.
     """
     if isinstance(frame, RowSource):
         return frame.rows({} if by is None else named_keys(by, frame.groups, called))
@@ -235,10 +235,10 @@ def read_rows(
     inputs = columns.label, typed_score, columns.weight
     if columns.label is not None and pos_label is None:
         check_label_type(columns.label, columns.frame if is_eager(frame) else None)
-    seen = columns.seen(typed_score, pos_label)
+    observations = columns.observe(typed_score, pos_label)
     marks = [missing_marks(*inputs, columns.decision)] if mark_missing else []
-    others = _other_columns(columns, seen)
-    observed = values.select(*keys, seen.score.alias(SCORE), *others, *marks)
+    others = _other_columns(columns, observations)
+    observed = values.select(*keys, observations.score.alias(SCORE), *others, *marks)
     return columns.rows(observed, [MODEL] if columns.several else [])
 
 
@@ -260,8 +260,8 @@ class _Columns(NamedTuple):
         """Make rows of the columns ``observed`` in the frame."""
         return PlannedRows(observed, [*self.keys, *model_keys], model_keys, names=self.keys)
 
-    def seen(self, score: Typed, pos_label: object) -> Observations:
-        """Check the rows with one of the scores."""
+    def observe(self, score: Typed, pos_label: object) -> Observations:
+        """Return checked rows with one of the scores."""
         label, weight, decision = self.label, self.weight, self.decision
         return observe(label, score, weight, pos_label, decision, frequency=self.frequency)
 
@@ -298,7 +298,7 @@ def _read(
         *(typed.column.alias(name) for name, typed in named.items()),
     )
     if weight is not None and _may_be_zero(frame, named[ROW_WEIGHT]):
-        # Ignored, whatever else the row holds.
+        # Such a row is ignored, whatever its other values.
         selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
     named = {name: typed._replace(column=pl.col(name)) for name, typed in named.items()}
     return _Columns(
@@ -315,18 +315,18 @@ def _read(
 
 
 def _may_be_zero(frame: pl.DataFrame | pl.LazyFrame, weight: Typed) -> bool:
-    """Whether rows have to be filtered, which copies all of them."""
-    # An expression might give other weights when it is computed again.
+    """Return whether rows may have weight zero, and so have to be filtered (and copied)."""
+    # An expression might give different weights when it is computed again.
     if isinstance(frame, pl.LazyFrame) or not weight.column.meta.is_column():
         return True
     return bool(collect(frame.lazy().select(numeric(weight).eq(0).any())).item())
 
 
-def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
+def _other_columns(columns: _Columns, observations: Observations) -> list[pl.Expr]:
     """Return the columns of checked rows that are not keys or scores."""
-    carried = [seen.weight.alias(WEIGHT)]
-    if seen.zero_label is not None:
-        carried.append(seen.zero_label.alias(ZERO_LABEL))
+    carried = [observations.weight.alias(WEIGHT)]
+    if observations.zero_label is not None:
+        carried.append(observations.zero_label.alias(ZERO_LABEL))
     if columns.decision is not None:
         carried.append(pl.col(SELECTED))
     if columns.frequency:
@@ -337,16 +337,16 @@ def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
 
 
 def named_keys(by: IntoColumns, frame: pl.LazyFrame, called: str) -> dict[str, pl.Expr]:
-    """Read an argument for groups: their names, and expressions with one NaN and one zero."""
+    """Return groups by name, as expressions with a single NaN and a single zero."""
     columns = named_columns(called, by, frame)
     return {
-        name: one_zero(of_length(called, column, pl.len()), frame)
+        name: one_zero(check_length(called, column, pl.len()), frame)
         for name, column in columns.items()
     }
 
 
 def require_text(given: Typed) -> pl.Expr:
-    """Return the column of an argument, if its values can be written as text."""
+    """Return the column of an argument; raise if its values cannot be written as text."""
     if given.dtype.is_nested() or given.dtype in (pl.Duration, pl.Binary):
         msg = f"`{given.argument}` must hold values that can be written as text; found {given}"
         raise TypeError(msg)

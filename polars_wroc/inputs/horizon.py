@@ -159,20 +159,20 @@ def at_horizon(
     status = _status(outcome, codes, by_then)
     known = moment.is_not_null() & weights.is_not_null() & status.is_not_null()
     groups: dict[str, pl.Expr] = {} if by is None else named_keys(by, lazy, "by")
-    # Columns of the caller may have any other name: until the end the label holds the time.
+    # Until the end the label holds the time, since the caller's columns may have any other name.
     plan = lazy.with_columns(
         pl.when(known).then(moment).alias(_LABEL),
         pl.when(known).then(weights).alias(_WEIGHT),
         pl.when(known).then(status).alias(_STATUS),
     )
     value = pl.col(_WEIGHT)
-    # A row that is censored leaves its share to the rows that are observed longer. As the shares of
-    # equal times multiply to that of the time, the order among them makes no difference.
+    # A censored row leaves its share to the rows that are observed longer. The shares of equal
+    # times multiply to the share of the time, so the order among them does not matter.
     censored = pl.col(_STATUS) == _CENSORED
     observed = value.fill_null(0.0).cum_sum(reverse=True)
     kept = pl.when(censored & (observed > 0)).then(observed.shift(-1, fill_value=0.0) / observed)
     uncensored = kept.otherwise(1.0).cum_prod()
-    # Zero where no label is known, and not a number where sums of weights overflow.
+    # Zero where no label is known; NaN where sums of weights overflow.
     identified = uncensored.last().is_between(0, 1, closed="right")
     factor = 1 / pl.when(identified).then(uncensored)
     factor = factor.over([*groups.values()] or None, order_by=[pl.col(_LABEL), censored])
@@ -219,7 +219,7 @@ def _status(event: Typed, given: dict[str, object], by_then: pl.Expr) -> pl.Expr
 
 
 def _warn_of_little(table: pl.DataFrame, weights: pl.Expr, groups: Sequence[pl.Expr]) -> None:
-    """Warn where little is known at the horizon, in all rows or in one of the groups."""
+    """Warn if few rows are known at the horizon, overall or in one of the groups."""
     status = pl.col(_STATUS)
     keys = {f"__{number}": key for number, key in enumerate(groups)}
     factors = table.select(status, factor=pl.col(_WEIGHT) / weights, used=weights > 0, **keys)

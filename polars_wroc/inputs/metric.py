@@ -10,9 +10,9 @@ from polars_wroc.checks import did_you_mean, reject, shown
 
 # The sign of negative numbers in text and charts.
 MINUS = "\N{MINUS SIGN}"
-# Which values of a segment are worse for its members.
+# The values of a segment that are worse for its members.
 Worse: TypeAlias = Literal["lower", "higher", "either"]
-# Metrics whose tests share the error.
+# Families of metrics, whose tests share the error probability.
 Family: TypeAlias = Literal["gaps", "impact", "scores", "calibration", "fairness"]
 SampleSize: TypeAlias = Literal["positives", "negatives", "rows", "selected", "rejected"]
 
@@ -21,8 +21,8 @@ SampleSize: TypeAlias = Literal["positives", "negatives", "rows", "selected", "r
 class Metric:
     """A metric: its names in tables, charts and text, and its definition in one sentence.
 
-    The ``label`` is written as in the middle of a sentence. ``better`` is the better direction;
-    None if there is none. ``in_short``: tables on a terminal show it.
+    ``label`` is written as in the middle of a sentence. ``better`` is the better direction, None if
+    neither is. ``in_short`` says whether tables on a terminal show the metric.
     """
 
     name: str
@@ -30,22 +30,22 @@ class Metric:
     definition: str
     better: Literal["high", "low"] | None = "high"
     in_short: bool = False
-    # Whether the ratio of two values is compared with 1 besides their difference with 0.
+    # Whether the ratio of two values is compared with 1, besides their difference with 0.
     has_ratio: bool = True
-    # Whether only rows with a label count; others are of all rows with a score or decision.
+    # Whether only rows with a label count, or all rows with a score or decision.
     needs_label: bool = True
-    # Value of a score that tells nothing, below which no gap goes.
+    # The value of an uninformative score, below which no gap extends.
     least: float = 0.0
-    # Value that all rows are compared with, if there is one.
+    # The value with which all rows are compared, if there is one.
     target: float | None = None
-    # Whose p-values are adjusted together.
+    # Metrics of a family have their p-values adjusted together.
     family: Family = "gaps"
-    # Which values are worse where being selected is good for a row, and where being rejected is.
+    # The worse values if being selected is good for a row, and if being rejected is.
     worse_if_selection_is_good: Worse = "either"
     worse_if_rejection_is_good: Worse = "either"
 
     def worse_if(self, favorable: str | None) -> Worse:
-        """Which values are worse for people where that decision is good for them."""
+        """Return which values are worse for people if a decision is good for them."""
         if favorable == "selected":
             return self.worse_if_selection_is_good
         return self.worse_if_rejection_is_good if favorable == "rejected" else "either"
@@ -66,7 +66,7 @@ class Metric:
         return ("rows",)
 
 
-# What other packages and textbooks call a metric; a function knows at most one of each pair.
+# Names of metrics in other packages and textbooks; no function knows both names of a pair.
 _OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "accuracy_score": ("accuracy",),
     "auc": ("roc_auc",),
@@ -103,7 +103,7 @@ _OTHER_NAMES: dict[str, tuple[str, ...]] = {
 
 
 def metric_hint(found: object, known: Collection[str]) -> str:
-    """End a message with the known metric that an unknown name means, if it means one."""
+    """Return the end of a message: the known metric that an unknown name means, if any."""
     synonyms = dict[str, str]()
     for other, names in _OTHER_NAMES.items():
         for name in names:
@@ -111,13 +111,13 @@ def metric_hint(found: object, known: Collection[str]) -> str:
                 synonyms[other] = name
     word = str(found).lower()
     if word in _OTHER_NAMES and word not in synonyms:
-        # Its metric is not here, and one that is spelled alike is another.
+        # The metric is unavailable here, and a metric with a similar name is another one.
         return ""
     return did_you_mean(word, known, synonyms)
 
 
 def check_metric(argument: str, name: object, known: Collection[str], where: str = "") -> None:
-    """Raise for a metric that is not known, here or only ``where`` the message says."""
+    """Raise for an unknown metric; the message may say ``where`` it is unknown."""
     if name not in known:
         rule = f"be one of {', '.join(known) or 'none'}{where}"
         reject(argument, rule, f"{shown(name)}{metric_hint(name, known)}")

@@ -1,4 +1,4 @@
-"""Tables as they are given, plans of their checked rows, and numbers of missing values."""
+"""Given tables, plans of their checked rows, and numbers of missing values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
 
 
 class RowSource(ABC):
-    """A frame whose rows each represent several, for example a table of counts."""
+    """A frame whose rows each represent several rows, for example a table of counts."""
 
     @property
     @abstractmethod
@@ -46,11 +46,11 @@ class RowSource(ABC):
 
     @abstractmethod
     def rows(self, by: dict[str, pl.Expr]) -> PlannedRows:
-        """Return its rows, grouped by expressions of its `groups` and by model."""
+        """Return the rows, grouped by expressions of the `groups` and by model."""
 
 
 def polars_frame(frame: object, name: str = "frame") -> pl.DataFrame | pl.LazyFrame:
-    """Return a table, the argument of this name, as a frame of Polars, and a LazyFrame as it is."""
+    """Return an argument that is a table as a frame of Polars; a LazyFrame stays lazy."""
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return frame
     if hasattr(frame, "__arrow_c_stream__") and not holds_values(frame):
@@ -70,7 +70,7 @@ def polars_frame(frame: object, name: str = "frame") -> pl.DataFrame | pl.LazyFr
 
 
 def _from_arrow(table: Any) -> pl.DataFrame:
-    """Convert a table that exports Arrow; of pandas the index is ignored, and NaN is missing."""
+    """Return a table that exports Arrow as a frame; for pandas, without index and NaN."""
     pandas = sys.modules.get("pandas")
     try:
         if pandas is not None and isinstance(table, pandas.DataFrame):
@@ -83,20 +83,20 @@ def _from_arrow(table: Any) -> pl.DataFrame:
 
 
 def read_source(frame: object) -> pl.DataFrame | pl.LazyFrame | RowSource:
-    """Return counts as they are, and a table as a frame of Polars."""
+    """Return counts unchanged, and a table as a frame of Polars."""
     return frame if isinstance(frame, RowSource) else polars_frame(frame)
 
 
 @dataclass(frozen=True)
 class PlannedRows:
-    """A plan of checked rows, for what streams them: counts by score or in bins, and curves.
+    """A plan of checked rows, to be streamed: for counts by score or in bins, and for curves.
 
     It has keys, `SCORE`, `WEIGHT` and perhaps `ZERO_LABEL`. Rows of weight zero are dropped;
-    missing rows have a null score and weight. Rows of several scores are one below the other, with
-    the model as a key. A row may represent `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES`
-    and `ROW_CUBES` of powers of their weights. In a bin these have scores up to `SCORE_HIGH`, and
-    `SEVERAL_SCORES` says whether they differ. Decisions that were recorded are in the column
-    `SELECTED`, which complete rows have.
+    missing rows have a null score and weight. Several scores have a row each, with the model as a
+    key. A row may represent `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and
+    `ROW_CUBES` of powers of their weights. In a bin their scores extend to `SCORE_HIGH`, and
+    `SEVERAL_SCORES` says whether they differ. Recorded decisions are in the column `SELECTED`,
+    which is not null in complete rows.
 
     The keys have internal names (`internal_keys`), so that a group may have the name of any column
     of a plan. `sorted_result` restores the caller's names.
@@ -106,21 +106,21 @@ class PlannedRows:
     keys: list[str]
     # The keys whose values keep the order in which the caller named them.
     model_keys: list[str] = field(default_factory=list)
-    # What the caller calls the keys; the others go by their own names.
+    # The caller's names of keys; keys without one go by their own names.
     names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def group_keys(self) -> list[str]:
-        """The keys but for the model."""
+        """The keys without the model."""
         return [key for key in self.keys if key not in self.model_keys]
 
     @property
     def group_names(self) -> list[str]:
-        """What the caller calls the `group_keys`."""
+        """The caller's names of the `group_keys`."""
         return [self.name_of(key) for key in self.group_keys]
 
     def name_of(self, key: str) -> str:
-        """Say what the caller calls a key."""
+        """Return the caller's name of a key."""
         return self.names.get(key, key)
 
     @property
@@ -131,12 +131,12 @@ class PlannedRows:
         return Observations(pl.col(SCORE), pl.col(WEIGHT), zero)
 
     @property
-    def counted(self) -> bool:
+    def is_counted(self) -> bool:
         """Whether a row may represent several."""
         return ROW_COUNT in self.frame.collect_schema()
 
     @property
-    def binned(self) -> bool:
+    def is_binned(self) -> bool:
         """Whether a row may represent rows of several scores."""
         return SCORE_HIGH in self.frame.collect_schema()
 
@@ -144,28 +144,28 @@ class PlannedRows:
     def signed_squares(self) -> pl.Expr:
         """The squared weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
-        return self._signed(ROW_SQUARES, weight * weight.abs())
+        return self._sign_sums(ROW_SQUARES, weight * weight.abs())
 
     @property
     def signed_cubes(self) -> pl.Expr:
         """The cubed weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
-        return self._signed(ROW_CUBES, weight * weight * weight)
+        return self._sign_sums(ROW_CUBES, weight * weight * weight)
 
-    def _signed(self, sums: str, of_single_rows: pl.Expr) -> pl.Expr:
-        """Give the sums of counted rows the sign of their weight."""
-        if not self.counted:
-            return of_single_rows
+    def _sign_sums(self, sums: str, row_values: pl.Expr) -> pl.Expr:
+        """Return sums of powers of weights with the sign of the row's weight."""
+        if not self.is_counted:
+            return row_values
         weight = pl.col(WEIGHT)
         return pl.when(weight > 0).then(sums).when(weight < 0).then(-pl.col(sums))
 
     @property
     def multiplicity(self) -> pl.Expr:
-        """How many rows a row represents, as Int64, whose sums can exceed four billion."""
-        return pl.col(ROW_COUNT) if self.counted else pl.lit(1, pl.Int64)
+        """The number of rows that a row represents: Int64, as sums can exceed four billion."""
+        return pl.col(ROW_COUNT) if self.is_counted else pl.lit(1, pl.Int64)
 
     def look(self, level: ConfidenceLevel, frame: object) -> ConfidenceLevel:
-        """Count the used rows for a level of repeated looks; of a LazyFrame only if it says so."""
+        """Return a level with the number of used rows, if it is to be counted."""
         if not isinstance(level, Looks) or level.is_known:
             return level
         if isinstance(frame, pl.LazyFrame) and level.seen != "count":
@@ -176,16 +176,16 @@ class PlannedRows:
         seen = collect(aggregate(self.frame, self.model_keys, used).select(pl.col("used").max()))
         return level.at(max(seen.item() or 0, 1))
 
-    def regrouped(self, groups: Sequence[str]) -> PlannedRows:
+    def group_by(self, groups: Sequence[str]) -> PlannedRows:
         """Return the same rows grouped by other keys; the model key stays."""
         return replace(self, keys=[*groups, *self.model_keys])
 
     def key_values(self) -> pl.LazyFrame:
-        """One row per group, and one for all rows if there are no keys."""
+        """Return one row per group; without keys, one for all rows."""
         return self.frame.select(self.keys).unique() if self.keys else pl.LazyFrame({"__one": [0]})
 
     def sorted_by_keys(self, result: pl.LazyFrame) -> pl.LazyFrame:
-        """Sort a result by the keys, keeping the order inside a group."""
+        """Return a result sorted by the keys, with the order inside a group preserved."""
         return result.sort(self.keys, maintain_order=True) if self.keys else result
 
     def sorted_result(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
@@ -207,8 +207,8 @@ class PlannedRows:
 
 
 def class_weights(signed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Split the signed weight into the weight as a positive and the weight as a negative row."""
-    # Each class has its own sum: one minus the other would not be monotone.
+    """Return the weights of a row as a positive and as a negative, from its signed weight."""
+    # Each class has a sum of its own, since a difference of sums would not be monotone.
     positive, negative = signed.clip(lower_bound=0), (-signed).clip(lower_bound=0)
     return positive.cast(pl.Float64), negative.cast(pl.Float64)
 
@@ -216,7 +216,7 @@ def class_weights(signed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 CLASSES = ("pos", "neg")
 
 
-# Bits of a small number that each row carries, so that one scan is enough.
+# The bits of a small number that each row carries, so that one scan suffices.
 MISSING_MARKS = "__missing_marks"
 _MARKS = {"label": 1, "score": 2, "weight": 4, "decision": 8}
 
@@ -231,7 +231,7 @@ class MissingRows:
     others: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: MissingRows) -> MissingRows:
-        """Add up the rows of two parts of the data, which were counted in the same way."""
+        """Return the sum over two parts of the data that were counted in the same way."""
         return MissingRows(
             groups=_sum(self.groups, other.groups),
             scores=_sum(self.scores, other.scores),
@@ -247,7 +247,7 @@ class MissingRows:
             for kind, name in (("label", label), ("weight", weight), ("decision", decision))
         )
         counts = [*of_label, *self.scores.items(), *chain(*later)]
-        # A score that is an attribute too may be NaN besides null, and is there already.
+        # A score that is also an attribute may be NaN besides null, and is already listed.
         counts += [(name, rows) for name, rows in self.groups.items() if name not in self.scores]
         schema = {"column": pl.String, "n_missing": pl.Int64}
         return pl.DataFrame(counts, schema, orient="row").unique(maintain_order=True)
@@ -256,7 +256,7 @@ class MissingRows:
 def missing_marks(
     label: Typed | None, score: Typed, weight: Typed | None, decision: Typed | None = None
 ) -> pl.Expr:
-    """Mark which of these a row does not have."""
+    """Return a number whose bits mark the missing values of a row."""
     missing = {"score": has_no_score(score)}
     for name, typed in (("label", label), ("weight", weight), ("decision", decision)):
         if typed is not None:
@@ -268,7 +268,7 @@ def missing_marks(
 def count_missing(
     table: pl.DataFrame, groups: Mapping[str, str], scores: Sequence[str]
 ) -> MissingRows:
-    """Count the marked rows; each row is there once for each of the ``scores``.
+    """Return the counts of marked rows; each row occurs once for each of the ``scores``.
 
     ``groups`` maps the key columns of the table to the caller's names.
     """

@@ -1,4 +1,4 @@
-"""Values of a column that are easily taken for another: near-equal spellings, and what else is."""
+"""Easily confused values of a column: near-equal spellings, and values left out."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import polars as pl
 
 from polars_wroc.queries import collect
 
-# Most values that are named.
+# The most values that are named.
 _MOST = 5
 
 
 def near_equal(values: Iterable[str]) -> list[list[str]]:
-    """Return groups of values that differ only in capitals, white space and how they are coded.
+    """Return groups of values that differ only in capitals, white space and Unicode encoding.
 
-    Invisible characters do not count, nor whether an accent is a character of its own.
+    Invisible characters are ignored, and so is whether an accent is a separate character.
     """
     alike: dict[str, list[str]] = {}
     for value in dict.fromkeys(values):
@@ -26,7 +26,7 @@ def near_equal(values: Iterable[str]) -> list[list[str]]:
 
 
 def _compose(text: str) -> str:
-    """Leave out characters without width, and compose letters with their accents."""
+    """Return a text without characters of zero width, with letters and accents composed."""
     visible = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
     return unicodedata.normalize("NFC", visible)
 
@@ -39,9 +39,9 @@ def count_values(frame: pl.LazyFrame, column: str) -> dict[str, int]:
 
 
 def describe_values(column: str, chosen: str, counts: Mapping[str, int], other: str) -> list[str]:
-    """Say which value counts and how often it occurs, and which others count as what.
+    """Return which value counts and how often it occurs, and what the other values count as.
 
-    Nothing is said of a column with two values that are spelled differently.
+    The text is empty for a column with two values that are spelled differently.
     """
     others = [value for value in counts if value != chosen]
     similar = next((each for each in near_equal([chosen, *others]) if chosen in each), [chosen])
@@ -60,7 +60,7 @@ def describe_values(column: str, chosen: str, counts: Mapping[str, int], other: 
 
 
 def say_near_equal(column: str, values: Iterable[str]) -> list[str]:
-    """Say which values of a column look the same but are different groups."""
+    """Return the warning that values of a column look alike but are different groups."""
     return [
         f"{', '.join(map(repr, alike))} of {column} are different groups: make the spellings one "
         "if they are not."

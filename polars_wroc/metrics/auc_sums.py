@@ -37,13 +37,13 @@ _LEAST_WEIGHT = sys.float_info.min
 class AucSums:
     """Sums over the rows of segments, from which AUCs and their variances follow.
 
-    With a row of positives and a row of negatives there are ``n``, the number of rows, ``weight``,
-    ``squares`` and ``cubes``, sums of powers of their weights, and ``first`` and ``second``, sums
-    of squared weights times powers of the placement values.
+    These arrays have a row for positives and a row for negatives: ``n``, the number of rows;
+    ``weight``, ``squares`` and ``cubes``, sums of powers of the weights; ``first`` and ``second``,
+    sums of squared weights times powers of the placement values.
 
     ``misranked`` is the sum over positives of their weight times the share of the negatives above
-    them, and ``ranked`` that over negatives of their weight times the share of the positives above
-    them; ``lowest`` and ``highest`` are bounds on the latter if rows stand for bins.
+    them, and ``ranked`` is the sum over negatives of their weight times the share of the positives
+    above them; if rows stand for bins, ``lowest`` and ``highest`` are bounds of ``ranked``.
     ``precision`` is the sum over positives of their weight times the precision at their score, and
     ``distance`` the largest difference of both rates.
     """
@@ -63,18 +63,18 @@ class AucSums:
 
     @property
     def has_both_classes(self) -> Mask:
-        """Where both classes have weight, and sums of weights neither over- nor underflow."""
+        """Whether both classes have weight, and sums of weights neither over- nor underflow."""
         smallest, both = self.weight.min(axis=0), self.weight.sum(axis=0)
         return np.asarray((smallest >= _LEAST_WEIGHT) & np.isfinite(both))
 
     @property
     def auc(self) -> Array:
-        """The AUC; like all metrics NaN where a class has no weight."""
+        """The AUC; NaN, like all metrics, where a class has no weight."""
         return self._share(self.ranked, self.weight[1])
 
     @property
     def complement(self) -> Array:
-        """1 - AUC, with digits of its own."""
+        """1 - AUC, computed without cancellation."""
         return self._share(self.misranked, self.weight[0])
 
     @property
@@ -99,13 +99,13 @@ class AucSums:
 
     @property
     def slack(self) -> Array:
-        """How far the AUC may be off, because scores in the same bin are in unknown order."""
+        """The largest error of the AUC, because the order of scores within a bin is unknown."""
         return (self.highest_auc - self.lowest_auc) / 2
 
     def combine(self, add: Callable[[Array], Array], largest: Callable[[Array], Array]) -> AucSums:
-        """Return the sums of other segments, of which each has rows of some of these.
+        """Return the sums of segments that are each made of several of these.
 
-        The functions combine values along the last axis, that of the segments.
+        The functions combine values along the last axis, the axis of segments.
         """
         sums: AucSums = map_arrays(self, add)
         return replace(sums, **{name: largest(getattr(self, name)) for name in MAXIMA})
@@ -129,7 +129,7 @@ def sum_steps(steps: Steps) -> Sums:
 @np.errstate(all="ignore")
 def sum_reached(steps: Steps, reached: Array) -> Sums:
     """Return the sums of `AucSums` over steps, given the weights reached at each step."""
-    # Buffers are used again: fresh arrays would not be in the cache of the processor.
+    # Buffers are reused, since new arrays would not be in the processor's cache.
     positives, negatives = steps.w
     totals = steps.spread(steps.totals)
     halfway = steps.w / 2
@@ -147,7 +147,7 @@ def sum_reached(steps: Steps, reached: Array) -> Sums:
         "ranked": steps.total(negatives * halfway[0]),
     }
     if steps.several is not None:
-        # Within a bin all positives may rank below all negatives, or above them.
+        # Within a bin, all positives may rank below all negatives, or above them.
         before, after = (reached[0] - positives) / totals[0], reached[0] / totals[0]
         lowest, highest = (np.where(steps.several, rate, halfway[0]) for rate in (before, after))
         sums["lowest"] = steps.total(negatives * lowest)
@@ -168,7 +168,7 @@ def sum_reached(steps: Steps, reached: Array) -> Sums:
 
 
 def estimate_aucs(sums: AucSums, variance: Array | None = None, df: Array | float = np.inf) -> Auc:
-    """Return the AUCs of segments with what limits need; by a design also its variance and df."""
+    """Return the AUCs of segments with all that limits need, with a design's variance."""
     auc = Auc.from_sums(
         sums.auc,
         sums.complement,
@@ -185,7 +185,7 @@ def estimate_aucs(sums: AucSums, variance: Array | None = None, df: Array | floa
 def limit_aucs(estimate: Estimate, rows: Array, level: Level) -> Limits:
     """Return the limits of AUCs or partial AUCs, given the numbers of rows of both classes.
 
-    At repeated looks, limits that use the variance alone are NaN with too few rows.
+    At repeated looks with too few rows, limits that use only the variance are NaN.
     """
     low, high = estimate.limits(level.quantile(estimate.df))
     enough = isinstance(estimate, Wilson) | level.enough(*rows)
@@ -198,7 +198,7 @@ def interval_columns(
     """Return the columns of `INTERVAL_TYPES`, with the numbers of effective rows."""
     low, high = limit_aucs(auc.estimate(method), sums.n, level)
     inverse_size = Count(sums.weight, sums.squares, sums.n).inverse_size
-    # It is infinite where squared weights overflow.
+    # Infinite where squared weights overflow.
     effective = np.where(np.isinf(inverse_size), np.nan, 1 / inverse_size)
     used = np.full(low.shape, method, dtype=object)
     used[np.isnan(low)] = None
@@ -225,9 +225,9 @@ def auc_influences(rows: Rows, segments: SegmentRows) -> Influence:
 
 
 def placement_influences(sample: Sampling, segments: SegmentRows, placed: Array) -> Influence:
-    """Return the influences of sampling units on 1 minus the mean placement value of the rows."""
+    """Return the influences of sampling units on 1 minus the mean placement value."""
     sides = segments.weight > 0, segments.weight < 0
-    # Placement values are NaN without rows of the other class, and 0 times NaN is not 0.
+    # Without rows of the other class placement values are NaN, and 0 times NaN is not 0.
     weights, misranked = (
         [sum_in_units(segments, sample, np.where(side, values, 0.0)) for side in sides]
         for values in (1.0, placed)

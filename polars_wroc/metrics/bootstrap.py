@@ -169,7 +169,7 @@ def bootstrap(
 
 
 def _check_design(given: GivenDesign, multiplier: Multiplier) -> None:
-    """Raise for what has no meaning where units are drawn."""
+    """Raise for arguments that have no meaning if sampling units are drawn."""
     if given.more_than_clusters and multiplier != "poisson":
         msg = f"`multiplier` must be left out with a survey design; found {multiplier!r}"
         raise ValueError(msg)
@@ -191,7 +191,7 @@ def _read_metrics(metrics: Metrics) -> dict[str, Formula]:
 
 @dataclass(frozen=True)
 class _Drawing:
-    """How weights change from one replicate to the next: a seed for each, and their multiplier."""
+    """The draws of weights: a seed for each replicate, and the distribution of multipliers."""
 
     given: GivenDesign
     seeds: Sequence[int]
@@ -220,7 +220,7 @@ class _Drawing:
             yield own * draw(resampling.hash_evenly(known, seed))
 
     def _draw_units(self, units: Units, order: Ints) -> Iterator[Array]:
-        """Yield what the weights of units are multiplied by in each replicate."""
+        """Yield the multipliers of the weights of units in each replicate."""
         if units.lonely != "certainty" and (units.size == 1).any():
             rule = "be 'certainty' where a stratum with one sampling unit is resampled"
             checks.reject("lonely", rule, repr(units.lonely))
@@ -230,9 +230,9 @@ class _Drawing:
 
 
 def _order_units(sample: Sampling, identity: pl.Series) -> Ints:
-    """Return the units of one stratum after another, whatever order their rows come in.
+    """Return the units ordered by stratum, independently of the order of the rows.
 
-    Those without rows come last. Rows that are units are in the order of their ``identity``.
+    Units without rows come last. If rows are units, they are in the order of their ``identity``.
     """
     rank = np.full(len(sample.stratum), np.inf)
     rank[sample.unit] = sample.unit if sample.cluster is not None else identity.to_numpy()
@@ -241,7 +241,7 @@ def _order_units(sample: Sampling, identity: pl.Series) -> Ints:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is computed of the rows of a call in each replicate."""
+    """The metrics that are computed in each replicate."""
 
     columns: Columns
     formulas: Mapping[str, Formula]
@@ -261,11 +261,11 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Curves:
-    """The curves of segments, whose rows descend from the highest score.
+    """The curves of segments, with rows in descending order of the score.
 
-    ``firsts`` are the places of the first rows of the steps, which are those of the ``filled``
-    segments from ``starts`` on. The weights of both classes are written to ``sides`` and added up
-    in ``sums``, since new arrays for each replicate would take most of the time.
+    ``firsts`` are the places of the first rows of the steps. The steps of the ``filled`` segments
+    begin at ``starts``. The weights of both classes are written to ``sides`` and added up in
+    ``sums``, since new arrays for each replicate would take most of the time.
     """
 
     segments: SegmentRows
@@ -277,7 +277,7 @@ class _Curves:
     sums: Array
 
     def draw(self, weight: Array) -> pl.DataFrame:
-        """Return the points of all curves if the rows have other weights, until the next draw."""
+        """Return the points of all curves with new weights, valid until the next draw."""
         positive, negative = self.sides
         np.multiply(weight, self.is_positive, out=positive)
         np.subtract(weight, positive, out=negative)
@@ -348,7 +348,7 @@ def _resample_segments(
 
 
 def _measure_curves(points: pl.DataFrame, expressions: Sequence[pl.Expr], number: int) -> Array:
-    """Return metrics of the curves of segments: metric, segment; NaN where one is not defined."""
+    """Return metrics of the curves of segments (metric, segment); NaN where undefined."""
     if number == 1:
         found, places = points.select(expressions), np.zeros(1, np.int64)
     else:
@@ -375,7 +375,7 @@ def _summarise_replicates(
     full, resampled = values[0], values[1:]
     error = resampling.find_standard_deviation(resampled)
     if rows.sample is not None and rows.sample.factors is not None:
-        # One that is not known leaves the error unknown.
+        # If one replicate is unknown, so is the error.
         error = np.sqrt(np.einsum("r,rms->ms", rows.sample.factors, (resampled - full) ** 2))
     if rows.sample is not None and plan.drawing.given.more_than_clusters:
         df = rows.sample.units.df(auc_influences(rows, segments))

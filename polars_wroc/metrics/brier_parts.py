@@ -31,7 +31,7 @@ def decompose_brier(rows: SegmentRows) -> dict[str, Array]:
     prevalence = np.repeat(positives / total, np.diff(steps.starts))
     w_pos, w_neg = steps.w
     weight = w_pos + w_neg
-    # Scores whose weight is lost in rounding have no rate, and no part in any sum.
+    # Scores whose weight is lost to rounding have no rate, and contribute to no sum.
     rate = np.divide(w_pos, weight, out=np.zeros_like(weight), where=weight > 0)
     losses = np.stack(
         [
@@ -48,17 +48,17 @@ def decompose_brier(rows: SegmentRows) -> dict[str, Array]:
         "reliability": reliability,
         "resolution": resolution,
         "uncertainty": uncertainty,
-        # Only rounding makes these two negative.
+        # These two are negative by rounding only.
         "miscalibration": np.maximum(brier - calibrated, 0.0),
         "discrimination": np.maximum(uncertainty - calibrated, 0.0),
     }
 
 
 def _sum_calibrated_loss(steps: PooledSteps) -> Array:
-    """Return the squared errors of segments if each score were calibrated by isotonic regression.
+    """Return the squared errors of segments after calibration by isotonic regression.
 
     The calibrated score is the proportion of positives on an edge of the hull of the ROC curve, so
-    that the errors of an edge with weights p and n add up to p n / (p + n).
+    the errors of an edge with weights p and n add up to p n / (p + n).
     """
     starts = steps.starts
     tp, fp = cumulate(steps.w, starts[:-1][np.diff(starts) > 0])

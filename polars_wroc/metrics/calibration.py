@@ -1,9 +1,9 @@
 """Calibration of probabilities: sums over the rows of segments, and the slopes of their logits.
 
-The mean error of a score is the mean of score - label. The slope is that of a logistic regression
-of the label on the logit of the score, without the rows whose scores are exactly 0 or 1. Large
-segments are fitted to points in bins of the logit, which have the moments of the rows, so that a
-step of Newton's method does not pass over all rows.
+The mean error of a score is the mean of score - label. The slope comes from a logistic regression
+of the label on the logit of the score, without rows whose score is exactly 0 or 1. Large segments
+are fitted to points in bins of the logit, which have the moments of the rows, so that a step of
+Newton's method need not pass over all rows.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from polars_wroc.threads import map_in_threads
 CALIBRATION_ERROR, SLOPE = "mean_calibration_error", "calibration_slope"
 # Chebyshev polynomials whose moments stand for the rows of a bin of logits.
 DEGREES = 8
-# Segments of so few rows are fitted to these.
+# Segments with at most so many rows are fitted to the rows themselves.
 FEW_ROWS = 2000
-# Temporary arrays of so many rows fit into the cache of a processor.
+# Temporary arrays of so many rows fit into the processor's cache.
 _BLOCK_ROWS = 1 << 16
 
 
@@ -43,7 +43,7 @@ class CalibrationSums:
 
     ``scores`` are the sums of w s, ``errors`` the sums of score - label, and ``promised`` the sums
     of w^2 s (1 - s), the variance of the sum of labels if each score s is the probability of its
-    row. By a design ``unit_positives`` are the weights of the positives in each sampling unit.
+    row. With a design, ``unit_positives`` are the weights of the positives in each sampling unit.
     """
 
     positives: Count
@@ -65,7 +65,7 @@ class CalibrationSums:
         return np.where(np.isfinite(weight), self.scores / weight, np.nan)
 
     def combine(self, function: Callable[[Array], Array]) -> CalibrationSums:
-        """Return the sums of which each is a function of these, for example of all others."""
+        """Return sums that are functions of these, for example the sums of all other segments."""
         return map_arrays(self, function)  # type: ignore[no-any-return]
 
 
@@ -86,7 +86,7 @@ def sum_calibration(rows: SegmentRows, sample: Sampling | None = None) -> Calibr
 def count_rows(segments: SegmentRows) -> dict[str, Array]:
     """Return the numbers of rows of each kind, by the names of columns.
 
-    Rows with a score of 0 or 1 are extreme, and impossible if they came out against it.
+    Rows with a score of 0 or 1 are extreme, and impossible if their label contradicts it.
     """
     n, is_positive = segments.n, segments.weight > 0
     is_zero, is_one = segments.score <= 0, segments.score >= 1
@@ -102,7 +102,7 @@ def count_rows(segments: SegmentRows) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class RateError:
-    """The mean error of scores of which only the observed rate is uncertain."""
+    """The mean error of scores, in which only the observed rate is uncertain."""
 
     value: Array
     rate: Estimate
@@ -113,16 +113,16 @@ class RateError:
         return self.rate.df
 
     def limits(self, quantile: Array | float) -> Limits:
-        """Return the limits that the limits of the rate imply."""
+        """Return the limits implied by the limits of the rate."""
         low, high = self.rate.limits(quantile)
         return Limits(self.value + self.rate.value - high, self.value + self.rate.value - low)
 
 
 @dataclass(frozen=True)
 class MeanErrors:
-    """Mean errors of segments with their standard errors, NaN where the rows say nothing of them.
+    """Mean errors of segments with their standard errors, NaN where these are unknown.
 
-    The rows say nothing where a class has no rows, or where no row differs from the mean.
+    They are unknown where a class has no rows, or where no row differs from the mean.
     """
 
     sums: CalibrationSums
@@ -134,7 +134,7 @@ class MeanErrors:
 
     @classmethod
     def of(cls, sums: CalibrationSums, units: SamplingUnits | None) -> MeanErrors:
-        """Return the mean errors, by a design with its variances."""
+        """Return the mean errors, with the variances of a design if there is one."""
         mean = sums.errors.mean()
         if units is None:
             both = (sums.positives.weight > 0) & (sums.negatives.weight > 0)
@@ -142,7 +142,7 @@ class MeanErrors:
             return cls(sums, mean.value, error, np.inf, None, None)
         influence = sums.errors.influence(units)
         variance = units.variance(influence)
-        # Where it is unknown, so are the limits of the observed rate.
+        # If it is unknown, so are the limits of the observed rate.
         error = np.where(variance > 0, np.sqrt(variance), np.nan)
         return cls(sums, mean.value, error, units.df(influence), units, influence)
 
@@ -154,12 +154,12 @@ class MeanErrors:
         return FallbackEstimate(first, fallback, ~np.isnan(self.error) | ~enough)
 
     def has_enough(self, level: Level) -> Mask:
-        """Return where limits hold at repeated looks, by the effective rows of both classes."""
+        """Return whether both classes have enough effective rows for limits at repeated looks."""
         rows = [1 / side.inverse_size for side in (self.sums.positives, self.sums.negatives)]
         return level.enough(*(np.where(np.isnan(each), np.inf, each) for each in rows))
 
     def rate(self) -> Wilson:
-        """Return the observed rates, by a design with its variances."""
+        """Return the observed rates, with the variances of a design if there is one."""
         rate = self.sums.rate
         if self.units is None:
             return rate.estimate()
@@ -172,13 +172,14 @@ class MeanErrors:
         return replace(rate, variance=variance, design_df=df).estimate()
 
     def count_expected(self, rate: Array) -> Array:
-        """Return how many effective rows of the smaller class are expected at a rate."""
+        """Return the expected number of effective rows of the smaller class at a rate."""
         return np.asarray(np.minimum(rate, 1 - rate) / self.sums.errors.whole.inverse_size)
 
     def error_at(self, rate: Array) -> Array:
-        """Return the standard error at an expected rate, where that is larger than the rows' own.
+        """Return the larger of the standard error at an expected rate and the rows' own.
 
-        With few positives the one of the rows is small where there are fewer by chance.
+        With few positives, the rows' own error is too small if there happen to be fewer than
+        expected.
         """
         observed = self.sums.rate.value
         spread, other = observed * (1 - observed), rate * (1 - rate)
@@ -187,9 +188,9 @@ class MeanErrors:
 
 
 def estimate_rates(rows: SegmentRows, errors: MeanErrors, level: Level) -> Estimate:
-    """Return the observed rates of positives, with limits for scores that are off by a factor.
+    """Return the observed rates of positives, with limits if scores are off by a factor.
 
-    Divided by the mean scores they are the ratios of observed to expected.
+    Divided by the mean scores, they are the ratios of observed to expected.
     """
     if errors.units is not None:
         return _estimate_rates_by_design(errors, level)
@@ -208,9 +209,9 @@ def estimate_rates(rows: SegmentRows, errors: MeanErrors, level: Level) -> Estim
 
 
 def _estimate_rates_by_design(errors: MeanErrors, level: Level) -> Estimate:
-    """Return rates with limits on the logarithm, by the variance of the ratio to the mean score.
+    """Return rates with limits of the logarithm, from the variance of the ratio to the mean score.
 
-    Where that is 0 only the rate is uncertain.
+    Where that variance is 0, only the rate is uncertain.
     """
     sums, units = errors.sums, errors.units
     assert units is not None
@@ -231,11 +232,11 @@ def _estimate_rates_by_design(errors: MeanErrors, level: Level) -> Estimate:
 
 @dataclass(frozen=True)
 class CalibrationSlopes:
-    """Calibration slopes of segments, with their errors and the information that they rest on.
+    """Calibration slopes of segments, with their errors and their Fisher information.
 
-    All are NaN where there is no slope; the error also where the squares of weights over- or
-    underflow. ``free_intercept`` is the intercept that goes with the slope. ``intercepts`` are
-    those of regressions with a slope of 1, if they are wanted.
+    All are NaN where there is no slope; errors are NaN also where squared weights over- or
+    underflow. ``free_intercept`` is the intercept that goes with the slope. ``intercepts``, which
+    are optional, come from regressions with a slope of 1.
     """
 
     value: Array
@@ -246,13 +247,13 @@ class CalibrationSlopes:
 
     @classmethod
     def unknown(cls, number: int, *, with_intercepts: bool = False) -> CalibrationSlopes:
-        """Return the slopes of a number of segments that have none."""
+        """Return NaN slopes for a number of segments."""
         value, error, information, free_intercept = np.full((4, number), np.nan)
         intercepts = Wald(*np.full((2, number), np.nan)) if with_intercepts else None
         return cls(value, error, information, free_intercept, intercepts)
 
     def fit(self, places: Ints, points: logistic_fit.FitPoints) -> logistic_fit.FreeSlopes:
-        """Fit some segments to their points, and take over the results."""
+        """Fit some segments to their points, and store the results."""
         free = logistic_fit.fit_free_slopes(points)
         self.value[places] = free.slope
         squares = points.total(points.squares_pos + points.squares_neg)
@@ -266,7 +267,7 @@ class CalibrationSlopes:
         return free
 
     def forget(self, places: Ints) -> None:
-        """Make the results of some segments unknown."""
+        """Set the results of some segments to NaN."""
         for values in (self.value, self.error, self.information, self.free_intercept):
             values[places] = np.nan
 
@@ -278,7 +279,7 @@ def _find_errors(variance: Array, squares: Array) -> Array:
 
 
 def leave_out_extremes(rows: SegmentRows) -> SegmentRows:
-    """Return the rows whose scores have a logit: those between 0 and 1."""
+    """Return the rows whose scores have a finite logit, because they are between 0 and 1."""
     has_logit = (rows.score > 0) & (rows.score < 1)
     return rows if has_logit.all() else rows.at(has_logit)
 
@@ -288,9 +289,9 @@ def fit_slopes(
 ) -> CalibrationSlopes:
     """Return the slope of each segment, whose rows descend from the highest score.
 
-    Segments of more than `FEW_ROWS` are fitted to the ``bins``, or else to their own. Rows with a
-    score of exactly 0 or 1, whose logit is infinite, are left out. ``with_intercepts`` the slopes
-    have the intercepts of regressions with a slope of 1.
+    Segments with more than `FEW_ROWS` are fitted to the ``bins``, by default to bins of their own
+    rows. Rows with a score of exactly 0 or 1, whose logit is infinite, are left out.
+    ``with_intercepts`` adds the intercepts of regressions with a slope of 1.
     """
     rows = leave_out_extremes(rows)
     slopes = CalibrationSlopes.unknown(rows.number, with_intercepts=with_intercepts)
@@ -311,10 +312,10 @@ def fit_slopes(
 
 
 def estimate_fits(rows: SegmentRows, sample: Sampling | None = None) -> tuple[Wald, Wald]:
-    """Return the slope of each segment, and the intercept if the slope were 1.
+    """Return the slope of each segment, and the intercept for a slope of 1.
 
-    The rows descend from the highest score. By a design variances are at least those of
-    independent rows.
+    The rows descend from the highest score. Variances of a design are at least those of independent
+    rows.
     """
     slopes = fit_slopes(rows, with_intercepts=True)
     slope, intercept = Wald(slopes.value, slopes.error), slopes.intercepts
@@ -332,7 +333,7 @@ def estimate_fits(rows: SegmentRows, sample: Sampling | None = None) -> tuple[Wa
 
 
 def _add_design(estimate: Wald, influence: Influence, units: SamplingUnits) -> Wald:
-    """Return an estimate with the larger of its own error and that by the design."""
+    """Return an estimate with the larger of its own error and the error of the design."""
     variance = units.variance(influence)
     error = np.where(np.isnan(variance), np.nan, np.maximum(estimate.error, np.sqrt(variance)))
     return replace(estimate, error=error, df=units.df(influence))
@@ -341,7 +342,7 @@ def _add_design(estimate: Wald, influence: Influence, units: SamplingUnits) -> W
 def _find_influences(
     rows: SegmentRows, slopes: CalibrationSlopes, sample: Sampling
 ) -> tuple[Influence, Influence]:
-    """Return the influences of sampling units on slopes, and on intercepts if slopes were 1."""
+    """Return the influences of sampling units on slopes, and on intercepts for a slope of 1."""
     assert slopes.intercepts is not None
     x, label, segment = _find_logits(rows.score), rows.weight > 0, rows.segment
     weight = np.abs(rows.weight)
@@ -364,7 +365,7 @@ def _find_influences(
 
 
 def _make_influence(score: Array, information: Array) -> Influence:
-    """Return the influences of units on a coefficient, whose base is the information on it."""
+    """Return the influences of units on a coefficient, with the information on it as base."""
     # Z_u = sum w (y - p) x / I, s_u = sum w p q x^2 / I
     total = information.sum(axis=0)
     return Influence((Term(score / total, information / total),))
@@ -373,7 +374,7 @@ def _make_influence(score: Array, information: Array) -> Influence:
 def _fit_replicates(
     rows: SegmentRows, slopes: CalibrationSlopes, sample: Sampling
 ) -> tuple[Influence, Influence]:
-    """Return how far the slopes and intercepts of replicates are off."""
+    """Return the deviations of the slopes and intercepts of replicates."""
     fits = [slopes]
     fits += [fit_slopes(each, with_intercepts=True) for each in replicate_rows(sample, rows)[1:]]
     values = np.stack([each.value for each in fits])
@@ -421,8 +422,8 @@ class LogitBins:
     """Bins of the logits of segments: the number of each bin, and moments of its rows.
 
     ``moments`` are sums of weights times the Chebyshev polynomials of the place in the bin, from -1
-    to 1: polynomial, weight, bin. The weights are those of both classes, then their squares. Bins
-    of the same segment are next to each other, and may have the same number.
+    to 1: polynomial, weight, bin. The weights are the weights of both classes, then their squares.
+    Bins of a segment are contiguous, and may have the same number.
     """
 
     segment: Ints
@@ -466,7 +467,7 @@ def _bin_block(score: Array, weights: Array, segment: Ints, width: float) -> Log
 
 
 def add_bins(parts: Sequence[LogitBins]) -> LogitBins:
-    """Return the bins of parts of the rows together."""
+    """Return the bins of several parts of the rows, joined."""
     return LogitBins(
         np.concatenate([each.segment for each in parts]),
         np.concatenate([each.number for each in parts]),
@@ -476,9 +477,9 @@ def add_bins(parts: Sequence[LogitBins]) -> LogitBins:
 
 
 def merge_bins(bins: LogitBins, number: Ints) -> LogitBins:
-    """Return bins whose segments have other numbers, those of a segment next to each other.
+    """Return bins with new numbers of their segments, so that bins of a segment are contiguous.
 
-    Several segments may get the same number. Equal bins of a segment are one.
+    Several segments may get the same number. Equal bins of a segment are merged.
     """
     segment = number[bins.segment]
     order = np.lexsort((bins.number, segment))
@@ -491,9 +492,9 @@ def merge_bins(bins: LogitBins, number: Ints) -> LogitBins:
 
 
 def fit_bins(bins: LogitBins, number: int) -> CalibrationSlopes:
-    """Return the slopes of a number of segments of which only bins are known.
+    """Return the slopes of a number of segments that are known only as bins.
 
-    There is no slope that is too steep for the bins.
+    A slope that is too steep for the bins is NaN.
     """
     slopes = CalibrationSlopes.unknown(number)
     merged = merge_bins(bins, np.arange(number))
@@ -503,7 +504,7 @@ def fit_bins(bins: LogitBins, number: int) -> CalibrationSlopes:
 
 
 def _fit_bins(bins: LogitBins, slopes: CalibrationSlopes, places: Ints) -> Ints:
-    """Put the slopes of some segments at their places; return those that need narrower bins."""
+    """Store the slopes of some segments; return the segments that need narrower bins."""
     taken = np.isin(bins.segment, places)
     fits = slopes.fit(places, make_points(bins, taken))
     is_shown = np.abs(fits.slope) <= logistic_fit.steepest(bins.width)
@@ -511,10 +512,10 @@ def _fit_bins(bins: LogitBins, slopes: CalibrationSlopes, places: Ints) -> Ints:
 
 
 def make_points(bins: LogitBins, taken: Mask) -> logistic_fit.FitPoints:
-    """Return points that have the moments of the rows: the Chebyshev nodes of some of the bins.
+    """Return points with the moments of the rows: the Chebyshev nodes of some of the bins.
 
-    Their weights may be negative. A sum of a smooth function over them is off by a power of the
-    width of the bins, with `DEGREES` as exponent.
+    Their weights may be negative. The error of a smooth function's sum over them is of the order of
+    the width of the bins to the power of `DEGREES`.
     """
     # x_j = cos(pi (2 j + 1) / (2 n)) has the weight sum_k c_k T_k(x_j) m_k / n, c_0 = 1, c_k = 2
     degrees = np.arange(DEGREES)

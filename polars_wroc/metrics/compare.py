@@ -32,7 +32,7 @@ from polars_wroc.stats.paired import unpaired_delong
 
 ComparisonMethod: TypeAlias = Literal["delong"]
 
-# The scores of a row, and the metric that they are compared by.
+# The scores of a row, and the metric by which they are compared.
 PAIR = (MODEL, "reference")
 _VALUES = ("value", "reference_value", "gap", "gap_low", "gap_high")
 _TESTS_OF_GAPS = ("gap_se", "p_value", "p_adjusted")
@@ -152,7 +152,7 @@ def compare(
         checks.option("method", method, get_args(ComparisonMethod))
     checks.flag("paired", paired)
     survey = read_design(design)
-    if survey.given and not paired:
+    if survey.is_given and not paired:
         checks.reject("paired", "be True with a `design`", "False")
     columns = read_columns(polars_frame(frame), label, score, weight, by, pos_label, design)
     number = len(columns.models)
@@ -161,7 +161,7 @@ def compare(
     limit.check(comb(number, 2))
     checks.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, frame)
-    # A row of the table has two models in columns of its own.
+    # Each row of the table names two models, in columns of its own.
     columns = replace(columns, several=False)
     compute = partial(
         _compare_scores,
@@ -205,7 +205,7 @@ def _compare_scores(
             difference = replace(difference, error=0.0 * difference.value)
         values = aucs[one], aucs[other]
         found.append(_describe(difference, values, known_level.enough(*placed.n), known_level))
-    # Segments one after another, each with all pairs.
+    # All pairs of one segment, then those of the next.
     numbers = {name: np.stack([each[name] for each in found], axis=1).ravel() for name in found[0]}
     p_adjusted = adjust_p_values(numbers["p_value"], adjust)
     is_different = p_adjusted <= known_level.error

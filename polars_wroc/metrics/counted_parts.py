@@ -1,10 +1,10 @@
 """Rows that do not fit into memory, measured one range of scores at a time.
 
 A first pass counts the rows in bins of the score. The bins are then grouped into ranges whose rows
-fit into memory. Each range is read and passed to the same task that measures all rows in memory,
-together with the weights of both classes above and below it, which are known from the bins; the
-results of all ranges add up to the sums of all rows. Ranges are measured one after another, or by
-the workers of a cluster.
+fit into memory. Each range is read and passed to the task that also measures rows in memory, with
+the weights of both classes above and below it, which are known from the bins. The results of all
+ranges add up to the sums of all rows. Ranges are measured one after another, or by the workers of a
+cluster.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ResultT = TypeVar("_ResultT")
 class Part:
     """One of the tables that hold the data.
 
-    ``columns`` read its rows, ``planned`` are the same rows after checks, to be counted.
+    ``columns`` read its rows; ``planned`` are the same rows after checks, for counting.
     """
 
     columns: Columns
@@ -52,7 +52,7 @@ class Part:
     def without_missing(self, names: Sequence[str]) -> Part:
         """Leave out the rows where any of these grouping columns is null.
 
-        Columns have the names that the caller uses; others are ignored.
+        ``names`` are the caller's names of columns; other names are ignored.
         """
         keys = [key for key, name in self.columns.names.items() if name in names]
         if not keys:
@@ -62,17 +62,17 @@ class Part:
         return Part(columns, replace(self.planned, frame=self.planned.frame.filter(known)))
 
     def with_types(self, score_types: Sequence[FloatType]) -> Part:
-        """Set the type of each score, in which it is compared with thresholds."""
+        """Set the type in which each score is compared with thresholds."""
         return replace(self, columns=replace(self.columns, score_types=score_types))
 
     def count_in_bins(self, fineness: int) -> pl.DataFrame:
         """Count the rows of each group and score in bins of the score.
 
-        Rows with a missing value are counted apart, by which of their values are missing.
+        Rows with missing values are counted separately, by which values they miss.
         """
         rows = self.planned
         if MISSING_MARKS in rows.frame.collect_schema():
-            rows = rows.regrouped([*rows.group_keys, MISSING_MARKS])
+            rows = rows.group_by([*rows.group_keys, MISSING_MARKS])
         return collect(add_up_in_bins(rows, Binning(None), fineness))
 
     def read(self, each: ScoreRange) -> Rows:
@@ -83,7 +83,7 @@ class Part:
         name, counted_type = score_column(0), self.planned.frame.collect_schema()[SCORE]
         score = pl.col(name)
         if columns.plan.collect_schema()[name] != counted_type:
-            # Not always: a Parquet file skips the other scores only if they are not cast.
+            # Only if necessary, since a Parquet file cannot skip other scores once they are cast.
             score = score.cast(counted_type)
         rows = columns.rows(collect(columns.plan.filter(score.is_between(each.low, each.high))))
         complete = rows.complete(each.model)
@@ -102,7 +102,7 @@ class Part:
 
 
 def _read_counts_as_rows(counts: pl.LazyFrame, keys: list[str], model: str) -> Rows:
-    """Turn the counts of each score into rows, each of which stands for all that it counts."""
+    """Turn the counts of each score into rows that stand for all rows counted there."""
     named = counts.with_columns(pl.col(LOW).alias(SCORE))
     columns = read_counted(rows_from_counts(named, keys, [], binned=False))
     return replace(columns, models=[model]).rows(collect(columns.plan))
@@ -137,7 +137,7 @@ class CountedParts:
         return _take_model(self.counts, model)
 
     def most_complete_rows(self) -> float:
-        """Return the number of rows without a missing value, for the score that has the most."""
+        """Return the largest number of rows without a missing value that a score has."""
         complete = pl.sum_horizontal("n_pos", "n_neg").sum()
         numbers = [self.counts_of(model).select(complete).item() for model in self.models]
         return float(max([1.0, *numbers]))
@@ -153,9 +153,9 @@ class CountedParts:
     def measure(
         self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], _ResultT]
     ) -> list[_ResultT]:
-        """Read the rows of each range, pass them to the task, and list its results.
+        """Return the results of the task for the rows of each range.
 
-        Raises ValueError if a range has other rows than were counted, before its task runs.
+        Raise ValueError if a range does not have as many rows as were counted.
         """
         items = [(each, self._find_parts(each)) for each in ranges]
         passes = 1 + sum(each.counts is None for each in ranges)
@@ -170,7 +170,7 @@ class CountedParts:
         return results
 
     def _find_parts(self, each: ScoreRange) -> list[Part]:
-        """Return the parts that may have scores in a range; none if its counts are enough."""
+        """Return the parts that may have scores in a range; none if its counts are sufficient."""
         if each.counts is not None:
             return []
         spans = zip(self.parts, self.spans, strict=True)
@@ -189,7 +189,7 @@ def _measure(
         rows = join_rows([part.read(each) for part in parts])
     else:
         rows = _read_counts_as_rows(each.counts.lazy(), keys, each.model)
-    # Counts of several scores are in a common type.
+    # Counts of several scores have a common type.
     rows = replace(rows, score_types={each.model: score_types[each.model]})
     number = round(rows.n.sum())
     if number != each.rows:
@@ -204,7 +204,7 @@ def _measure(
 def count_parts(parts: Sequence[Part], division: Division) -> CountedParts:
     """Count the rows of all parts in bins of the score; the more groups, the fewer bins.
 
-    Each part is a task of its own, so that a cluster can share the work.
+    Each part is a separate task, so that a cluster can share the work.
     """
     columns, planned = parts[0].columns, parts[0].planned
     groups = 1
@@ -217,7 +217,7 @@ def count_parts(parts: Sequence[Part], division: Division) -> CountedParts:
         spans.append({model: (n[LOW].min(), n[HIGH].max()) for model, n in by_model.items()})
         counts = counted if counts is None else _add_counts(counts, counted, planned.keys, fineness)
     assert counts is not None
-    # Each group may write its negatives in its own way, unless groups are pooled.
+    # Each group may encode its negatives in its own way, unless groups are pooled.
     counts = collect(check_labels(counts.lazy(), [] if columns.pools_groups else planned.keys))
     for end in (LOW, HIGH):
         require_exact(counts[end], "the scores")
@@ -225,7 +225,7 @@ def count_parts(parts: Sequence[Part], division: Division) -> CountedParts:
 
 
 def _list_keys(part: Part) -> pl.DataFrame:
-    """List the distinct values of the columns that group the rows, the score's name among them."""
+    """Return the distinct values of the columns that group the rows, with the score's name."""
     return collect(part.planned.key_values())
 
 

@@ -1,8 +1,8 @@
 """AUCs across groups: sums over the positives of some groups and the negatives of others.
 
 Rows of all groups are ranked once. Each group's share of a class above a score is a step function,
-in which the rows of the other class find their placement values. No row is repeated: time grows
-with the number of rows times the number of groups, memory with the rows and the number of results.
+from which the rows of the other class get their placement values. No row is repeated: time grows
+with the number of rows times the number of groups, memory with the numbers of rows and results.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _ClassRows:
     def shares_above(self, group: int) -> Array:
         """Return the share of a group's weight above each step; its rows at the step count half."""
         step, weight = self.step[self.places(group)], self.weight[self.places(group)]
-        # Half of each row is above the steps from its own on, the other half from the next on.
+        # Half of each row is above the steps from its own step on, the other half from the next.
         half = np.tile(weight / (2 * weight.sum()), 2)
         edges = np.concatenate([step, step + 1])
         order = np.argsort(edges, kind="stable")
@@ -55,12 +55,12 @@ class _ClassRows:
         return np.repeat(shares, np.diff(edges[order], prepend=0, append=self.number))
 
     def sum_placed(self, above: Array) -> Array:
-        """Return what `AucSums` has of a class: misranked or ranked, first and second.
+        """Return the `AucSums` of one class: misranked or ranked, first and second.
 
         They are sums over the rows of each group; ``above`` is the share of the other class that
         outranks each row.
         """
-        # One array at a time: memory that is given back is slow to get again for each group.
+        # One array at a time, since allocating memory again for each group is slow.
         ranked = add_up(self.weight * above, self.starts)
         misranked = above if self.are_positive else 1 - above
         terms = self.squares * misranked
@@ -73,7 +73,7 @@ def sum_pairs(rows: SegmentRows) -> AucSums:
     """Return the sums over the positives of each group and the negatives of each group.
 
     Pairs of groups are in the order of the positives' group, then of the negatives' group.
-    There are no average precision and no KS.
+    Average precision and KS are not defined.
     """
     positives, negatives = _split_classes(rows)
     # The last axis is the group of the negatives.
@@ -96,8 +96,8 @@ def sum_pairs(rows: SegmentRows) -> AucSums:
 def sum_against_rest(rows: SegmentRows) -> tuple[AucSums, AucSums]:
     """Return the sums over the rows of one class of each group and the others of all other groups.
 
-    The first are those over the negatives of a group and the positives of the others, the second
-    those over its positives and the negatives of the others.
+    The first result is over the negatives of a group and the positives of the others, the second
+    over its positives and the negatives of the others.
     """
     positives, negatives = _split_classes(rows)
     own_positives, other_positives = _place_in_groups(positives, negatives)
@@ -113,7 +113,7 @@ def sum_against_rest(rows: SegmentRows) -> tuple[AucSums, AucSums]:
 def _place_in_groups(rows: _ClassRows, opposed: _ClassRows) -> tuple[Array, Array]:
     """Return sums over a group's rows, placed among the others' opposed rows, and the reverse.
 
-    The reverse are sums over the rows of all other groups, placed among its own opposed rows.
+    The reverse sums are over the rows of all other groups, placed among the group's opposed rows.
     """
     weight = add_up(opposed.weight, opposed.starts)
     number = len(weight)
@@ -145,7 +145,7 @@ def _split_classes(rows: SegmentRows) -> tuple[_ClassRows, _ClassRows]:
 
 
 def _total_powers(rows: SegmentRows) -> Array:
-    """Return numbers of rows and sums of powers of weights: of both classes of each group."""
+    """Return numbers of rows and sums of powers of weights, for both classes of each group."""
     sides = np.stack([rows.weight > 0, rows.weight < 0]).astype(np.float64)
     n, weight, squares = rows.powers
     cubes = weight**3 if rows.counts is None else rows.counts.cubes
@@ -175,9 +175,9 @@ def _make_sums(
 
 @dataclass(frozen=True)
 class SampledPairs:
-    """What a design says about the AUC of each pair of groups, in the order of `sum_pairs`.
+    """Variances by a design of the AUC of each pair of groups, in the order of `sum_pairs`.
 
-    The ``correlation`` is that with the AUC of the same groups with exchanged roles.
+    ``correlation`` is the correlation with the AUC of the same groups in exchanged roles.
     """
 
     variance: Array
@@ -188,7 +188,7 @@ class SampledPairs:
 def sample_pairs(rows: Rows, segments: SegmentRows) -> SampledPairs:
     """Return variances by the design of the ``rows`` for each pair of groups.
 
-    Each two groups are measured alone, so that arrays have the sampling units of these only.
+    Each pair of groups is measured separately, so that arrays have only its sampling units.
     """
     groups = segments.number
     variance, df, correlation = np.full((3, groups, groups), np.nan)
@@ -239,7 +239,7 @@ def _measure_samples(
 ) -> tuple[Influence, SamplingUnits]:
     """Return the influences of sampling units on the AUCs of some positives and some negatives.
 
-    Only the units that have such rows are among them.
+    Only units with such rows are included.
     """
     lengths = [len(positives) + len(negatives) for positives, negatives in samples]
     places = np.concatenate([place for sample in samples for place in sample])

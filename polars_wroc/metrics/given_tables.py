@@ -25,7 +25,7 @@ Frames: TypeAlias = FrameT | list[FrameT]
 
 @dataclass(frozen=True)
 class GivenTables:
-    """A table, or a list of tables that are parts of one, and the columns that a call names.
+    """A table, or a list of parts of a table, and the columns that a call names.
 
     ``argument`` is what messages call the columns that group the rows. If the call reports missing
     values, planned rows ``mark_missing`` ones by what they miss.
@@ -46,7 +46,7 @@ class GivenTables:
         """Return the columns of each table."""
         if not isinstance(self.frame, list):
             return [self._read(self.frame)]
-        # These are checked against each other.
+        # Plans check the tables against each other.
         self._plan_rows()
         return align_keys([self._read(table) for table in self.frame])
 
@@ -75,7 +75,7 @@ class GivenTables:
         return read_counted(pool_in_bins(rows, binning))
 
     def _plan_rows(self) -> list[PlannedRows]:
-        """Return plans of the rows of each table, which have the same groups and type of scores."""
+        """Return plans of the rows of each table, with the same groups and type of scores."""
         if not isinstance(self.frame, list):
             return [self._plan(self.frame)]
         _require_tables(self.frame)
@@ -109,5 +109,5 @@ def one_of(frame: Any) -> Any:
 
 
 def division_of(frame: object, default: str = "none") -> Division | None:
-    """Return how a table or a list of tables is divided; None for rows in memory."""
+    """Return the division of a table or a list of tables; None for rows in memory."""
     return division(default) if isinstance(one_of(frame), pl.LazyFrame) else None

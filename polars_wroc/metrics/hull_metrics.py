@@ -73,9 +73,9 @@ class HMeasure:
     def _compute_h_measure(self, hull: Curve) -> pl.Expr:
         """Return 1 minus the ratio of the average losses with and without the score.
 
-        The points of the hull are the best thresholds. For large c nobody is selected. As c falls
-        below the share of positives among the rows of an edge, it pays to select these rows too:
-        that saves the cost of their positives and adds the cost of their negatives.
+        The points of the hull are the best thresholds. For large c nobody is selected. Once c falls
+        below the share of positives among the rows of an edge, it pays to select these rows too,
+        which saves the cost of their positives and adds the cost of their negatives.
         """
         second = pl.lit(2.0) if self.density == "beta22" else 1 / hull.prevalence
         share = hull.dp / (hull.dp + hull.dn)

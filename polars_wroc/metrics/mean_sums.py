@@ -1,4 +1,4 @@
-"""Sums over the rows of segments, from which means of values of rows follow: losses and scores."""
+"""Sums over the rows of segments, from which mean losses and mean scores follow."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from polars_wroc.steps import RowPowers, SegmentRows
 class MeanSums:
     """Sums over the rows of segments, from which the weighted mean of values v follows.
 
-    ``first`` is the sum of w v, ``cross`` of w^2 v and ``second`` of w^2 v^2. By a design
+    ``first`` is the sum of w v, ``cross`` of w^2 v and ``second`` of w^2 v^2. With a design,
     ``unit_whole`` and ``unit_first`` are the sums of w and of w v in each sampling unit; with
-    replicate weights first those by the full weights, then by each replicate.
+    replicate weights, the sums by the full weights, then by each replicate.
     """
 
     whole: Count
@@ -38,11 +38,11 @@ class MeanSums:
     unit_first: Array | None = None
 
     def combine(self, function: Callable[[Array], Array]) -> MeanSums:
-        """Return the sums of which each is a function of these, for example of all others."""
+        """Return sums that are functions of these, for example the sums of all other segments."""
         return map_arrays(self, function)  # type: ignore[no-any-return]
 
     def mean(self, units: SamplingUnits | None = None) -> Mean:
-        """Return the means, by a design with their variance and degrees of freedom."""
+        """Return the means, with variances and degrees of freedom of a design if there is one."""
         mean = Mean(self.whole, self.first, self.cross, self.second)
         if units is None:
             return mean
@@ -80,7 +80,7 @@ def count_classes(rows: SegmentRows) -> Array:
 
 
 def count_where(rows: SegmentRows, powers: RowPowers, holds: Mask) -> Count:
-    """Return the weight and the number of the rows of each segment where something holds."""
+    """Return the weight and the number of the rows of each segment where a condition holds."""
     n, weight, squares = (np.where(holds, each, 0.0) for each in powers)
     return Count(rows.total(weight), rows.total(squares), rows.total(n))
 
@@ -88,7 +88,7 @@ def count_where(rows: SegmentRows, powers: RowPowers, holds: Mask) -> Count:
 def sum_scores(
     rows: SegmentRows, sample: Sampling | None = None, *, count_weights: bool = False
 ) -> StandardizedSums:
-    """Return the sums over each segment that standardized mean differences follow from.
+    """Return the sums over each segment from which standardized mean differences follow.
 
     ``count_weights`` says that weights are numbers of rows.
     """
@@ -116,7 +116,7 @@ def sum_scores(
 def sum_in_units(rows: SegmentRows, sample: Sampling, values: Array | Mask | float) -> Array:
     """Return sums of weights times values over the rows of each sampling unit and segment.
 
-    With replicate weights they are those by the full weights, then by each replicate.
+    With replicate weights they are the sums by the full weights, then by each replicate.
     """
     if sample.replicates is not None:
         weights = [np.abs(each.weight) for each in replicate_rows(sample, rows)]
@@ -145,7 +145,7 @@ ROW_LOSSES: dict[str, Callable[[Array, Mask, float], Array]] = {
 
 
 def require_probabilities(score: Array, argument: str = "score", column: str | None = None) -> None:
-    """Raise for a score that is no probability but for rounding; one of NaN is missing."""
+    """Raise for a score that is not a probability, beyond rounding; NaN is missing."""
     invalid = score[(score < -ROUNDING) | (score > 1 + ROUNDING)]
     if len(invalid):
         where = "" if column is None else f" in column {column!r}"
@@ -153,7 +153,7 @@ def require_probabilities(score: Array, argument: str = "score", column: str | N
 
 
 def require_all_probabilities(rows: Rows) -> None:
-    """Raise for a row with a score, by any model, that is no probability."""
+    """Raise for a row with a score, by any model, that is not a probability."""
     for model, score in rows.scores.items():
         require_probabilities(score, column=model)
 
@@ -161,7 +161,7 @@ def require_all_probabilities(rows: Rows) -> None:
 def read_precision(columns: Columns) -> dict[str, float]:
     """Return the machine precision of the scores of each model, by their types."""
     schema = columns.plan.collect_schema()
-    if columns.counted:
+    if columns.is_counted:
         return dict.fromkeys(columns.models, precision(schema[SCORE]))
     types = [schema[score_column(number)] for number in range(len(columns.models))]
     return {model: precision(dtype) for model, dtype in zip(columns.models, types, strict=True)}

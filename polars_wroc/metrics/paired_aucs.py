@@ -17,7 +17,7 @@ from polars_wroc.stats.designs import Influence, effective_carriers
 from polars_wroc.stats.paired import PairedAuc, difference_influence
 from polars_wroc.steps import SegmentRows, add_up, place_rows
 
-# Placement values that differ by less, relatively, are sums of the same weights, rounded otherwise.
+# Placement values with a smaller relative difference are sums of the same weights, up to rounding.
 _ROUNDING = 1e-13
 
 
@@ -26,10 +26,10 @@ class ScoredRows:
     """Rows of segments with their placement values by several scores.
 
     ``misranked`` has for each score the complements of placement values: the share of the other
-    class that each row is ranked wrongly against. All rows of a class of a segment are next to each
-    other: ``starts`` are the places of the first positive and the first negative of each segment,
-    followed by the number of rows. ``powers`` are the first four powers of the weights. By a design
-    there is the ``unit`` of each row, or with replicate weights the ``influences`` on each AUC.
+    class against which each row is ranked wrongly. The rows of a class of a segment are contiguous:
+    ``starts`` are the places of the first positive and the first negative of each segment, followed
+    by the number of rows. ``powers`` are the first four powers of the weights. With a design there
+    is the ``unit`` of each row or, with replicate weights, the ``influences`` on each AUC.
     """
 
     keys: pl.DataFrame
@@ -48,11 +48,11 @@ class ScoredRows:
         return np.stack([self.total(power) for power in self.powers])
 
     def total(self, values: Array) -> Array:
-        """Add up values of rows, in a row for positives and a row for negatives."""
+        """Return sums of values, in a row for positives and a row for negatives."""
         return add_up(values, self.starts).reshape(-1, 2).T
 
     def total_in_units(self, values: Array) -> tuple[Array, Array]:
-        """Add up values of rows over each sampling unit of positives, and of negatives."""
+        """Return sums of values over each sampling unit, of positives and of negatives."""
         assert self.sample is not None
         assert self.unit is not None
         groups, units = len(self.starts) - 1, len(self.sample.stratum)
@@ -68,7 +68,7 @@ class ScoredRows:
         return np.asarray(np.clip(misranked / weight, 0.0, 1.0))
 
     def auc(self, model: str) -> Auc:
-        """Return the AUC of a score with what its variance rests on."""
+        """Return the AUC of a score with the moments of its variance."""
         x, complement = self.misranked[model], self.complement(model)
         weight, squares, cubes, _ = self.sums_of_powers
         return Auc.from_sums(
@@ -101,7 +101,7 @@ class ScoredRows:
         return paired if self.sample is None else self._add_design(paired, new, old, w * d)
 
     def _add_design(self, paired: PairedAuc, new: str, old: str, changes: Array) -> PairedAuc:
-        """Return a difference by the design, given the weighted changes of rows."""
+        """Return a difference with the variance of the design, given the changes of rows."""
         assert self.sample is not None
         units = self.sample.units
         if self.influences is not None:
@@ -114,7 +114,7 @@ class ScoredRows:
 
 
 def require_all_scores(rows: Rows) -> Rows:
-    """Return rows of which those without all scores are missing for each score."""
+    """Return rows that count as missing for every score if they lack one."""
     have_all = ~np.logical_or.reduce([np.isnan(score) for score in rows.scores.values()])
     row_weight = rows.row_weight
     if row_weight is not None:
@@ -129,7 +129,7 @@ def have_same_scores(rows: Rows, one: str, other: str) -> bool:
 
 
 def place_scores(rows: Rows, keys: Sequence[str], models: Sequence[str]) -> ScoredRows:
-    """Return the rows of segments, which have all scores, with their placement values."""
+    """Return the rows of segments that have all scores, with their placement values."""
     segments = {model: rows.segments(keys, model) for model in models}
     first = segments[models[0]]
     # Rows have the same order in the segments of all scores.
@@ -162,5 +162,5 @@ def _raise_weights(rows: SegmentRows, order: Ints) -> tuple[Array, Array, Array,
     if rows.counts is None:
         return weight, weight**2, weight**3, weight**4
     n, squares, cubes = rows.counts.at(order)
-    # Each of the rows that a row stands for has a weight of 1.
+    # Each of the rows that a row stands for weighs 1.
     return weight, squares, cubes, n

@@ -1,9 +1,9 @@
-"""How metrics change if a new score, or its decisions, replaces an old one on the same rows.
+"""Changes of metrics if a new score or its decisions replace an old one on the same rows.
 
-A rate changes by two shares of rows: the rows that become an event, and the rows that no longer are
-one. A mean changes by the mean of the changes of rows. Differences of AUCs and of means have two
-pseudo-rows that change as much as one row can, one each way: where few rows change, the variance of
-the others would say that no row can.
+A rate changes by two shares of rows: rows that become events, and rows that no longer are. A mean
+changes by the mean change of the rows. Differences of AUCs and of means get two pseudo-rows that
+change as much as a row can, one up and one down: if few rows change, the variance of the rows alone
+would say that none can.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ import numpy as np
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs.metric import SampleSize
-from polars_wroc.metrics.paired_sums import NEW, OLD, PairedCells, PairedSegments, ValueChanges
+from polars_wroc.metrics.paired_sums import (
+    NEW_SCORE,
+    OLD_SCORE,
+    PairedCells,
+    PairedSegments,
+    ValueChanges,
+)
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.stats import means
@@ -26,7 +32,7 @@ from polars_wroc.stats.rates import Count
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, RateMetric
 
 _AUC, _NET_BENEFIT = ROC_AUC.column, THRESHOLD_METRICS["net_benefit"].name
-# Rates of the same rows whatever the decisions, and shares of the rows with the same decision.
+# Rates whose rows do not depend on the decisions, and shares of rows with the same decision.
 RATES_OF_ROWS = ("selection_rate", "tpr", "fpr", "accuracy")
 RATES_OF_DECISIONS = ("ppv", "npv")
 METRICS_OF_DECISIONS = (*RATES_OF_ROWS, *RATES_OF_DECISIONS, _NET_BENEFIT)
@@ -36,9 +42,9 @@ _BOUNDED_LOSS = "brier_score"
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """The rows that contribute more to a metric with the new score, and the ones that do less.
+    """The rows that contribute more to a metric with the new score, and those that contribute less.
 
-    ``whole`` are the rows that the metric rests on with either score.
+    ``whole`` are the rows in the denominator of the metric, with either score.
     """
 
     gained: Count
@@ -60,10 +66,10 @@ class ChangedRows:
 class Change:
     """A metric of segments with the old and with the new score, and the difference of both.
 
-    ``n_old`` and ``n_new`` are the numbers of rows that it rests on, and ``sizes`` those of
-    different kinds if there must be enough of each for a test. Limits are ``most`` or less
-    from 0, and at repeated looks need enough of the ``wald_rows``, if there are any. They may be
-    too narrow where there are ``few_events``.
+    ``n_old`` and ``n_new`` are the numbers of rows that it is based on; ``sizes`` are the numbers
+    of each kind of rows, if a test needs enough of each. Limits are at most ``most`` from 0, and at
+    repeated looks need enough of the ``wald_rows``, if there are any. They may be too narrow where
+    there are ``few_events``.
     """
 
     old: Array
@@ -85,7 +91,7 @@ class Change:
         return self.difference.gap
 
     def limits(self, level: Level, *, one_sided: bool = False) -> Limits:
-        """Return the limits of the difference; if ``one_sided``, each holds at the level alone."""
+        """Return the limits of the difference; if ``one_sided``, each one alone has the level."""
         quantile = level.quantile(self.df, tails=1 if one_sided else 2)
         low, high = self.difference.limits(np.where(self._has_enough(level), quantile, np.nan))
         return Limits(np.maximum(low, -self.most), np.minimum(high, self.most))
@@ -140,10 +146,10 @@ def change_aucs(segments: PairedSegments) -> Change:
 
 
 def change_losses(changes: ValueChanges, *, is_bounded: bool) -> Change:
-    """Return mean losses with both scores, of which one ``is_bounded`` by 0 and 1."""
+    """Return mean losses with both scores; a Brier score ``is_bounded`` by 0 and 1."""
     if is_bounded:
         return _change_means(changes, means.change_of_mean(changes.mean, 1.0))
-    # Another row may change by twice as much as any of these.
+    # Another row might change by twice as much as any of these.
     difference = means.change_of_mean(changes.mean, 2 * changes.largest)
     few = means.has_few_changed_losses(changes.size, changes.mean.second)
     return replace(_change_means(changes, difference), few_events=few)
@@ -156,9 +162,9 @@ def change_net_benefits(cells: PairedCells, odds: float) -> Change:
 
 
 def change_rates(metric: RateMetric, cells: PairedCells) -> Change:
-    """Return rates of the same rows, whatever the decisions.
+    """Return rates whose rows do not depend on the decisions.
 
-    By a design they are means, of rows of 1 and 0.
+    With a design they are means of rows of 1 and 0.
     """
     events = dict.fromkeys(metric.counted, 1.0) | dict.fromkeys(metric.others, 0.0)
     changes = cells.changes(events)
@@ -180,7 +186,7 @@ def change_rates(metric: RateMetric, cells: PairedCells) -> Change:
 
 
 def change_shares(metric: RateMetric, cells: PairedCells) -> Change:
-    """Return shares of the rows with a decision, which are not the same by both scores."""
+    """Return shares of the rows with a decision, which may be other rows by the other score."""
     counted, base = metric.counted, metric.cells
     others = [cell for cell in CELLS if cell not in base]
     old = means.Share(cells.count(old=counted), cells.count(old=base))
@@ -188,7 +194,7 @@ def change_shares(metric: RateMetric, cells: PairedCells) -> Change:
     covariance: Array | None = None
     df: Array | float = np.inf
     if cells.units is not None:
-        influences = [cells.influence(counted, base, model) for model in (OLD, NEW)]
+        influences = [cells.influence(counted, base, model) for model in (OLD_SCORE, NEW_SCORE)]
         old, new = (
             replace(share, design_variance=cells.units.variance(influence))
             for share, influence in zip((old, new), influences, strict=True)

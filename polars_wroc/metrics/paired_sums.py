@@ -26,18 +26,18 @@ from polars_wroc.stats.paired import PairedAuc
 from polars_wroc.stats.rates import Count
 from polars_wroc.steps import SegmentRows
 
-OLD, NEW = "old", "new"
-# The pairs of cells that a row may be in, by the old and by the new decision.
+OLD_SCORE, NEW_SCORE = "old", "new"
+# The pairs of cells a row may be in, by the old and by the new decision.
 _OLD_CELLS = ("tp", "tp", "fn", "fn", "fp", "fp", "tn", "tn")
 _NEW_CELLS = ("tp", "fn", "tp", "fn", "fp", "tn", "fp", "tn")
 
 
 @dataclass(frozen=True)
 class PairedRows:
-    """Rows with an old and a new score, which each have both or are missing.
+    """Rows with an old and a new score; a row without both is missing.
 
-    ``selected`` says which rows the old and the new score select. ``precisions`` are those of the
-    types of both scores, from 0 and 1 on which a logarithm is taken.
+    ``selected`` says which rows the old and the new score select. ``precisions`` are the machine
+    precisions of both scores, at which logarithms are cut off.
     """
 
     rows: Rows
@@ -47,8 +47,8 @@ class PairedRows:
     def losses(self, name: str) -> tuple[Array, Array]:
         """Return the losses of rows by both scores; raise for one that is no probability."""
         complete, positive = ~np.isnan(self.rows.weight), self.rows.weight > 0
-        scores = self.rows.scores[OLD], self.rows.scores[NEW]
-        for model, score in zip((OLD, NEW), scores, strict=True):
+        scores = self.rows.scores[OLD_SCORE], self.rows.scores[NEW_SCORE]
+        for model, score in zip((OLD_SCORE, NEW_SCORE), scores, strict=True):
             require_probabilities(score[complete], model)
         old, new = (
             ROW_LOSSES[name](score, positive, precision)
@@ -59,10 +59,10 @@ class PairedRows:
 
 @dataclass(frozen=True)
 class ValueChanges:
-    """How the values of rows change in each segment, and the weighted means of the values.
+    """Changes of the values of rows in each segment, and the weighted means of the values.
 
-    ``gained`` are the rows whose value rises, ``lost`` those whose value falls, among all rows that
-    have one. ``size`` is the sum of w |d| of the changes d, and ``largest`` the largest |d|.
+    ``gained`` are the rows whose value rises, ``lost`` the rows whose value falls, among all rows
+    with a value. ``size`` is the sum of w |d| of the changes d, and ``largest`` the largest |d|.
     """
 
     old: Array
@@ -79,9 +79,9 @@ class PairedCells:
     """Sums over the rows in each cell by the old decision and each cell by the new one.
 
     ``weight``, ``squares`` and ``rows`` have a row for each pair of cells and a column for each
-    segment. By a design ``unit_weights`` are those in its sampling ``units``: pair, unit, segment;
-    with replicate weights the first unit has the full weights, and each other the weights of a
-    replicate.
+    segment. With a design, ``unit_weights`` are the weights in its sampling ``units``: pair, unit,
+    segment; with replicate weights, the first unit has the full weights, and each other one the
+    weights of a replicate.
     """
 
     weight: Array
@@ -112,9 +112,9 @@ class PairedCells:
         return self.units.ratio_influence(part_weight, whole_weight, self.weight_of_units())
 
     def changes(self, values: Mapping[str, float]) -> ValueChanges:
-        """Return how the values of rows change, given those of cells; others have none.
+        """Return the changes of rows' values, given the values of cells; other cells have none.
 
-        The same rows must have values with both scores.
+        Rows must have a value with both scores or with neither.
         """
         whole = self.count(old=[*values])
         old, new = (
@@ -151,7 +151,7 @@ def _find_pairs(old: Sequence[str], new: Sequence[str]) -> list[int]:
 
 @dataclass(frozen=True)
 class AucChange:
-    """The AUCs of both scores, and the new one less the old one."""
+    """The AUCs of both scores, and their difference."""
 
     old: Array
     new: Array
@@ -162,7 +162,7 @@ class AucChange:
 class PairedSegments:
     """Sums over the rows of segments; ``n`` are the numbers of positives and of negatives.
 
-    Rows without a label count in ``all_cells``, on which metrics that need no label rest.
+    Rows without a label count in ``all_cells``, for metrics that need no label.
     """
 
     keys: pl.DataFrame
@@ -178,13 +178,13 @@ def measure_pairs(
 ) -> PairedSegments:
     """Return the sums over the rows of each segment from which metrics and their changes follow."""
     rows = paired.rows
-    segments = rows.segments(keys, OLD)
+    segments = rows.segments(keys, OLD_SCORE)
     cells = all_cells = None
     if paired.selected is not None:
         old, new = (each[segments.order] for each in paired.selected)
         cells = all_cells = sum_paired_cells(segments, old, new, rows.sample)
         if rows.lack_labels:
-            every = rows.ignore_labels().segments(keys, OLD)
+            every = rows.ignore_labels().segments(keys, OLD_SCORE)
             old, new = (each[every.order] for each in paired.selected)
             all_cells = sum_paired_cells(every, old, new, rows.sample)
     return PairedSegments(
@@ -198,9 +198,9 @@ def measure_pairs(
 
 
 def _measure_auc_change(rows: Rows, keys: Sequence[str]) -> AucChange:
-    placed = place_scores(rows, keys, (OLD, NEW))
-    old, new = (1 - placed.complement(model) for model in (OLD, NEW))
-    return AucChange(old, new, placed.difference(NEW, OLD))
+    placed = place_scores(rows, keys, (OLD_SCORE, NEW_SCORE))
+    old, new = (1 - placed.complement(model) for model in (OLD_SCORE, NEW_SCORE))
+    return AucChange(old, new, placed.difference(NEW_SCORE, OLD_SCORE))
 
 
 def sum_paired_cells(
@@ -224,7 +224,7 @@ def sum_paired_cells(
 def _sum_changes(
     rows: SegmentRows, values: tuple[Array, Array], sample: Sampling | None
 ) -> ValueChanges:
-    """Return how values change, given the values of all rows of the call by both scores."""
+    """Return the changes of values, given the values of all rows by both scores."""
     old, new = (each[rows.order] for each in values)
     d, powers = new - old, rows.powers
     mean = sum_values(rows, d, sample).mean(None if sample is None else sample.units)

@@ -1,8 +1,8 @@
 """Pairs: a metric of segments beside the metric of their references.
 
-One function for each kind of metric says how the reference follows from other segments: rates and
-other formulas of cells, mean losses and mean scores are computed from the added rows of these, AUCs
-are averaged by their pairs of a positive and a negative, since rows of different segments are never
+One function for each kind of metric computes the reference from other segments. Rates and other
+formulas of cells, mean losses and mean scores are computed from their rows together. AUCs are
+averaged, weighted by pairs of a positive and a negative, since rows of different segments are never
 compared.
 """
 
@@ -41,24 +41,24 @@ from polars_wroc.thresholds.registry import THRESHOLD_METRICS, RateMetric, Thres
 
 STANDARDIZED_MEAN_DIFFERENCE = "standardized_mean_difference"
 NET_BENEFIT = "net_benefit"
-# The inverse size of a known AUC, as a share of the inverse size it is compared with.
+# The inverse size of a known AUC, as a share of the other inverse size.
 _NEGLIGIBLE = 1e-5
 LOSS_SCALES: dict[str, Scale] = {"brier_score": BRIER_SCALE, "log_loss": LOG_LOSS_SCALE}
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An estimate of each segment and of its reference, with the test that both are equal.
+    """An estimate of each segment and of its reference, with the test of their equality.
 
     ``reference_value`` is the metric of the reference, which may include the segment. ``df`` are
-    the degrees of freedom of both in their contrast, and ``picked_df`` those where the reference
-    was picked. ``detect`` gives the smallest gap that a test at a quantile detects;
-    ``few_events`` marks rates whose limits may be too narrow. Limits of an ``is_wald`` estimate
-    need enough rows at repeated looks; if there are ``effective_rows`` of the segment and of the
-    reference, these count, of which there must be the ``fewest_rows`` at a single look too. The
-    estimate of a reference that ``includes_own`` rests on the segment's rows too; others are
-    estimated from other rows, and the gap is a share of the difference. ``are_equivalent`` says
-    where limits of the gap are within a margin, and ``obstacles`` where nothing is shown and why.
+    the degrees of freedom of both in their contrast, and ``picked_df`` the ones for a picked
+    reference. ``detect`` returns the smallest gap that a test at a quantile detects; ``few_events``
+    marks rates whose limits may be too narrow. At repeated looks, limits of an ``is_wald`` estimate
+    need enough rows: ``effective_rows`` of the segment and of the reference, if they are given, and
+    then ``fewest_rows`` at a single look too. If the reference ``includes_own``, its estimate uses
+    the segment's rows; otherwise it is estimated from other rows, and the gap is a share of the
+    difference. ``are_equivalent`` says where limits of the gap are within a margin, and
+    ``obstacles`` where nothing is shown and why.
     """
 
     contrast: Contrast | DirectContrast
@@ -97,7 +97,7 @@ def make_pair(
     detect: Callable[[Array], Array],
     df: Array | float = np.inf,
 ) -> Pair:
-    """Return a pair whose test has as p-value the level at which a limit of the gap is 0."""
+    """Return a pair whose p-value is the level at which a limit of the gap is 0."""
 
     def test(level: Level) -> Equality:
         return Equality(contrast.p_value(level, df), np.broadcast_to(df, contrast.gap.shape))
@@ -159,14 +159,14 @@ def pair_aucs(segments: Segments, reference: Reference) -> Pair:
 
 
 def _relate(units: SamplingUnits, own: Influence, other: Influence) -> tuple[Array, Array]:
-    """Return the correlation of two statistics by a design, and the df of their difference."""
+    """Return the correlation of two statistics under a design, and the df of their difference."""
     covariance = units.covariance(own, other)
     correlation = credible_correlation(covariance, units.variance(own), units.variance(other))
     return correlation, units.df(own, other)
 
 
 def _share_of_others(own: Array, others: Array, reference: Reference) -> Array | float:
-    """Return the share of the gap to others, where a reference includes the segment itself."""
+    """Return the gap as a share of the gap to others, if a reference includes the segment."""
     return others / (own + others) if reference.includes_own else 1.0
 
 
@@ -201,8 +201,8 @@ def pair_cells(metric: ThresholdMetric, segments: Segments, reference: Reference
 
 
 def pair_net_benefits(segments: Segments, reference: Reference) -> Pair:
-    """Return net benefits with the limits of `threshold_metrics` beside those of references."""
-    # Detectable gaps and correlations are those of errors by the delta method.
+    """Return the net benefits of segments, with limits, beside those of their references."""
+    # Detectable gaps and correlations come from errors by the delta method.
     pair = pair_cells(THRESHOLD_METRICS[NET_BENEFIT], segments, reference)
     assert isinstance(pair.contrast, Contrast)
     assert segments.cells is not None
@@ -250,16 +250,16 @@ def pair_losses(name: str, segments: Segments, reference: Reference) -> Pair:
 def _find_df(
     units: SamplingUnits, influence: Influence, weight: Array, reference: Reference
 ) -> Array:
-    """Return degrees of freedom of segments and of the others that they are compared with.
+    """Return degrees of freedom of segments and of their references.
 
-    ``weight`` is that of the sampling units in each segment.
+    ``weight`` is the weight of each sampling unit in each segment.
     """
     others = reference.add_others(weight)
     return units.df(influence, units.ratio_influence(others, others))
 
 
 def _add_reference(values: Array, reference: Reference) -> Array:
-    """Add up values of what segments are compared with, which may include the segment itself."""
+    """Return the sums of values over references, which may include the segment itself."""
     others = reference.add_others(values)
     return values + others if reference.includes_own else others
 
@@ -267,7 +267,7 @@ def _add_reference(values: Array, reference: Reference) -> Array:
 def _pair_walds(
     own: Wald, other: Wald, covariance: Array, df: Array | float, reference: Reference
 ) -> Pair:
-    """Return two values with errors on a scale, on which they have a covariance."""
+    """Return a pair of two values with errors and a covariance on a scale."""
     correlation = covariance / own.error / other.error
     correlation = np.where(np.isfinite(correlation), np.clip(correlation, -1.0, 1.0), 0.0)
     pair = make_pair(
@@ -281,14 +281,14 @@ def _pair_walds(
 def pair_scores(segments: Segments, reference: Reference) -> Pair:
     """Return the mean scores of segments beside the mean scores of their references.
 
-    They are distances from the mean of all scores, in their standard deviations.
+    Scores are distances from the mean of all scores, in standard deviations.
     """
     assert segments.scores is not None
     weight = segments.scores.first[0]
     share = _share_of_others(weight, reference.add_others(weight), reference)
     difference = compare_means(segments.scores, reference, segments.units)
     gap = difference.estimate(share)
-    # A segment differs from all rows through the others only.
+    # A segment differs from all rows only through the other rows.
     overall = Reference("overall")
     from_rest = compare_means(segments.scores, Reference("rest"), segments.units)
     own = from_rest.estimate(_share_of_others(weight, overall.add_others(weight), overall))
@@ -306,10 +306,10 @@ def pair_scores(segments: Segments, reference: Reference) -> Pair:
 
 
 def pair_with_chance(auc: Auc, slack: Array) -> Pair:
-    """Return AUCs, each of which may be off by the slack, beside that of a random score: 0.5."""
+    """Return AUCs, each known up to the slack, beside the AUC of a random score, 0.5."""
     half = np.where(np.isnan(auc.pos.h2), np.nan, 0.5)
-    # It is known, as if measured in so many rows that its error does not matter. All placement
-    # values are 0.5 then. Without any error, likelihoods would be divided by 0.
+    # The reference is known, as if measured in so many rows that its error does not matter; all
+    # placement values are 0.5. An error of exactly 0 would divide likelihoods by 0.
     h2 = _NEGLIGIBLE * auc.pos.h2
     moments = ClassMoments(h2=h2, x1=h2 / 2, x2=h2 / 4, unweighted=h2, variance=h2)
     chance = Auc(half, half, moments, moments)
@@ -329,9 +329,9 @@ def _reference_auc(contrast: Contrast) -> Array:
 
 
 def relative_pairs(aucs: AucSums) -> Array:
-    """Return the pairs of a positive and a negative of segments, up to a common factor.
+    """Return the number of pairs of a positive and a negative, up to a common factor.
 
-    They are 0 where a segment has no AUC.
+    The number is 0 where a segment has no AUC.
     """
     # Divided by the largest, so that no product overflows or underflows.
     positives, negatives = (weight / weight.max(initial=0.0) for weight in aucs.weight)
@@ -339,7 +339,7 @@ def relative_pairs(aucs: AucSums) -> Array:
 
 
 def average_reference(auc: Auc, pairs: Array, reference: Reference) -> Auc:
-    """Return the mean AUC of the segments that each is compared with, weighted by their pairs."""
+    """Return the mean AUC of the reference segments of each segment, weighted by pairs."""
     if isinstance(reference.kind, int):
         return Auc(
             reference.add_others(auc.value),
@@ -351,7 +351,7 @@ def average_reference(auc: Auc, pairs: Array, reference: Reference) -> Auc:
 
 
 def find_slack(aucs: AucSums, pairs: Array, reference: Reference) -> Array | float:
-    """Return how far a difference may be off, as the order of scores in bins is unknown."""
+    """Return the largest error of a difference, since the order of scores in bins is unknown."""
     if aucs.lowest is None:
         return 0.0
     return aucs.slack + reference.average_others(aucs.slack, pairs)

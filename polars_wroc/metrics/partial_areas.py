@@ -1,4 +1,4 @@
-"""Partial AUCs of segments, with what their standard errors and limits rest on."""
+"""Partial AUCs of segments, with standard errors and limits."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def measure_area(curves: Curves, area: PartialAUC) -> Array:
 
 
 def bound_area(curves: Curves, area: PartialAUC) -> tuple[Array, Array]:
-    """Return the least and the largest area of each segment if rows stand for bins of scores."""
+    """Return bounds of the area of each segment if rows stand for bins of scores."""
     several, pieces = curves.steps.several, curves.pieces
     if several is None:
         value = measure_area(curves, area)
@@ -130,7 +130,7 @@ def _height_of_pieces(pieces: Pieces, x: Array) -> Array:
 
 
 def _areas_above_zero(width: Array, start: Array, end: Array) -> Array:
-    """Return the area between each piece and zero, where it is above it."""
+    """Return the area between each piece and zero, where the piece is above it."""
     above = np.maximum(start, 0.0) + np.maximum(end, 0.0)
     # A piece that crosses zero is above it for a part of its width.
     return np.where(above > 0, width * above**2 / (np.abs(start) + np.abs(end)) / 2, 0.0)
@@ -140,8 +140,8 @@ def _areas_above_zero(width: Array, start: Array, end: Array) -> Array:
 class AreaPlacements:
     """Placement values of an area over the range of one rate: 1 less a row's share of the area.
 
-    The mean of both rows, of positives and of negatives, is 1 less the area as a share of that of a
-    perfect score. ``inside`` is what the score-type limits need of the class of the rate.
+    The means of both classes are 1 less the area, as a share of the area of a perfect score.
+    ``inside`` holds what score-type limits need of the class of the rate.
     """
 
     values: Array
@@ -151,8 +151,8 @@ class AreaPlacements:
 def place_in_area(curves: Curves, area: PartialAUC) -> AreaPlacements:
     """Return the placement values of both classes at each step.
 
-    A range of true positive rates is one of false positive rates on the curve of exchanged classes
-    and negated scores.
+    A range of true positive rates becomes a range of false positive rates on the curve of exchanged
+    classes and negated scores.
     """
     if area.tpr is None:
         assert area.fpr is not None
@@ -172,7 +172,7 @@ def place_in_area(curves: Curves, area: PartialAUC) -> AreaPlacements:
 
 
 def _area_beside(pieces: Pieces, c: float) -> Array:
-    """Return G+_c: by how much a row of the class that moves the curve up adds to the area to c."""
+    """Return G+_c: the contribution to the area up to c of a row that moves the curve up."""
     reach, width = c - pieces.x0, pieces.x1 - pieces.x0
     # c - (x0 + x1) / 2 where x1 <= c, 0 where x0 >= c, else (c - x0)^2 / 2h
     inside = reach**2 / (2 * width)
@@ -180,7 +180,7 @@ def _area_beside(pieces: Pieces, c: float) -> Array:
 
 
 def _area_passed(curves: Curves, pieces: Pieces, c: float) -> Array:
-    """Return G-_c: by how much a row of the class that moves it to the right does."""
+    """Return G-_c: the contribution to the area up to c of a row that moves the curve right."""
     f = _passed_part(pieces, c)
     height = curves.steps.spread(_height_at(curves, pieces, c))
     # G-_c = f (y0 + (y1 - y0) f / 2 - R(c)) + c R(c)
@@ -189,14 +189,14 @@ def _area_passed(curves: Curves, pieces: Pieces, c: float) -> Array:
 
 
 def _passed_part(pieces: Pieces, c: float) -> Array:
-    """Return which part of each piece is left of c; 0 of a vertical one."""
+    """Return the part of each piece that is left of c; 0 for a vertical piece."""
     width = pieces.x1 - pieces.x0
     # f = clip((c - x0) / h, 0, 1) with the width h of the piece
     return np.where(width > 0, np.clip((c - pieces.x0) / width, 0.0, 1.0), 0.0)
 
 
 def _height_at(curves: Curves, pieces: Pieces, c: float) -> Array:
-    """Return R(c), the height of each curve at c: of a vertical piece there its top."""
+    """Return R(c), the height of each curve at c; the top of a vertical piece there."""
     within = np.where(pieces.x0 <= c + TOLERANCE, _height_of_pieces(pieces, np.array(c)), 0.0)
     reached = np.where(pieces.x1 <= c + TOLERANCE, pieces.y1, within)
     return curves.steps.largest(reached)
@@ -205,7 +205,7 @@ def _height_at(curves: Curves, pieces: Pieces, c: float) -> Array:
 def estimate_area(
     curves: Curves, area: PartialAUC, variance: Array | None = None, df: Array | float = np.inf
 ) -> PartialArea:
-    """Return areas over the range of one rate, as shares of a perfect score's, for their limits."""
+    """Return areas over the range of one rate, as shares of a perfect score's area, for limits."""
     steps, placed = curves.steps, place_in_area(curves, area)
     x = placed.values
     side = 0 if area.fpr is None else 1
@@ -236,7 +236,7 @@ def estimate_area(
 
 
 def area_influences(rows: Rows, segments: SegmentRows, area: PartialAUC) -> Influence:
-    """Return the influences of sampling units on areas, as shares of a perfect score's."""
+    """Return the influences of sampling units on areas, as shares of a perfect score's area."""
     sample = rows.sample
     assert sample is not None
     if sample.replicates is not None:

@@ -143,14 +143,14 @@ class PartialAUC:
         if self.tpr is None:
             areas = areas_between(line, self.fpr or WHOLE_RANGE)
         elif self.fpr is None:
-            areas = areas_between(line.turned(), self.tpr)
+            areas = areas_between(line.rotate(), self.tpr)
         else:
             areas = areas_in_rectangle(line, self.fpr, self.tpr)
         return (intercept + slope * total(curve, areas)).fill_nan(None)
 
     @property
     def standardizing_line(self) -> tuple[float, float]:
-        """Intercept and slope of the line that standardizes an area; NaN where it cannot be."""
+        """Intercept and slope of the line that standardizes an area; NaN if that is impossible."""
         if self.standardize is False:
             return 0.0, 1.0
         if self.standardize == "mean":
@@ -228,16 +228,16 @@ class CostPartialAUC:
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the ``value`` as an expression of the curve."""
-        bounded = self._bounded(curve)
-        return (bounded | shares_of_area(*bounded.values()))[self.value]
+        areas = self._measure_areas(curve)
+        return (areas | shares_of_area(*areas.values()))[self.value]
 
     def areas(self, curve: Curve) -> pl.Expr:
         """Return the struct of all areas and ratios."""
-        bounded = self._bounded(curve)
-        shares = shares_of_area(*(pl.field(name) for name in bounded))
-        return as_struct(bounded).struct.with_fields(**shares)
+        areas = self._measure_areas(curve)
+        shares = shares_of_area(*(pl.field(name) for name in areas))
+        return as_struct(areas).struct.with_fields(**shares)
 
-    def _bounded(self, curve: Curve) -> dict[str, pl.Expr]:
+    def _measure_areas(self, curve: Curve) -> dict[str, pl.Expr]:
         """Return the areas of the curve, of a perfect score and of the diagonal."""
         score_prevalence = curve.prevalence
         group_prevalence = curve.positives / (curve.positives + curve.negatives)
@@ -268,7 +268,7 @@ def cost_line(costs: Costs, prevalence: pl.Expr, baseline: Baseline) -> CostLine
 
 
 def shares_of_area(area: pl.Expr, most: pl.Expr, chance: pl.Expr) -> dict[str, pl.Expr]:
-    """Divide an area by a perfect score's, without and with correction for the diagonal's."""
+    """Return an area divided by a perfect score's area, and corrected for the diagonal's."""
     return {
         "ratio": pl.when(most > 0).then(area / most),
         "corrected": pl.when(most > chance).then((area - chance) / (most - chance)),
@@ -276,10 +276,10 @@ def shares_of_area(area: pl.Expr, most: pl.Expr, chance: pl.Expr) -> dict[str, p
 
 
 class CostLine(NamedTuple):
-    """A rising line through the point on the diagonal where both rates are ``meets``.
+    """A rising line that ``meets`` the diagonal at the point with this value of both rates.
 
     ``gradient`` is its slope against x, or against y for a ``steep`` line: at most 1. Along that
-    axis the line stays inside the unit square, so that no curve has to be cut.
+    axis the line stays inside the unit square, so no curve has to be cut.
     """
 
     steep: pl.Expr
@@ -311,7 +311,7 @@ class CostLine(NamedTuple):
         return pl.when(self.steep).then(self.meets + slant).otherwise(1 - self.meets - slant)
 
     def by_chance(self) -> pl.Expr:
-        """Area between the line and the diagonal, where that is above or left of it."""
+        """Area between the line and the diagonal, where the diagonal is above or left."""
         side = pl.when(self.steep).then(self.meets).otherwise(1 - self.meets)
         return (1 - self.gradient) * side**2 / 2
 

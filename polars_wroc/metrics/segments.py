@@ -1,4 +1,4 @@
-"""Sums of the segments of one partition, from which all metrics that are compared follow."""
+"""Sums over the segments of a partition, from which all compared metrics follow."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from polars_wroc.thresholds.registry import RateMetric, ThresholdMetric
 
 @dataclass(frozen=True)
 class Decisions:
-    """How rows are decided on: by a ``threshold`` of the score, or as it was recorded.
+    """The decisions on rows: by a ``threshold`` of the score, or recorded ones.
 
-    Rows are not selected at all where no threshold ``selects`` any.
+    If not ``selects``, no row is selected.
     """
 
     threshold: float = np.nan
@@ -47,10 +47,10 @@ class Decisions:
 
 @dataclass(frozen=True)
 class Needs:
-    """What is to be measured in each segment.
+    """The sums to measure in each segment.
 
-    The ``losses`` are names of mean losses, for which the machine ``precision`` of the scores of
-    each model matters. If ``count_weights``, weights are numbers of rows, also by a design.
+    ``losses`` are names of mean losses, which depend on the machine ``precision`` of the scores of
+    each model. If ``count_weights``, weights are numbers of rows, with a design too.
     """
 
     aucs: bool = True
@@ -65,9 +65,9 @@ class Needs:
 class Segments:
     """The segments of a partition: their keys, and sums over their rows.
 
-    ``rows`` are the numbers of positives and of negatives. By a design there are its ``units``, the
-    ``influence`` of each on the AUCs, and the cells of each. Rows without a label count in
-    ``all_rows``, ``all_cells`` and ``scores``, on which metrics that need no label rest.
+    ``rows`` are the numbers of positives and of negatives. With a design there are its ``units``,
+    the ``influence`` of each on the AUCs, and the cells of each. Rows without a label count in
+    ``all_rows``, ``all_cells`` and ``scores``, for metrics that need no label.
     """
 
     keys: pl.DataFrame
@@ -90,11 +90,11 @@ class Segments:
         return int(self.rows.shape[-1])
 
     def have_rows(self, metric: Metric) -> Mask:
-        """Return whether each segment has rows that a metric may rest on."""
+        """Return whether each segment has rows that a metric can use."""
         return self._count("rows", metric) > 0
 
     def same_decision(self, metric: ThresholdMetric) -> str | None:
-        """Return why a metric tells nothing: all rows that it may use have the same decision."""
+        """Return why a metric says nothing: all rows that it can use have the same decision."""
         cells = self.cells_of(metric)
         selected, rejected = (
             cells.count(names).rows.sum() for names in (("tp", "fp"), ("fn", "tn"))
@@ -110,12 +110,12 @@ class Segments:
         return replace(taken, units=self.units)
 
     def cells_of(self, metric: Metric) -> Cells:
-        """Return the cells that a metric of decisions rests on."""
+        """Return the cells from which a metric of decisions is computed."""
         assert self.cells is not None
         return self.cells if metric.needs_label or self.all_cells is None else self.all_cells
 
     def sizes(self, metric: Metric) -> dict[SampleSize, Array]:
-        """Return the numbers of rows of each kind that a metric rests on."""
+        """Return the numbers of rows of each kind that a metric uses."""
         return {kind: self._count(kind, metric) for kind in metric.sample_sizes}
 
     def _count(self, kind: SampleSize, metric: Metric) -> Array:
@@ -129,7 +129,7 @@ class Segments:
         return cells.count(("tp", "fp") if kind == "selected" else ("fn", "tn")).rows
 
     def estimate(self, metric: Metric) -> Estimate:
-        """Return a rate of decisions or the AUC of the segments, by a design with its variance."""
+        """Return a rate of decisions or the AUC of the segments, with a design's variance."""
         if isinstance(metric, RateMetric):
             cells = self.cells_of(metric)
             return cells.rate(metric.counted, metric.others, self.units).estimate()
@@ -137,7 +137,7 @@ class Segments:
 
     @property
     def auc(self) -> Auc:
-        """The AUCs of the segments, with what their limits and tests rest on."""
+        """The AUCs of the segments, with all that limits and tests need."""
         assert self.aucs is not None
         if self.units is None:
             return estimate_aucs(self.aucs)
@@ -147,14 +147,14 @@ class Segments:
 
 
 class Numbering(NamedTuple):
-    """The keys of segments, and the number of the segment that has each of the finest ones."""
+    """The keys of segments, and the segment's number for each of the finest segments."""
 
     keys: pl.DataFrame
     number: Ints
 
     @classmethod
     def of(cls, finest: pl.DataFrame, keys: Sequence[str]) -> Numbering:
-        """Return the segments with the same values of some keys of the finest ones."""
+        """Return the segments with the same values of some keys of the finest segments."""
         if not keys:
             return cls(pl.DataFrame(), np.zeros(finest.height, np.int64))
         return cls(*number_groups(finest.select(keys)))
@@ -168,7 +168,7 @@ class Numbering(NamedTuple):
     def from_parts(cls, keys: Sequence[pl.DataFrame]) -> Numbering:
         """Return the segments that occur in parts of the rows, for example in ranges of scores.
 
-        The segments of one part after the other are the finest ones.
+        The finest segments are the segments of all parts, one after another.
         """
         if not keys[0].width:
             return cls(pl.DataFrame(), np.zeros(len(keys), np.int64))
@@ -189,7 +189,7 @@ class Numbering(NamedTuple):
         return self._combine(values, np.add)
 
     def largest(self, values: Array) -> Array:
-        """Return the largest value of the finest segments in each segment, none of them below 0."""
+        """Return the largest value, 0 or more, of the finest segments in each segment."""
         return self._combine(values, np.fmax)
 
     def _combine(self, values: Array, combine: np.ufunc) -> Array:
@@ -210,14 +210,14 @@ def measure_segments(
 ) -> Segments:
     """Return the sums over the rows of each segment, by one of the scores.
 
-    If rows are those in a range of scores, ``outside`` returns the weights in other ranges.
+    If the rows are a range of scores, ``outside`` returns the weights in other ranges.
     """
     segments = rows.segments(keys, model, ranks=needs.aucs)
     if outside is not None:
         segments = replace(segments, outside=outside(segments))
     if segments.bins is not None:
-        segments = replace(segments, bins=segments.bins.merged(segments.score))
-    # Without their labels too, but in the same segments.
+        segments = replace(segments, bins=segments.bins.merge_scores(segments.score))
+    # Once more without labels, but in the same segments.
     unlabeled = rows.ignore_labels() if rows.lack_labels else rows
     every = unlabeled.segments(keys, model) if rows.lack_labels else segments
     sums = measure_aucs(segments) if needs.aucs else None
@@ -241,7 +241,7 @@ def measure_segments(
 
 
 def sum_decisions(rows: Rows, segments: SegmentRows, decisions: Decisions | None) -> Cells | None:
-    """Return the cells of each segment, by a design also those of sampling units."""
+    """Return the cells of each segment and, with a design, of its sampling units."""
     if decisions is None:
         return None
     if decisions.recorded:

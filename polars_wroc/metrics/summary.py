@@ -62,7 +62,7 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
 # The AUC of a random score.
 _CHANCE = 0.5
 
-# Memory of a row, and of a row of a range.
+# The memory of a row in bytes, at once and in ranges.
 _BYTES, BYTES_IN_SCORE_RANGE = 75, 200
 
 
@@ -215,10 +215,10 @@ def summary(
     )
     given = GivenTables(frame, label, score, weight, by, pos_label, design)
     tables = [given.pool_in_bins(binning)] if binning else given.read_columns()
-    schema = tables[0].schema(plan.types(binned=tables[0].binned))
+    schema = tables[0].schema(plan.types(binned=tables[0].is_binned))
     tables = [columns.group_by_model() for columns in tables]
     result = table_of_all(one, tables, schema, partial(_summarise, columns=tables[0], plan=plan))
-    # Designs, bins and partial areas need the rows of a segment at once.
+    # Designs, bins and partial areas need all rows of a segment at once.
     divided = None if design is not None or areas or binning else division_of(frame)
     if divided is None:
         return result  # type: ignore[no-any-return]
@@ -228,7 +228,7 @@ def summary(
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a summary computes; ``designed`` if it has the columns of a design."""
+    """The contents of a summary; ``designed`` if it has the columns of a design."""
 
     level: ConfidenceLevel
     method: AucMethod
@@ -339,12 +339,12 @@ def _diagnostics(
         columns[name] = np.where(np.isfinite(weight), weight, np.nan)
     is_known = ~np.isnan(high)
     inverted = high < _CHANCE
-    # Bins leave it open where the AUC of the rows may be on the other side of chance.
+    # With bins it is unknown on which side of chance the AUC of the rows is.
     is_sure = (sums.highest_auc < _CHANCE) | (sums.lowest_auc >= _CHANCE) | ~inverted
     columns["inverted"] = np.where(is_known & is_sure, inverted, np.nan)
     notes = np.full(high.shape, "", dtype=object)
     if plan.method == "score":
-        pos, neg = auc.misranked()
+        pos, neg = auc.find_misranked()
         columns["k_pos"] = np.where(is_known, pos.number, np.nan)
         columns["k_neg"] = np.where(is_known, neg.number, np.nan)
         notes = auc.notes().astype(object)
@@ -369,7 +369,7 @@ def _measure_area(
     level: Level,
     plan: _Plan,
 ) -> dict[str, Array]:
-    """Return the columns of a partial area; one over two ranges has no limits."""
+    """Return the columns of a partial area; an area over two ranges has no limits."""
     intercept, slope = area.standardizing_line
     value = partial_areas.measure_area(curves, area)
     se, low, high = (np.full(segments.number, np.nan) for _ in range(3))
@@ -400,10 +400,10 @@ def _within_memory(
     plan: _Plan,
     division: Division,
 ) -> pl.DataFrame:
-    """Compute the result at once if its rows fit into the memory, else in ranges of scores."""
+    """Return the result: at once if its rows fit into memory, else in ranges of scores."""
     columns = parts[0].columns
     heights = [collect(part.columns.plan.select(pl.len())).item() for part in parts]
-    if not division.exceeded(sum(heights) * len(columns.models), _BYTES):
+    if not division.is_needed(sum(heights) * len(columns.models), _BYTES):
         return collect(result)
     counted = count_parts(parts, division)
     ranges = counted.cut(BYTES_IN_SCORE_RANGE)
@@ -428,7 +428,7 @@ def measure_range(each: ScoreRange, rows: Rows, keys: Sequence[str]) -> Segments
 
 
 def add_segments(parts: Sequence[Segments]) -> Segments:
-    """Return segments with the AUC sums of several parts, which may each have some segments."""
+    """Return the segments of several parts, with AUC sums added up."""
     numbering = Numbering.from_parts([part.keys for part in parts])
     aucs = join_records([part.aucs for part in parts])
     assert aucs is not None

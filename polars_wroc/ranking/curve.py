@@ -37,18 +37,18 @@ from polars_wroc.ranking.sorting import (
 )
 from polars_wroc.structs import Fields, as_struct, element_field, let
 
-# A column of a plan, or an array: formulas hold for both.
+# A column of a plan, or an array; formulas hold for both.
 ColumnT = TypeVar("ColumnT", pl.Expr, Array)
 
 CELLS = ("tp", "fp", "fn", "tn")
-# The numbers of rows in each cell.
+# The columns of numbers of rows in each cell.
 ROWS = tuple(f"__{name}_rows" for name in CELLS)
 
 # Whether the threshold, a float, differs from the score, a whole number, by rounding.
 MOVED = "__moved"
 
-# Smaller sums lose digits, and their inverse, by which the engine multiplies where it divides many
-# values by one, may overflow.
+# Smaller sums lose digits. The engine divides many values by one by multiplying with its inverse,
+# which may overflow.
 _LEAST_TOTAL = sys.float_info.min
 
 CURVE_COLUMNS = ("threshold", *CELLS)
@@ -116,7 +116,7 @@ def fold(
 ) -> pl.Expr:
     """Reduce each list of rows to ``formula`` of its curve.
 
-    If it is ``uses_scores``, scores must be probabilities; ``shown`` is what messages call them.
+    If it ``uses_scores``, scores must be probabilities; messages call them ``shown``.
     """
     curve = list_curve(uses_scores=uses_scores)
     return curve_list(rows, uses_scores=uses_scores, shown=shown).list.agg(formula(curve))
@@ -125,8 +125,8 @@ def fold(
 def curve_list(rows: pl.Expr, *, uses_scores: bool = False, shown: str = "the score") -> pl.Expr:
     """Compute the curve of each list of rows as a list.
 
-    Each step is a list that is evaluated once, so that a formula may repeat a cumulative sum;
-    an aggregate would sort and sum again at each repetition.
+    Each step is a list that is evaluated once, so a formula may repeat a cumulative sum; an
+    aggregate would sort and sum again each time.
     """
     if not uses_scores:
         distinct = pl.struct(element_field(TP, FP)).filter(element_field(ENDS_TIE))
@@ -139,7 +139,7 @@ def curve_list(rows: pl.Expr, *, uses_scores: bool = False, shown: str = "the sc
 
 
 def list_curve(*, uses_scores: bool = False) -> Curve:
-    """Refer to the fields of the lists of `curve_list`."""
+    """Return the fields of the lists of `curve_list`."""
     tp, fp = element_field(TP), element_field(FP)
     curve = curve_of_points(tp, fp, tp.last(), fp.last())
     if not uses_scores:
@@ -149,7 +149,7 @@ def list_curve(*, uses_scores: bool = False) -> Curve:
 
 
 def curve_of_points(tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> Curve:
-    """Refer to consecutive points of a curve by their cumulative weights."""
+    """Return the curve of consecutive points, from their cumulative weights."""
     tp_before, fp_before = (each.shift(1, fill_value=0.0) for each in (tp, fp))
     return Curve(
         tp=tp,
@@ -171,9 +171,9 @@ def curve_frame(rows: PlannedRows) -> pl.LazyFrame:
 
     The first row of each group is the origin, where nothing is predicted positive. After the keys
     and `CURVE_COLUMNS` come the columns that `totals` refers to; in bins there is also
-    `SEVERAL_SCORES`, and of whole numbers `MOVED`.
+    `SEVERAL_SCORES`, for whole numbers, `MOVED`.
     """
-    # Origins come first, so that sorted rows stay sorted.
+    # Origins come first, so sorted rows stay sorted.
     sorted_rows = by_descending_score(PlannedRows(_add_origins(rows), rows.keys))
     sums = window_sums()
     columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
@@ -187,7 +187,7 @@ def curve_frame(rows: PlannedRows) -> pl.LazyFrame:
         *(value.alias(name) for name, value in cells.items()),
         POSITIVES,
         NEGATIVES,
-        *([SEVERAL_SCORES] if rows.binned else []),
+        *([SEVERAL_SCORES] if rows.is_binned else []),
         *([is_moved(pl.col(SCORE)).alias(MOVED)] if has_whole_scores else []),
     )
     return rows.sorted_by_keys(table)
@@ -205,7 +205,7 @@ def _add_origins(rows: PlannedRows) -> pl.LazyFrame:
 
 
 def threshold_of(score: pl.Expr) -> pl.Expr:
-    """Turn the score of a point into a threshold: infinite for the origin, which has no score."""
+    """Return the threshold of the score of a point: infinite for the origin, without score."""
     threshold = score.cast(pl.Float64).fill_null(float("inf"))
     # Scores of 0.0 and -0.0 tie, and either may come first.
     return pl.when(threshold != 0).then(threshold).otherwise(0.0).alias("threshold")
@@ -214,7 +214,7 @@ def threshold_of(score: pl.Expr) -> pl.Expr:
 def cells_of(
     tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.Expr
 ) -> dict[str, pl.Expr]:
-    """Compute the confusion matrix from the weights predicted positive and the class totals."""
+    """Return the confusion matrix, from the weights predicted positive and the class totals."""
     weights = {"tp": tp, "fp": fp, "fn": positives - tp, "tn": negatives - fp}
     return {name: cell(weight) for name, weight in weights.items()}
 
@@ -225,23 +225,23 @@ def cell(weight: pl.Expr) -> pl.Expr:
 
 
 def totals() -> tuple[pl.Expr, pl.Expr]:
-    """Refer to the total weight of each class, on every row of `curve_frame`."""
+    """Return the total weight of each class, on every row of `curve_frame`."""
     return pl.col(POSITIVES), pl.col(NEGATIVES)
 
 
 def is_origin() -> pl.Expr:
-    """Whether a row of `curve_frame` is the origin, the first row of its curve."""
+    """Return whether a row of `curve_frame` is the origin, the first row of its curve."""
     # A weight that overflows is null.
     return pl.col("tp").eq_missing(0.0) & pl.col("fp").eq_missing(0.0)
 
 
 def ratio(part: ColumnT, whole: ColumnT) -> ColumnT:
-    """Divide weights to get a rate; null where the divisor is 0, overflows or underflows."""
+    """Return a quotient of weights; null where the divisor is 0, overflows or underflows."""
     return defined_where(is_divisor(whole), part / whole)
 
 
 def defined_where(condition: Any, value: ColumnT) -> ColumnT:
-    """Return a value where a condition holds: elsewhere it is null, and NaN in an array."""
+    """Return a value where a condition holds; elsewhere null, or NaN in an array."""
     known: Any = value
     if isinstance(condition, np.ndarray | np.bool_):
         return cast("ColumnT", np.where(condition, known, np.nan))
@@ -261,7 +261,7 @@ class LinePieces(NamedTuple):
     x1: pl.Expr
     y1: pl.Expr
 
-    def turned(self) -> LinePieces:
+    def rotate(self) -> LinePieces:
         """Rotate the unit square, so that the area right of the curve is the area below it."""
         return LinePieces(self.y0, 1 - self.x0, self.y1, 1 - self.x1)
 
@@ -330,6 +330,6 @@ def areas_above_zero(width: pl.Expr, start: pl.Expr, end: pl.Expr) -> pl.Expr:
 
 
 def total(curve: Curve, areas: pl.Expr) -> pl.Expr:
-    """Sum the areas of a curve's pieces; NaN, of a piece without width, counts as 0."""
+    """Return the sum of the areas of a curve's pieces; NaN, for a piece without width, is 0."""
     known = let({"area": areas}, lambda field: field("area").fill_nan(0.0))
     return curve.if_both_classes(known.sum())

@@ -1,4 +1,4 @@
-"""Fewer points of confusion curves: the convex hull, and points close enough to all."""
+"""Fewer points of confusion curves: the convex hull, and points close to all others."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def thin(
 ) -> pl.LazyFrame:
     """Keep at most ``max_points`` points of each ROC curve, and add the change of its AUC.
 
-    The curve's length, measured as fpr + tpr, is cut into equal parts, and the first and the
-    last point in each are kept. Between the two the area changes by less than half of the
-    rectangle that they span, which bounds the change. That of an earlier thinning is added.
-    ``position`` measures the length otherwise; it rises along the curve from 0 or more to 2.
+    The curve's length, measured as fpr + tpr, is cut into equal parts, and the first and the last
+    point of each part are kept. Between the two, the area changes by less than half of the
+    rectangle they span, which bounds the change. The change of an earlier thinning is added.
+    ``position`` replaces the measure of length; it rises along the curve from 0 or more to 2.
     """
     names = curve.collect_schema().names()
     whole = curve.with_columns(_area(keys).alias(_AREA))
@@ -73,7 +73,7 @@ def thin(
 
 
 def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Add the AUC of each whole curve as ``auc``, also where the curve was thinned."""
+    """Add the AUC of each whole curve as ``auc``, even if the curve was thinned."""
     auc = _area(keys)
     if AUC_CHANGE in curve.collect_schema():
         auc -= pl.col(AUC_CHANGE)
@@ -83,9 +83,9 @@ def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
 def _ends_of_parts(
     curve: pl.LazyFrame, keys: Sequence[str], position: pl.Expr, max_points: int
 ) -> pl.LazyFrame:
-    """Cut each curve into equal parts of its length; keep the first and last point of each."""
+    """Return the first and last point of each of the equal parts of each curve's length."""
     numbered = curve.with_columns(_part(position, max_points).alias(_PART_NUMBER))
-    # Curves are contiguous, and each rises along its rows.
+    # Curves are contiguous, and rise along their rows.
     columns = [pl.col(name) for name in (*keys, _PART_NUMBER)]
     starts = pl.any_horizontal(column.ne_missing(column.shift(1)) for column in columns)
     marked = numbered.with_columns(starts.alias(_STARTS))
@@ -94,12 +94,12 @@ def _ends_of_parts(
 
 
 def parts_of_curve(max_points: int) -> int:
-    """Into how many parts a curve is cut, so that their ends and the origin are so many points."""
+    """Return the number of parts whose ends, with the origin, are at most so many points."""
     return (max_points - 1) // 2
 
 
 def _part(position: pl.Expr, max_points: int) -> pl.Expr:
-    """Number the part of a curve that a point is in."""
+    """Return the number of the part of a curve that each point is in."""
     parts = parts_of_curve(max_points)
     # Rounded, since the last digits of sums of weights depend on the order of the rows.
     number = (position / 2 * parts).round(9).ceil().clip(1, parts)

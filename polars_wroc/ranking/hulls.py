@@ -10,7 +10,7 @@ import numpy as np
 
 from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 
-# After a pass that drops a smaller proportion of the points than this, no other pass follows.
+# No pass follows a pass that drops a smaller proportion of the points than this.
 _WORTHWHILE = 0.1
 # Powers of two beyond this have no inverse that is a float.
 _MOST_EXPONENT = 1022
@@ -38,7 +38,7 @@ def find_corners(tp: Array, fp: Array, starts: Ints) -> Ints:
 
 
 def find_differences(values: Array, starts: Ints) -> Array:
-    """Return each value of a curve minus the one before it, and the first minus 0."""
+    """Return each value of a curve minus the value before it; 0 comes before the first."""
     return values - _shift(values, starts)
 
 
@@ -53,7 +53,7 @@ def measure_areas(tpr: Array, fpr: Array, starts: Ints) -> Array:
 
 
 def is_nowhere_above(tpr: Array, fpr: Array, hull_tpr: Array, hull_fpr: Array) -> bool:
-    """Return whether no point is above a hull, whose corners after the origin are given."""
+    """Return whether no point is above a hull, given its corners after the origin."""
     start = np.array([0, len(hull_tpr)])
     # Heights above the line of each edge, times its width: a hull is below all its lines.
     run, rise = find_differences(hull_fpr, start), find_differences(hull_tpr, start)
@@ -89,7 +89,7 @@ def _shift(values: Array, starts: Ints) -> Array:
 
 
 def _steps_of(tp: Array, fp: Array, curve: Ints) -> tuple[Array, Array, Mask]:
-    """Return how far each point is from the one before it, and whether it is the last one."""
+    """Return each point's distance from the point before it, and whether it is the last one."""
     is_first = np.ones(len(curve), dtype=bool)
     is_first[1:] = curve[1:] != curve[:-1]
     starts = np.append(np.flatnonzero(is_first), len(curve))
@@ -105,7 +105,7 @@ def _moves(tp: Array, fp: Array, curve: Ints) -> Mask:
 
 
 def _turns_right(tp: Array, fp: Array, curve: Ints) -> Mask:
-    """Return whether the line through each point's neighbours is below it; true of last points."""
+    """Return whether each point is above the line through its neighbours; true if it is last."""
     run, rise, is_last = _steps_of(tp, fp, curve)
     turns = np.array(is_last)
     turns[:-1] |= run[:-1] * rise[1:] < rise[:-1] * run[1:]

@@ -1,4 +1,4 @@
-"""Sorted rows, placed ones too, and the cumulative weights of both classes along them."""
+"""Sorted rows, and the cumulative weights of both classes along them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def by_descending_score(rows: PlannedRows, score: str = SCORE) -> pl.LazyFrame:
     """Sort rows for `with_window_sums`.
 
     Missing rows, which have a null score, come first: their point is the origin, where nothing is
-    predicted positive. Ties keep the order of the frame, so that the rounding of cumulative sums
-    and random draws can be reproduced.
+    predicted positive. Ties keep the order of the frame, which makes the rounding of cumulative
+    sums and random draws reproducible.
     """
     return rows.frame.sort(score, descending=True, nulls_last=False, maintain_order=True)
 
 
 def window_sums() -> CumulativeSums:
-    """Refer to the cumulative sums in the columns that `with_window_sums` adds."""
+    """Return the cumulative sums in the columns that `with_window_sums` adds."""
     # Fields name the sums: an expression in a window is computed at each of its mentions.
     return CumulativeSums(*(pl.field(name) for name in (_TP_SUM, _FP_SUM, ENDS_TIE)))
 

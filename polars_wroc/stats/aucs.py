@@ -1,10 +1,11 @@
-"""AUCs of weighted rows: variances and limits from sums over each class, and a test of two.
+"""AUCs of weighted rows: variances and limits from sums over each class, and a test.
 
-The score-type interval has a variance that changes with the AUC theta as theta * (1 - theta), and a
-pseudo-row in each class that is misranked, so that it keeps its level near 0 and 1, where Wald's
-variance rests on the few rows that happen to be misranked. With weights h of a class that add up to
-1, and x the complements of its placement values, the weight of the rows of the other class that a
-row is ranked wrongly against, all follows from h2 = sum(h^2), x1 = sum(h^2 x), x2 = sum(h^2 x^2).
+The score-type interval has a variance that changes with the AUC theta like theta * (1 - theta), and
+a misranked pseudo-row in each class. So it keeps its level near 0 and 1, where Wald's variance
+depends on the few rows that happen to be misranked. Let h be the weights of a class, which add up
+to 1, and x the complements of its placement values: the weight of the rows of the other class
+against which a row is ranked wrongly. Everything follows from h2 = sum(h^2), x1 = sum(h^2 x), x2 =
+sum(h^2 x^2).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Equality, Sample, equal_values
 
 AucMethod: TypeAlias = Literal["score", "delong", "logit"]
-# The limit whose misranked rows are meant: for the upper limit these are ranked correctly.
+# The limit to which misranked rows belong; for the upper limit they are correctly ranked rows.
 End: TypeAlias = Literal["low", "high"]
 
 # Factor of the correction for skewness: half the factor of Edgeworth's expansion.
@@ -36,15 +37,15 @@ _ROUNDING = 1e-13
 _ONE_ROW = 1e-12
 # Below this a sum of cubed weights may have lost terms to underflow.
 _LEAST_CUBES = 1e-290
-# A class cannot have more than this many times the variance of its pseudo-row.
+# A class has at most this many times the variance of its pseudo-row.
 _MOST = 3
 _PSEUDO_ROWS_OF_TEST = 0.5
-# Rows of the other class, of average weight, that a prediction of heaviness is shrunk to.
+# The rows of average weight to which a prediction of heaviness is shrunk.
 _PRIOR_ROWS = 2
-# Misranked rows that weigh as much as the prediction.
+# The misranked rows that count as much as the prediction.
 _PREDICTED_ROWS = 4
-# With a class of fewer misranked rows, of heavier ones, or of a smaller proportion of effective
-# rows than this there is a note.
+# A note is given if a class has fewer misranked rows, heavier ones, or a smaller proportion of
+# effective rows.
 _FEW_MISRANKED, _MUCH_HEAVIER, _LOW_EFFICIENCY = 3, 1.5, 0.2
 WEIGHTS_NOTE, FEW_NOTE = "weights depend on the score", "few misranked rows"
 
@@ -55,7 +56,7 @@ class ClassMoments:
 
     ``unweighted`` is what ``h2`` would be if all rows had the same weight. The moments of a
     weighted mean of AUCs of different rows are sums of moments times squared weights. NaN where
-    cubed weights over- or underflow; the variance also with one row.
+    cubed weights over- or underflow; the variance is also NaN for a single row.
     """
 
     h2: Array
@@ -89,7 +90,7 @@ class ClassMoments:
         # v = c sum h^2 (x - delta)^2 = c (x2 - 2 delta x1 + delta^2 h2)
         level = complement**2 * squares
         spread = second - 2 * complement * first + level
-        # Without misranked pairs all x are 0, whatever rounding has left of them.
+        # Without misranked pairs all x are 0, up to rounding.
         none = (spread <= _ROUNDING * (second + level)) | (complement == 0)
         spread = np.where(none, 0.0, spread)
         return cls(
@@ -107,14 +108,14 @@ class ClassMoments:
 
 
 class Misranked(NamedTuple):
-    """The effective number k of misranked rows of a class, and how many times as heavy as all."""
+    """The effective number k of misranked rows of a class, and their relative heaviness."""
 
     number: Array
     heaviness: Array
 
 
 class _ClassEnd(NamedTuple):
-    """A class as one of the limits sees it: qhat is ``predicted``, q the ``heaviness``."""
+    """A class in one of the limits: qhat is ``predicted``, q the ``heaviness``."""
 
     moments: ClassMoments
     number: Array
@@ -124,7 +125,7 @@ class _ClassEnd(NamedTuple):
 
 @dataclass(frozen=True)
 class Auc:
-    """AUCs with the moments of both classes; by a design with its variance and its ``df``."""
+    """AUCs with the moments of both classes and, with a design, its variance and ``df``."""
 
     value: Array
     complement: Array
@@ -135,7 +136,7 @@ class Auc:
 
     @classmethod
     def from_sums(cls, value: Array, complement: Array, **sums: Array) -> Auc:
-        """Return AUCs, given the ``sums`` of `ClassMoments.from_sums`, each of both classes."""
+        """Return AUCs, given the arguments of `ClassMoments.from_sums` for both classes."""
         both = ClassMoments.from_sums(complement=complement, **sums)
         pos, neg = (map_arrays(both, itemgetter(side)) for side in (0, 1))
         return cls(value, complement, pos, neg)
@@ -147,19 +148,19 @@ class Auc:
 
     @property
     def variance(self) -> Array:
-        """The variance, by the design if there is one."""
+        """The variance, of the design if there is one."""
         return self.row_variance if self.design_variance is None else self.design_variance
 
     @property
     def effect(self) -> Array:
-        """How many times larger the variance is than with independent rows."""
+        """The design effect: the variance divided by that of independent rows."""
         if self.design_variance is None:
             return np.ones_like(self.value)
         return design_effect(self.design_variance, self.row_variance)
 
     @property
     def inverse_size(self) -> Array:
-        """1 divided by the effective size that weights the AUC in a common value."""
+        """1 divided by the effective size that is the AUC's weight in a common value."""
         return np.asarray((self.pos.h2 + self.neg.h2) * self.effect)
 
     @property
@@ -174,15 +175,15 @@ class Auc:
 
     @property
     def is_regular(self) -> Mask:
-        """Where there is a variance above 0, on which Wald's limits can rest."""
+        """Whether the variance is above 0, which Wald's limits need."""
         return (self.variance > 0) & (self.value > 0) & (self.complement > 0)
 
-    def misranked(self, end: End = "low") -> tuple[Misranked, Misranked]:
+    def find_misranked(self, end: End = "low") -> tuple[Misranked, Misranked]:
         """Return the misranked rows of positives and of negatives, for one of the limits."""
-        return self._find_misranked(self.pos, end), self._find_misranked(self.neg, end)
+        return self._find_class_misranked(self.pos, end), self._find_class_misranked(self.neg, end)
 
     def limit_size(self, end: End) -> Array:
-        """Return 1 divided by the effective size that one of the limits rests on."""
+        """Return 1 divided by the effective size of one of the limits."""
         sizes, pseudo, own = [], [], []
         for moments, number, _, q in self._class_ends(end):
             pseudo.append(moments.h2 * q**2)
@@ -199,7 +200,7 @@ class Auc:
     def sample(self) -> Sample:
         """Return the AUC with 1 divided by its effective size in a test."""
         sizes = []
-        for moments, rows in zip((self.pos, self.neg), self.misranked(), strict=True):
+        for moments, rows in zip((self.pos, self.neg), self.find_misranked(), strict=True):
             q = np.maximum(rows.heaviness, 1.0)
             pseudo = moments.h2 * q**2
             own = self._own_size(moments, rows.number, pseudo)
@@ -212,18 +213,18 @@ class Auc:
         return AUC_ESTIMATES[method](self)
 
     def notes(self) -> NDArray[np.str_]:
-        """Return what readers of score-type limits should know; empty where that is nothing."""
+        """Return warnings about score-type limits; empty where there is nothing to say."""
         ends = self._class_ends("low") + self._class_ends("high")
         heaviest = np.max([np.maximum(q, predicted) for *_, predicted, q in ends], axis=0)
-        # Kish's effective number of rows divided by their number
+        # Kish's effective number of rows, divided by the number of rows
         efficiency = np.min([each.unweighted / each.h2 for each in (self.pos, self.neg)], axis=0)
         related = (heaviest > _MUCH_HEAVIER) | (efficiency < _LOW_EFFICIENCY)
-        few = np.min([rows.number for rows in self.misranked()], axis=0) < _FEW_MISRANKED
+        few = np.min([rows.number for rows in self.find_misranked()], axis=0) < _FEW_MISRANKED
         known = np.isfinite(self.limit_size("low"))
         return np.select([known & related, known & few], [WEIGHTS_NOTE, FEW_NOTE], "")
 
     def _class_ends(self, end: End) -> list[_ClassEnd]:
-        pos, neg = self.misranked(end)
+        pos, neg = self.find_misranked(end)
         ends = []
         for moments, rows, others in ((self.pos, pos, neg), (self.neg, neg, pos)):
             predicted = _predict_heaviness(others)
@@ -231,14 +232,14 @@ class Auc:
             ends.append(_ClassEnd(moments, rows.number, predicted, q))
         return ends
 
-    def _find_misranked(self, moments: ClassMoments, end: End) -> Misranked:
+    def _find_class_misranked(self, moments: ClassMoments, end: End) -> Misranked:
         h2, x1, x2, m = moments.h2, moments.x1, moments.x2, self.complement
         if end == "high":
             # The moments of 1 - x
             x1, x2, m = h2 - x1, h2 - 2 * x1 + x2, self.value
             x2 = np.where(x2 > _ROUNDING * (h2 + 2 * moments.x1 + moments.x2), x2, 0.0)
-        # k = sqrt(k0 min(k0, m / h2)) with k0 = m^2 / x2: many rows that are hardly misranked say
-        # little about one that is.
+        # k = sqrt(k0 min(k0, m / h2)) with k0 = m^2 / x2: many slightly misranked rows say little
+        # about one that is badly misranked.
         k0 = m**2 / x2
         some = (self.value > 0) & (self.complement > 0) & (x2 > 0)
         number = np.where(some, np.sqrt(k0 * np.minimum(k0, m / h2)), 0.0)
@@ -252,7 +253,7 @@ class Auc:
 
 
 def _predict_heaviness(others: Misranked) -> Array:
-    """Return how heavy misranked rows of a class are if the other class predicts it.
+    """Return the heaviness of misranked rows of a class that the other class predicts.
 
     If the other class's misranked rows are light, this class's are heavy.
     """
@@ -262,7 +263,7 @@ def _predict_heaviness(others: Misranked) -> Array:
 
 
 def _shrink_heaviness(rows: Misranked, predicted: Array) -> Array:
-    """Return how heavy misranked rows of a class are, from those seen and from the prediction."""
+    """Return the heaviness of misranked rows of a class, observed and predicted."""
     # q = max(1, raw, (k raw + 4 qhat) / (k + 4))
     total = rows.number * rows.heaviness + _PREDICTED_ROWS * predicted
     shrunk = total / (rows.number + _PREDICTED_ROWS)
@@ -270,7 +271,7 @@ def _shrink_heaviness(rows: Misranked, predicted: Array) -> Array:
 
 
 def _add_pseudo_rows(number: Array, own: Array, added: Array, pseudo: Array) -> Array:
-    """Return the inverse size of misranked rows and of the pseudo-rows that are added to them."""
+    """Return the inverse size of misranked rows with pseudo-rows added to them."""
     # r_class = (k min(v / (theta delta), 3 e) + c q e) / (k + c q)
     both = (number * own + added * pseudo) / (number + added)
     return np.where(np.isnan(own), pseudo, both)
@@ -285,7 +286,7 @@ def combine(moments: ClassMoments, mean: Callable[[Array], Array]) -> ClassMomen
 
 
 def average_aucs(auc: Auc, mean: Callable[[Array, int], Array]) -> Auc:
-    """Return means of the AUCs of segments, which have different rows.
+    """Return means of the AUCs of segments, which are made of different rows.
 
     ``mean`` averages values with a power of the weights, for example with the numbers of pairs of a
     positive and a negative, or with the squares of these.
@@ -299,24 +300,24 @@ def average_aucs(auc: Auc, mean: Callable[[Array, int], Array]) -> Auc:
 
 
 def _limit_variance(auc: Auc, moments: ClassMoments) -> ClassMoments:
-    """Return moments with a variance; a single row gets at most the variance of a proportion."""
+    """Return moments with a variance, which for a single row is that of a proportion."""
     most = auc.value * auc.complement * moments.h2
     variance = np.where(np.isnan(moments.variance), most, moments.variance)
     return replace(moments, variance=variance)
 
 
 def equal_aucs(one: Auc, other: Auc, level: Level) -> Equality:
-    """Test that two AUCs of different rows are equal, with the variance that they have if so."""
+    """Test that two AUCs of different rows are equal, with their variance if they are."""
     return equal_values(one.sample(), other.sample(), level, few=True)
 
 
 def auc_influence(weights: tuple[Array, Array], misranked: tuple[Array, Array]) -> Influence:
     """Return the linearised influences of sampling units on AUCs, with both classes as bases.
 
-    The arguments are sums over the rows of each unit, of the weights w and of w x: of the positives
-    first, then of the negatives. By replicate weights see `replicate_influence`.
+    The arguments are sums of the weights w and of w x over the rows of each unit, positives first.
+    For replicate weights see `replicate_influence`.
     """
-    # 1 - AUC is the mean of x, over the positives as over the negatives.
+    # 1 - AUC is the mean of x, both over the positives and over the negatives.
     pos = ratio_influence(misranked[0], weights[0])
     neg = ratio_influence(misranked[1], weights[1])
     return -(pos + neg)
@@ -324,7 +325,7 @@ def auc_influence(weights: tuple[Array, Array], misranked: tuple[Array, Array]) 
 
 @dataclass(frozen=True)
 class ClippedWald:
-    """An estimate with Wald's limits, which are cut to the range of a proportion."""
+    """An estimate with Wald's limits, cut to the range from 0 to 1."""
 
     wald: Wald
 

@@ -1,4 +1,4 @@
-"""Differences and ratios of estimates: their limits, and the level at which these exclude 0."""
+"""Differences and ratios of estimates: limits, and the level at which they exclude 0."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from polars_wroc.stats.estimates import Estimate, Limits, Wald
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.solve import first_place
 
-# Higher correlations are not credible from few rows or sampling units, and would let the limits of
-# two estimates near 0 or 1 all but cancel out.
+# Higher correlations are not credible with few rows or sampling units, and would make the limits of
+# two estimates near 0 or 1 almost cancel out.
 _MOST_CORRELATED = 0.95
 _ROUNDING = 1e-12
 
@@ -21,9 +21,9 @@ _ROUNDING = 1e-12
 class Contrast:
     """An estimate of each segment minus the estimate of its reference.
 
-    The gap is a ``share`` of the difference of both, where the reference includes the segment.
-    ``slack`` is how far the gap may be off, because scores in the same bin are in unknown order:
-    limits are wider by it.
+    If the reference includes the segment, the gap is a ``share`` of the difference. ``slack`` is
+    the possible error of the gap, because the order of scores within a bin is unknown; it widens
+    the limits.
     """
 
     own: Estimate
@@ -39,53 +39,53 @@ class Contrast:
 
     @property
     def reference(self) -> Array:
-        """What each segment is compared with."""
+        """The value of the reference."""
         if np.ndim(self.share) == 0 and self.share == 1:
             return self.other.value
         return (1 - self.share) * self.own.value + self.share * self.other.value
 
     @property
     def ratio(self) -> Array:
-        """The ratio to the reference; NaN where that is 0."""
+        """The ratio to the reference; NaN where the reference is 0."""
         ratio = self._include_own(self.own.value / self.other.value)
         return np.where(self.reference > 0, ratio, np.nan)
 
     @property
     def sign_is_known(self) -> Mask:
-        """Whether the gap is larger than the slack, by more than rounding."""
+        """Whether the gap exceeds the slack by more than rounding."""
         beyond = np.abs(self.gap) - self.slack
         return np.asarray((self.slack == 0) | (beyond > _ROUNDING))
 
     def limits(
         self, quantile: Array | float, other_quantile: Array | float | None = None
     ) -> Limits:
-        """Return the limits of the gap, at a quantile of both estimates or one of each."""
+        """Return the limits of the gap, at a common quantile or one for each estimate."""
         low, high = self._limits_without_slack(quantile, other_quantile)
         return Limits(low - self.slack, high + self.slack)
 
     def ratio_limits(
         self, quantile: Array | float, other_quantile: Array | float | None = None
     ) -> Limits:
-        """Return the limits of the ratio; the upper one is infinite where it has no bound."""
+        """Return the limits of the ratio; an upper limit without bound is infinite."""
         one, two = self._limits_of_sides(quantile, other_quantile)
         limits = find_ratio_limits(self.own.value, one, self.other.value, two, self.correlation)
         return Limits(*map(self._include_own, limits))
 
     def p_value(self, level: Level, df: Array | float = np.inf) -> Array:
-        """Return the p-value at whose level a limit is 0, by the same quantile on both sides.
+        """Return the p-value: the level at which a limit is 0, with one quantile for both sides.
 
-        The quantile is one of Student's t with ``df``. NaN where there are no limits, or the slack
-        leaves the sign of the gap open.
+        The quantile is from Student's t with ``df``. NaN where there are no limits, or where the
+        slack leaves the sign of the gap open.
         """
         gap = self.gap
 
         def includes_zero(place: Array) -> Mask:
             quantile = place / (1 - place)
             low, high = self._limits_without_slack(quantile)
-            # Limits that overflow are as far away as any.
+            # Limits that overflow are farthest away.
             return np.where(gap > 0, ~(low > 0), ~(high < 0))
 
-        # A quantile q has the place q / (1 + q), from 0 to 1.
+        # A quantile q is mapped to q / (1 + q), from 0 to 1.
         place = first_place(includes_zero, np.zeros_like(gap), np.ones_like(gap))
         p_value = np.where(gap == 0, 1.0, level.p_value(place / (1 - place), df))
         known = ~np.isnan(self._limits_without_slack(1.0).low) & self.sign_is_known
@@ -105,13 +105,13 @@ class Contrast:
         return Limits(*(self.share * limit for limit in limits))
 
     def _include_own(self, ratio: Array) -> Array:
-        """Return the ratio to a reference that includes the segment, given that to the others."""
+        """Return the ratio to a reference that includes the segment, from the ratio to others."""
         return np.asarray(1 / (1 - self.share + self.share / ratio))
 
 
 @dataclass(frozen=True)
 class GapEstimate:
-    """The gap of a contrast whose sides rest on the same rows, as an estimate of its own."""
+    """The gap of a contrast of the same rows, as an estimate."""
 
     contrast: Contrast
 
@@ -132,9 +132,9 @@ class GapEstimate:
 
 @dataclass(frozen=True)
 class DirectContrast:
-    """An estimate of each segment minus its reference, with an error of the ``difference``.
+    """An estimate of each segment minus its reference, with its own error of ``difference``.
 
-    That does not follow from the errors of both. It has the attributes of a `Contrast`.
+    The error does not follow from the errors of both sides. It has the attributes of a `Contrast`.
     """
 
     own: Estimate
@@ -175,16 +175,16 @@ class DirectContrast:
         return Limits(self.ratio, self.ratio)
 
     def p_value(self, level: Level, df: Array | float = np.inf) -> Array:
-        """Return the p-value of the test by Student's t that there is no difference."""
+        """Return the p-value of Student's t test that there is no difference."""
         return level.p_value(self.gap / self.difference.standard_error, df)
 
 
 def find_gap_limits(
     own: Array, own_limits: Limits, other: Array, other_limits: Limits, rho: Array | float = 0.0
 ) -> Limits:
-    """Return the limits of the difference of two estimates whose correlation is ``rho``.
+    """Return the limits of the difference of two estimates with correlation ``rho``.
 
-    By the method of variance estimates recovery, MOVER: the distance of an estimate from its limit
+    The method of variance estimates recovery (MOVER): the distance of an estimate from its limit
     gives its standard error on that side (Zou and Donner 2008, Statistics in Medicine 27,
     1693-1702; Newcombe's method 10 for two proportions).
     """
@@ -201,9 +201,9 @@ def combine_margins(own: Array, other: Array, rho: Array | float = 0.0) -> Array
 
 
 def p_value_of_limits(gap: Array, limits: Limits, level: Level) -> Array:
-    """Return the p-value of a gap by the normal law, given its limits at one level.
+    """Return the normal p-value of a gap, given its limits at one level.
 
-    The standard error is that of the limit towards 0, so that the p-value is below the error of the
+    The standard error comes from the limit towards 0, so the p-value is below the error of the
     level exactly where the limits exclude 0.
     """
     distance = np.where(gap > 0, gap - limits.low, limits.high - gap)
@@ -214,13 +214,13 @@ def p_value_of_limits(gap: Array, limits: Limits, level: Level) -> Array:
 def find_ratio_limits(
     own: Array, own_limits: Limits, other: Array, other_limits: Limits, rho: Array | float = 0.0
 ) -> Limits:
-    """Return the limits of the ratio of two estimates from 0 on whose correlation is ``rho``.
+    """Return the limits of the ratio of two estimates of 0 or more, with correlation ``rho``.
 
     They are the ratios r for which the limits of ``own - r * other`` include 0 (Donner and Zou
-    2012, Statistical Methods in Medical Research 21, 347-359), and so exclude 1 exactly where those
-    of the difference exclude 0. The lower limit is 0 where that of ``own`` is, the upper one
-    infinite where the lower limit of ``other`` is 0. If ``other`` is 0, the lower limit is that of
-    ``own`` divided by the upper one of ``other``.
+    2012, Statistical Methods in Medical Research 21, 347-359), and so exclude 1 exactly where the
+    limits of the difference exclude 0. The lower limit is 0 where the lower limit of ``own`` is 0;
+    the upper limit is infinite where the lower limit of ``other`` is 0. If ``other`` is 0, the
+    lower limit is the lower limit of ``own`` divided by the upper limit of ``other``.
     """
     low = _lowest_ratio(own, own_limits.low, other, other_limits.high, rho)
     low = np.where(other > 0, low, own_limits.low / other_limits.high)
@@ -231,8 +231,8 @@ def find_ratio_limits(
 
 def _lowest_ratio(a: Array, low: Array, b: Array, high: Array, rho: Array | float) -> Array:
     # R = (A - sqrt(A^2 - l_a u_b (2 a - l_a) (2 b - u_b))) / (u_b (2 b - u_b)), where
-    # A = a b - rho (a - l_a) (u_b - b). It is multiplied by A + sqrt(...) and divided by a, because
-    # numbers that are nearly equal would lose the digits of their difference near 0.
+    # A = a b - rho (a - l_a) (u_b - b). Multiplied by A + sqrt(...) and divided by a, because the
+    # difference of nearly equal numbers would lose digits near 0.
     share = low / a
     factor = share * (2 - share)
     middle = b - rho * (1 - share) * (high - b)
@@ -241,7 +241,7 @@ def _lowest_ratio(a: Array, low: Array, b: Array, high: Array, rho: Array | floa
 
 
 def credible_correlation(covariance: Array, one: Array, other: Array) -> Array:
-    """Return the correlation of two estimates, given both variances, at most 0.95 in size.
+    """Return the correlation of two estimates, given both variances: at most 0.95 in size.
 
     It is 0 where a variance is 0 or unknown.
     """
@@ -252,7 +252,7 @@ def credible_correlation(covariance: Array, one: Array, other: Array) -> Array:
 
 
 def correlate_shares(one: Array, other: Array) -> Array:
-    """Return the correlation of the shares of two kinds of rows in the same rows.
+    """Return the correlation of the shares of two kinds of rows in the same sample.
 
     The more there are of one kind, the fewer there are of the other (Newcombe 1998, Statistics in
     Medicine 17, 2635-2650).

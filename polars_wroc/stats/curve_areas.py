@@ -14,9 +14,9 @@ _LEAST_WEIGHT = sys.float_info.min
 
 
 class RocPieces(NamedTuple):
-    """The straight pieces of an ROC curve along which the false positive rate grows.
+    """The straight pieces of a ROC curve along which the false positive rate grows.
 
-    Each has the ``fpr`` and the ``tpr`` where it begins, and its ``slope``.
+    ``fpr`` and ``tpr`` are where each piece begins, ``slope`` is its slope.
     """
 
     fpr: Array
@@ -24,15 +24,15 @@ class RocPieces(NamedTuple):
     slope: Array
 
     def at(self, places: Ints) -> RocPieces:
-        """Return some pieces, of which one may occur several times."""
+        """Return some pieces, which may be repeated."""
         return RocPieces(self.fpr[places], self.tpr[places], self.slope[places])
 
 
 def trace_roc(weight: Array, step: Ints) -> RocPieces | None:
     """Return the ROC curve of sorted rows; None without weight in both classes.
 
-    The ``weight`` is negative in rows of negatives, and rows of the same ``step`` have the same
-    score. There is no curve either if the sum of weights overflows.
+    ``weight`` is negative for negatives, and rows of the same ``step`` have the same score. There
+    is no curve if the sum of weights overflows.
     """
     if len(weight) == 0:
         return None
@@ -58,7 +58,7 @@ def area_between(one: RocPieces, other: RocPieces) -> float:
     begins = np.append(fpr[order], 1.0)
     start, width = begins[:-1], np.diff(begins)
     # Between two neighbours both curves are straight, each along the piece that began last. Before
-    # the other curve begins there is no width, whatever piece that is.
+    # the other curve begins the width is 0, so its piece does not matter.
     begun = (order < len(one.fpr)).cumsum()
     own, rest = one.at(begun - 1), other.at(np.arange(len(order)) - begun)
     first = own.tpr + own.slope * (start - own.fpr) - rest.tpr - rest.slope * (start - rest.fpr)

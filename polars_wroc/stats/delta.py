@@ -1,8 +1,8 @@
-"""Limits of smooth functions of the cells of confusion matrices, by the delta method.
+"""Limits of smooth functions of confusion matrices, by the delta method.
 
-The influence of a row is the derivative of the function by the weight in its cell, where each cell
-has half an effective row more, on the scale of the function's range. Arrays of cells have a row for
-each of tp, fp, fn and tn, and a column for each segment.
+The influence of a row is the derivative of the function with respect to the weight in its cell, on
+the scale of the function's range, with half an effective row added to each cell. Arrays of cells
+have a row for each of tp, fp, fn and tn, and a column for each segment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polars_wroc.stats.rates import Count
 
 # Effective rows that are added to each cell.
 _PSEUDO_ROWS = 0.5
-# Relative change of a cell: a difference of numbers of about the same size keeps ten digits.
+# Relative change of a cell, at which a difference quotient keeps about ten digits.
 _STEP = 2.0**-17
 
 
@@ -33,10 +33,11 @@ class CellFunction:
 
 @dataclass(frozen=True)
 class CellValue:
-    """Values of a function of cells, and on its scale its slopes by the weight in each cell.
+    """Values of a function of cells, and its slopes by the weight in each cell, on its scale.
 
-    Slopes and the ``centre`` on the scale are those with pseudo-rows, each with the squared weight
-    ``pseudo_square``. ``count`` are all rows, and ``squares`` their squared weights in each cell.
+    Slopes and the ``centre`` on the scale include pseudo-rows, each with the squared weight
+    ``pseudo_square``. ``count`` has all rows, and ``squares`` the sums of squared weights in each
+    cell.
     """
 
     value: Array
@@ -54,13 +55,13 @@ class CellValue:
 
     @property
     def pseudo_variance(self) -> Array:
-        """What the pseudo-rows add to the variance."""
+        """The contribution of the pseudo-rows to the variance."""
         return np.asarray((self.slopes**2).sum(axis=0) * self.pseudo_square)
 
     def estimate(
         self, design_variance: Array | None = None, design_df: Array | float | None = None
     ) -> Wald:
-        """Return the values with limits on the scale, by a design if its variance is given.
+        """Return the values with limits on the scale, given the variance of a design if any.
 
         With a design the variance is at least the variance of independent rows.
         """

@@ -1,7 +1,7 @@
 """Covariances of statistics over the sampling units of a design.
 
-Each statistic of a segment is linearised: the influence of a sampling unit says how far the unit
-moves it, and a variance is a sum of squared influences (Binder 1983, International Statistical
+Each statistic of a segment is linearised: the influence of a sampling unit is its contribution to
+the statistic, and a variance is a sum of squared influences (Binder 1983, International Statistical
 Review 51, 279-292). Arrays of units have a row for each unit and a column for each segment; a unit
 without rows of a segment has zeros there.
 """
@@ -17,8 +17,8 @@ import numpy as np
 
 from polars_wroc.arrays import Array, Ints, Mask
 
-# What the only sampling unit of a stratum adds to a variance: nothing is known, nothing, or its
-# squared distance from the mean of all units.
+# The contribution of a stratum's only sampling unit to a variance: unknown, nothing, or its squared
+# distance from the mean of all units.
 LonelyUnit: TypeAlias = Literal["null", "certainty", "adjust"]
 
 # Below this proportion of its terms a difference of sums is a rounding error.
@@ -40,11 +40,11 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Influence:
-    """How far each sampling unit moves a statistic of each segment: the sum of its terms.
+    """The influence of each sampling unit on a statistic of each segment: a sum of terms.
 
-    Degrees of freedom rest on the bases of the terms; where there are several strata they rest on
-    ``present`` instead, if given, which is above 0 for the units with rows of a segment. With
-    replicate weights the influence of a replicate is how far its value is off, and shares are 0.
+    Degrees of freedom come from the bases of the terms or, with several strata, from ``present`` if
+    it is given, which is above 0 for units with rows of a segment. With replicate weights, the
+    influence of a replicate is its deviation from the estimate, and shares are 0.
     """
 
     terms: tuple[Term, ...]
@@ -81,9 +81,9 @@ class Influence:
     def average(self, mean: Callable[[Array], Array]) -> Influence:
         """Return the influences on weighted means of the statistics of segments.
 
-        Influences and shares are averaged with the same weights, so that the factor of a base is
-        that of the mean, and not a mean of factors. A unit that has the whole base of a segment
-        does not move that segment's term, though nothing is known of its variance alone.
+        Influences and shares are averaged with the same weights, so the factor of a base is the
+        factor of the mean, not a mean of factors. A unit with the whole base of a segment has no
+        influence on that segment's term, although its own variance is unknown.
         """
         terms = tuple(
             Term(mean(np.where(_has_one_unit(term), 0.0, term.influence)), mean(term.share))
@@ -101,9 +101,9 @@ def _has_one_unit(term: Term) -> Mask:
 class Units:
     """The sampling units of all rows: clusters, or the units of a survey in their strata.
 
-    ``stratum`` is the number of the stratum of each unit. For each stratum ``size`` is the number
-    of its units in the sample, whether or not they have rows of a segment, and ``fraction`` the
-    proportion of the units in the population that was sampled. Clusters are one stratum.
+    ``stratum`` is the number of the stratum of each unit. For each stratum, ``size`` is the number
+    of its units in the sample, with or without rows of a segment, and ``fraction`` the sampled
+    proportion of its units in the population. Clusters form one stratum.
     """
 
     stratum: Ints
@@ -133,8 +133,8 @@ class Units:
     def df(self, *influences: Influence) -> Array:
         """Return the degrees of freedom of each segment, for statistics that are compared.
 
-        They are those of the base with rows in the fewest units, at least 1: in each stratum these
-        units, at most all but one. NaN where a base has rows in one unit only.
+        They come from the base with rows in the fewest units: these units, in each stratum at most
+        all but one; at least 1 in all. NaN where a base has rows in only one unit.
         """
         counts = [self._count(base) for each in influences for base in self._bases(each)]
         most = np.maximum(self.size - 1, 0)[:, np.newaxis]
@@ -157,7 +157,7 @@ class Units:
         return self.size.size == 1
 
     def _bases(self, influence: Influence) -> list[Array]:
-        """Return arrays that are above 0 for the units that degrees of freedom rest on."""
+        """Return arrays that are above 0 for the units that count for degrees of freedom."""
         if influence.present is not None and not self._has_one_stratum:
             return [influence.present]
         return [term.share for term in influence.terms]
@@ -167,12 +167,12 @@ class Units:
         return is_number & self._has_several_units(influence) & ~self._has_lonely_unit(influence)
 
     def _has_several_units(self, influence: Influence) -> Mask:
-        """Return where each base has rows in several units: the influences of one add up to 0."""
+        """Return whether each base has rows in several units; with one, influences add up to 0."""
         several = [(base > 0).sum(axis=0) > 1 for base in self._bases(influence)]
         return np.asarray(np.logical_and.reduce(several))
 
     def _has_lonely_unit(self, influence: Influence) -> Mask:
-        """Return where the only unit of a stratum has rows of a segment but says nothing."""
+        """Return whether the only unit of a stratum has rows of a segment without a variance."""
         bases = [term.share for term in influence.terms]
         if influence.present is not None:
             bases.append(influence.present)
@@ -180,7 +180,7 @@ class Units:
         return np.asarray(np.logical_or.reduce([self._count(b)[alone].any(axis=0) for b in bases]))
 
     def _covariance_in_strata(self, one: Influence, other: Influence) -> Array:
-        # V = sum_h (1 - f_h) n_h / (n_h - 1) sum_a (Z_ha - mean_h)^2, as R's survey package has it:
+        # V = sum_h (1 - f_h) n_h / (n_h - 1) sum_a (Z_ha - mean_h)^2, as in R's survey package:
         # Z_ha is 0 for units without rows of the segment.
         n = self.size[:, np.newaxis]
         products = self._sum_in_strata(one.total * other.total)
@@ -194,7 +194,7 @@ class Units:
         return np.asarray(((1 - self.fraction)[:, np.newaxis] * terms).sum(axis=0))
 
     def _count(self, base: Array) -> Array:
-        """Count the units in each stratum that have a part of a base."""
+        """Return the number of units in each stratum with a part of a base."""
         return self._sum_in_strata((base > 0).astype(np.float64))
 
     def _sum_in_strata(self, values: Array) -> Array:
@@ -205,7 +205,7 @@ class Units:
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints, Ints]:
-        """Units in the order of their strata, the strata that have some, and where each begins."""
+        """The order of units by stratum, the strata with units, and the first place of each."""
         order = np.argsort(self.stratum, kind="stable")
         strata, starts = np.unique(self.stratum[order], return_index=True)
         return order, strata, starts
@@ -213,11 +213,11 @@ class Units:
 
 @dataclass(frozen=True)
 class ReplicateUnits:
-    """Replicate weights, which take the part of sampling units.
+    """Replicate weights, which take the place of sampling units.
 
     The squared difference of each replicate from the estimate of the full weights is multiplied by
-    one of the ``factors``. Arrays of units have a row for each replicate after that of the full
-    weights.
+    one of the ``factors``. Arrays of units have a row for the full weights, then one for each
+    replicate.
     """
 
     factors: Array
@@ -229,7 +229,7 @@ class ReplicateUnits:
         whole: Array,
         present: Array | None = None,  # noqa: ARG002
     ) -> Influence:
-        """Return how far the ratio of two sums in each replicate is off."""
+        """Return the deviation of the ratio of two sums in each replicate."""
         return replicate_influence(part / whole)
 
     def variance(self, influence: Influence) -> Array:
@@ -261,7 +261,7 @@ SamplingUnits: TypeAlias = Units | ReplicateUnits
 def cluster_factor(shares: Array) -> Array:
     """Return the factor c that corrects a variance for few or unequal clusters.
 
-    ``shares`` of the weight of a base have a row for each cluster, and add up to 1. NaN where one
+    ``shares`` in the weight of a base have a row for each cluster, and add up to 1. NaN where one
     cluster has the whole base.
     """
     # c = S2 / (S2 - 2 S3 + S2^2) with Sp = sum_u s_u^p; for n equal clusters n / (n - 1)
@@ -274,8 +274,8 @@ def cluster_factor(shares: Array) -> Array:
 def ratio_influence(part: Array, whole: Array, present: Array | None = None) -> Influence:
     """Return the linearised influences of units on the ratio of two sums in each segment.
 
-    The base is the ``whole``. NaN where that is 0, and where a single unit has it: its influence is
-    0, which is no sign of precision.
+    The base is the ``whole``. NaN where it is 0, and where a single unit has all of it, since the
+    unit's influence of 0 is no sign of precision.
     """
     total = whole.sum(axis=0)
     # Z_u = (part_u - ratio whole_u) / sum_u whole_u
@@ -289,7 +289,7 @@ def ratio_influence(part: Array, whole: Array, present: Array | None = None) -> 
 
 
 def replicate_influence(values: Array) -> Influence:
-    """Return how far the values of replicates, after a first row of full weights, are off."""
+    """Return the deviations of replicates from the first row, of the full weights."""
     differences = values[1:] - values[:1]
     differences = np.where(np.isfinite(differences), differences, np.nan)
     # Rounding must not be a variance.
@@ -298,21 +298,21 @@ def replicate_influence(values: Array) -> Influence:
     return Influence((Term(differences, np.zeros_like(differences)),))
 
 
-def design_effect(by_design: Array, of_rows: Array) -> Array:
-    """Return how many times larger a variance is than if rows were independent.
+def design_effect(by_design: Array, row_variance: Array) -> Array:
+    """Return the design effect: a variance divided by the variance of independent rows.
 
-    A variance of 0 says nothing: the effect is 1. NaN without a variance by the design.
+    The effect is 1 where a variance is 0, and NaN without a variance of the design.
     """
-    effect = np.where((by_design > 0) & (of_rows > 0), by_design / of_rows, 1.0)
+    effect = np.where((by_design > 0) & (row_variance > 0), by_design / row_variance, 1.0)
     return np.where(np.isnan(by_design), np.nan, effect)
 
 
 def effective_carriers(sums: Array) -> Array:
-    """Return the effective number of units that carry a difference, given its sum in each.
+    """Return the effective number of units behind a difference, given its sum in each.
 
     It is 0 where all sums are.
     """
-    # As shares of the largest, whose powers neither overflow nor underflow
+    # Shares of the largest, whose powers neither overflow nor underflow
     largest = np.abs(sums).max(axis=0, initial=0.0)
     squares = (sums / largest) ** 2
     # k = (sum_u z_u^2)^2 / sum_u z_u^4

@@ -1,4 +1,4 @@
-"""Estimates: values of segments that have confidence limits at any quantile."""
+"""Estimates: values of segments with confidence limits at any quantile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from polars_wroc.arrays import Array, Ints, Mask
 
 _RecordT = TypeVar("_RecordT", "Wilson", "Wald", "Scale")
-# How often the limits of a rate improve the effective size that they rest on.
+# Fixed-point iterations for the effective size at a limit.
 _ITERATIONS = 4
 
 
@@ -27,7 +27,7 @@ def name_limits(name: str) -> tuple[str, str, str]:
 
 
 def limit_columns(name: str, value: Array, limits: Limits) -> dict[str, Array]:
-    """Return values and their limits by the names of their columns."""
+    """Return a dict of the columns of values and their limits."""
     return dict(zip(name_limits(name), (value, *limits), strict=True))
 
 
@@ -48,11 +48,11 @@ class Estimate(Protocol):
 
 @dataclass(frozen=True)
 class Wilson:
-    """A rate or an AUC, whose variance changes with its value like the variance of a proportion.
+    """A rate or an AUC, whose variance depends on its value like that of a proportion.
 
-    ``low`` and ``high`` are 1 divided by the effective sample size that each limit rests on, if the
-    value were 0; they grow by ``slope`` up to a value of 1. ``skewness`` is the factor of a
-    correction on the far side: 1/12 for AUCs, half of that of Edgeworth's expansion.
+    ``low`` and ``high`` are 1 divided by the effective sample size of each limit if the value were
+    0; they grow by ``slope`` up to a value of 1. ``skewness`` scales the correction of the far
+    limit: 0 for rates, 1/12 for AUCs, which is half the factor of Edgeworth's expansion.
     """
 
     value: Array
@@ -64,7 +64,7 @@ class Wilson:
     df: Array | float = np.inf
 
     def limits(self, quantile: Array | float) -> Limits:
-        """Return Wilson's limits, each for the effective size that the value there would have."""
+        """Return Wilson's limits, each with the effective size at the limit."""
         # m <- p; four times m <- W(p, r(m), t), where 1/r(m) is the effective size at m
         low = high = self.value
         for _ in range(_ITERATIONS if np.any(self.slope) else 1):
@@ -83,7 +83,7 @@ class Wilson:
 def _wilson_low(
     value: Array, complement: Array, size: Array, z: Array | float, skewness: float
 ) -> Array:
-    """Return Wilson's lower limit; the upper one is 1 minus the complement's lower limit."""
+    """Return Wilson's lower limit; the upper limit is 1 less the complement's lower limit."""
     z2 = np.square(z)
     p = value
     if skewness:
@@ -98,9 +98,9 @@ def _wilson_low(
 
 @dataclass(frozen=True)
 class Scale:
-    """A scale on which errors are symmetric: the value's own scale unless it has a lower end.
+    """A scale on which errors are symmetric: the identity unless the range has a lower end.
 
-    With both ends it is the logit between them, without the upper one the logarithm.
+    With both ends it is the logit between them, with only a lower end the logarithm.
     """
 
     low: Array | float = -np.inf
@@ -108,18 +108,18 @@ class Scale:
 
     @property
     def is_identity(self) -> bool:
-        """Whether values are their own places."""
+        """Whether the scale is the identity."""
         return bool(np.all(np.isinf(self.low)))
 
     def transform(self, value: Array) -> Array:
-        """Return the places of values on the scale."""
+        """Return values on the scale."""
         if self.is_identity:
             return value
         above, below = value - self.low, self.high - value
         return np.asarray(np.log(above / np.where(np.isinf(below), 1.0, below)))
 
     def invert(self, place: Array) -> Array:
-        """Return the values at places on the scale."""
+        """Return the values that belong to numbers on the scale."""
         if self.is_identity:
             return place
         width = self.high - np.asarray(self.low)
@@ -127,7 +127,7 @@ class Scale:
         return np.asarray(self.low + np.where(np.isinf(width), np.exp(place), logit))
 
     def slope(self, value: Array) -> Array:
-        """Return by how much values change with their places."""
+        """Return the derivative of values with respect to the scale."""
         if self.is_identity:
             return np.ones_like(value)
         above, below = value - self.low, self.high - value
@@ -137,10 +137,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Wald:
-    """A value with a standard ``error`` on a scale, where its limits are symmetric.
+    """A value with a standard ``error`` on a scale on which its limits are symmetric.
 
-    They may be centred elsewhere on the scale than the value, as with pseudo-rows; then they
-    include both. They are NaN where there is no error.
+    They may have another ``centre`` than the value, for example with pseudo-rows; they then include
+    both. They are NaN where the error is NaN.
     """
 
     value: Array
@@ -150,9 +150,9 @@ class Wald:
     df: Array | float = np.inf
 
     def limits(self, quantile: Array | float) -> Limits:
-        """Return limits so many errors from the value on the scale."""
+        """Return the limits: the value plus and minus a number of errors on the scale."""
         own, centre = self.scale.transform(self.value), self._finite_centre
-        # A value at an end of its range has no place of its own.
+        # A value at an end of its range has no finite place on the scale.
         own = np.where(np.isfinite(own), own, centre)
         margin = quantile * self._known_error
         low = self.scale.invert(np.minimum(own, centre) - margin)
@@ -228,7 +228,7 @@ class FallbackEstimate:
 
 
 def _take(record: _RecordT, places: Ints) -> _RecordT:
-    """Return a record of arrays at some places; what all segments share stays."""
+    """Return a record of arrays at some places; values shared by all segments stay."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     arrays: dict[str, Any] = {name: each for name, each in values.items() if np.ndim(each)}
     return replace(record, **{name: each[places] for name, each in arrays.items()})

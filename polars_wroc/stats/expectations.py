@@ -1,4 +1,4 @@
-"""Metrics that probabilities imply for the labels of their rows, and how far labels move them.
+"""Metrics implied by the probabilities of rows, and their derivatives by the labels.
 
 A row of weight w and probability p counts as a positive of weight w p and a negative of weight
 w (1 - p). If labels are independent, the variance of a metric is the sum of w^2 p (1 - p) h^2,
@@ -23,8 +23,8 @@ class ExpectedAuc:
     """The expected AUC of segments (van Klaveren et al. 2016, Stat. Med. 35, 4136-4152).
 
     ``positives`` and ``negatives`` are the expected weights of both classes. ``right`` is the
-    weight of the pairs of a positive and a negative that are ranked correctly, ties counting half,
-    and ``own`` that of the pairs of a row with itself, which are no pairs.
+    weight of correctly ranked pairs of a positive and a negative, ties counting half; ``own`` is
+    the weight of the pairs of a row with itself, which do not count.
     """
 
     positives: Array
@@ -34,7 +34,7 @@ class ExpectedAuc:
 
     @property
     def with_own_pairs(self) -> Array:
-        """The AUC of all pairs, a row with itself being tied."""
+        """The AUC of all pairs, where a row is tied with itself."""
         return self.right / self.positives / self.negatives
 
     @property
@@ -46,9 +46,9 @@ class ExpectedAuc:
         return (self.with_own_pairs - own / 2) / others
 
     def slopes(self, lower: Array, spread: Callable[[Array], Array]) -> Array:
-        """Return the derivative h by the label of each row, given the weight with lower scores.
+        """Return the derivative h by each row's label, given the weights at lower scores.
 
-        That of the same score counts half. ``spread`` repeats values of segments for their rows.
+        Weights at the same score count half. ``spread`` repeats values of segments for their rows.
         """
         p, n, a = self.positives, self.negatives, self.with_own_pairs
         # h = (B / N - A) / P - (1 - C / P - A) / N, where B and C are lower negatives and positives
@@ -65,7 +65,7 @@ class LabelSlopes:
 
 
 def rate_slopes(cells: Array, counted: Sequence[int], others: Sequence[int]) -> LabelSlopes:
-    """Return the derivatives of the weight in some cells, as a share of that in these and others.
+    """Return the derivatives of the share of some cells in these and others.
 
     Cells are tp, fp, fn, tn; a label moves a row from a negative cell to a positive one.
     """
@@ -80,6 +80,6 @@ def rate_slopes(cells: Array, counted: Sequence[int], others: Sequence[int]) -> 
 
 
 def net_benefit_slopes(cells: Array, odds: float) -> LabelSlopes:
-    """Return the derivatives of the net benefit, tp less the odds times fp, per weight."""
+    """Return the derivatives of the net benefit: tp less the odds times fp, per weight."""
     total = cells.sum(axis=0)
     return LabelSlopes((1 + odds) / total, np.zeros_like(total))

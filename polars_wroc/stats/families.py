@@ -1,4 +1,4 @@
-"""Families of tests that share an error, and what a test says about a margin."""
+"""Families of tests that share an error probability, and verdicts about a margin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.levels import Level
 
-# How p-values are adjusted for all tests: for any false finding, for their share, or not.
+# Adjustments of p-values: for any false finding, for the share of false ones, or none.
 Adjustment: TypeAlias = Literal["holm", "bh", "none"]
 
 # Verdicts.
@@ -25,30 +25,30 @@ def adjust_p_values(p_value: Array, method: Adjustment, repeats: Mask | None = N
     """Return the p-values of a family of tests, adjusted for their number; NaN is no test.
 
     ``"holm"`` controls the family-wise error rate, ``"bh"`` (Benjamini and Hochberg) the false
-    discovery rate. A test that ``repeats`` another one, whose p-value it has, counts once.
+    discovery rate. A test that ``repeats`` another one has its p-value and is not counted.
     """
     once = _are_tests(p_value, repeats)
     order = np.sort(p_value[once])
     adjusted = np.minimum(_ADJUSTMENTS[method](order), 1.0)
-    # Equal p-values are equal when adjusted, so that repeated tests find theirs by the p-value.
+    # Equal p-values stay equal when adjusted, so repeated tests find theirs by the p-value.
     places = np.searchsorted(order, p_value)
     found = np.append(adjusted, np.nan)[np.minimum(places, order.size)]
     return np.where(np.isnan(p_value), np.nan, found)
 
 
 def count_tests(p_value: Array, method: Adjustment, repeats: Mask | None = None) -> int:
-    """Return the number of tests that share the error: one if p-values are not adjusted."""
+    """Return the number of tests that share the error probability: one without adjustment."""
     tests = int(_are_tests(p_value, repeats).sum())
     return 1 if method == "none" else max(tests, 1)
 
 
 def are_equivalent(limits: Limits, margin: float) -> Mask:
-    """Return where limits are within a margin, which one-sided limits show by two tests."""
+    """Return whether limits are within a margin: with one-sided limits, two one-sided tests."""
     return (limits.low > -margin) & (limits.high < margin)
 
 
 def judge(p_adjusted: Array, equivalent: Mask, level: Level) -> NDArray[np.str_]:
-    """Return the verdicts of tests whose limits may show that values are equivalent."""
+    """Return the verdicts of tests, and of limits that may show equivalence."""
     different = p_adjusted <= level.error
     return np.select([equivalent, different], [EQUIVALENT, DIFFERENT], INCONCLUSIVE)
 

@@ -1,4 +1,4 @@
-"""Bins of equal width, each of which includes its upper end, the first also its lower one."""
+"""Bins of equal width, which include their upper end; the first also its lower end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polars_wroc.arrays import Array, Ints
 def find_ends(bins: int, low: float, high: float) -> Array:
     """Return the lower end of the first bin and the upper ends of all."""
     share = np.arange(bins + 1) / bins
-    # Not a width times a number, which may overflow and may miss the upper end.
+    # A width times a number could overflow, and miss the upper end.
     return np.asarray(low * (1 - share) + high * share)
 
 
@@ -21,10 +21,10 @@ def number_bins(values: Array, ends: Array) -> Ints:
 
 
 def choose_range(values: Array, highest: Array | None = None) -> tuple[float, float]:
-    """Return the range of bins for some values: from 0 to 1 if all are there, otherwise theirs.
+    """Return the range of bins: from 0 to 1 if all values are in it, otherwise their range.
 
-    If all values are equal, it is half of the value wide on either side, but at least 0.5. There
-    may be the ``highest`` of the values that each stands for.
+    If all values are equal, it extends by half of the value on either side, but at least by 0.5.
+    ``highest`` is the highest of the values that each one stands for, if there are several.
     """
     if not len(values):
         return 0.0, 1.0

@@ -14,26 +14,26 @@ from polars_wroc.arrays import Array, Mask
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.stats.solve import first_place
 
-# Whether an error is shared by both ends of an interval or of a test, or belongs to one of them.
+# One if an error probability belongs to one end of an interval or test, two if both share it.
 Tails: TypeAlias = Literal[1, 2]
 
 # Wald limits do not hold at every look with fewer rows of a class.
 FEWEST_AT_LOOKS = 100
 # The error of one of several tests; a larger one would have an infinite quantile.
 _LARGEST_ERROR = 0.999
-# No normal variable is further from 0, whose probability a double can hold.
+# Farther from 0, a double cannot hold the probability of a normal variable.
 _LARGEST_NORMAL = 37.0
-# SciPy's quantile of Student's t is wrong further out, as with 3 degrees of freedom at 1e-170.
+# SciPy's quantile of Student's t is wrong beyond, for example with 3 degrees of freedom at 1e-170.
 _LARGEST_STUDENT = 1e50
-# How far effective numbers of rows may be off, relative to them.
+# The relative rounding error of effective numbers of rows.
 _ROUNDING = 1e-12
-# The groups of a single pair, among which none is picked.
+# The two groups of a single pair, where nothing is picked.
 _PAIR = 2
 
 
 @dataclass(frozen=True)
 class RepeatedLooks:
-    """Every look at growing data, of which ``seen`` of the ``planned`` rows are known by now.
+    """Every look at growing data, of which ``seen`` of the ``planned`` rows are available.
 
     Normal quantiles are replaced by those of an asymptotic confidence sequence (Waudby-Smith,
     Arbour, Sinha, Kennedy and Ramdas 2024, Annals of Statistics 52, 2613-2640), from Robbins'
@@ -44,13 +44,13 @@ class RepeatedLooks:
     seen: float
 
     def time(self, error: Array | float) -> Array:
-        """Return the rows seen, in units in which limits are tightest at the planned rows."""
+        """Return the rows seen, in units that make limits tightest at the planned rows."""
         # x = t r with t = seen / planned and r = -2 log(a) + log(1 - 2 log(a))
         log = -2 * np.log(error)
         return np.asarray((log + np.log1p(log)) * (self.seen / self.planned))
 
     def quantile(self, error: Array | float) -> Array:
-        """Return what replaces the two-sided normal quantile of an error."""
+        """Return the substitute for the two-sided normal quantile of an error probability."""
         error = np.minimum(error, _LARGEST_ERROR)
         x = self.time(error)
         # c = sqrt((1 + 1 / x) log((1 + x) / a^2))
@@ -60,14 +60,14 @@ class RepeatedLooks:
 
 @dataclass(frozen=True)
 class Level:
-    """How often limits may leave out the truth, and how often a test may err."""
+    """The error probability of limits and tests, at one look or at every look."""
 
     error: float
     looks: RepeatedLooks | None = None
 
     @classmethod
     def of(cls, level: ConfidenceLevel) -> Level:
-        """Return the level of a number, or of looks whose number of rows seen is known."""
+        """Return the level of a number, or of repeated looks with a known number of rows seen."""
         if not isinstance(level, Looks):
             return cls(1 - level)
         if not isinstance(level.seen, float):
@@ -77,7 +77,7 @@ class Level:
 
     @classmethod
     def at_look(cls, level: ConfidenceLevel, count_rows: Callable[[], float]) -> Level:
-        """Return the level of a number, or of a look whose rows may still have to be counted."""
+        """Return the level of a number, or of a look at rows that may have to be counted."""
         if isinstance(level, Looks) and not level.is_known:
             level = level.at(count_rows())
         return cls.of(level)
@@ -89,9 +89,9 @@ class Level:
         return Level(self.error, RepeatedLooks(self.looks.planned, self.looks.planned))
 
     def enough(self, *rows: Array, least: float = 0.0) -> Mask:
-        """Return where Wald limits hold: at repeated looks only from 100 rows of each class on.
+        """Return whether Wald limits hold: at repeated looks, with at least 100 rows of each class.
 
-        At a single look they hold from ``least`` rows on.
+        At a single look they need ``least`` rows.
         """
         least = self.fewest_rows(least)
         fewest = np.minimum.reduce(np.broadcast_arrays(*rows))
@@ -100,7 +100,7 @@ class Level:
         return np.asarray(fewest >= least * (1 - _ROUNDING))
 
     def fewest_rows(self, least: float) -> float:
-        """Return how many rows Wald limits need if they need the ``least`` at a single look."""
+        """Return the number of rows that Wald limits need, ``least`` at a single look."""
         return least if self.looks is None else FEWEST_AT_LOOKS
 
     def quantile(
@@ -108,14 +108,14 @@ class Level:
     ) -> Array:
         """Return the quantile of Student's t for one of several tests that share the error.
 
-        With one of the ``tails`` it is the quantile of a one-sided test.
+        With ``tails=1`` it is the quantile of a one-sided test.
         """
         return student_quantile(self._normal(self.error / np.asarray(tests) * (2 / tails)), df)
 
     def independent_quantile(self, limits: Array | float, df: Array | float = np.inf) -> Array:
         """Return the quantile of one of several independent limits that hold together.
 
-        They share the error by Sidak's formula, at repeated looks by Bonferroni's.
+        They share the error by Sidak's formula or, at repeated looks, by Bonferroni's.
         """
         if self.looks is not None:
             return self.quantile(df, tests=limits)
@@ -128,8 +128,9 @@ class Level:
     ) -> Array:
         """Return the quantile of limits that hold for the differences of all pairs of groups.
 
-        It is Tukey's: that of the range of normal values divided by the square root of 2, moved to
-        Student's t with ``df``, which are those of a pair (`welch_df`). NaN below two groups.
+        It is Tukey's quantile: the quantile of the range of normal values divided by the square
+        root of 2, converted to Student's t with the ``df`` of a pair (`welch_df`). NaN below two
+        groups.
         """
         numbers = np.asarray(groups, dtype=float)
         if self.looks is not None:
@@ -139,9 +140,9 @@ class Level:
         return student_quantile(z, df)
 
     def picked_quantile(self, groups: Array | float, df: Array | float = np.inf) -> Array:
-        """Return the quantile of a difference to the best of so many groups, which was picked.
+        """Return the quantile of a difference to the best of several groups, which was picked.
 
-        Where the number is NaN, or there are only two groups, none was picked among others.
+        NaN or two groups mean that nothing was picked.
         """
         numbers = np.asarray(groups, dtype=float)
         return np.where(numbers > _PAIR, self.joint_quantile(numbers, df), self.quantile(df))
@@ -151,7 +152,7 @@ class Level:
         return self.sequential_p_value(2 * special.stdtr(df, -np.abs(z)))
 
     def sequential_p_value(self, p_value: Array) -> Array:
-        """Return the p-value that holds at every look, given the one of this look alone."""
+        """Return the p-value that holds at every look, given the p-value of this look alone."""
         if self.looks is None:
             return p_value
         x, z = self.looks.time(self.error), special.ndtri(p_value / 2)
@@ -165,7 +166,7 @@ class Level:
 
 
 def student_quantile(z: Array | float, df: Array | float) -> Array:
-    """Return the quantile of Student's t that has the same tail as a normal quantile above 0."""
+    """Return the quantile of Student's t with the same tail as a normal quantile above 0."""
     z, df = np.broadcast_arrays(np.asarray(z, dtype=float), np.asarray(df, dtype=float))
     quantile = np.minimum(np.abs(special.stdtrit(df, special.ndtr(-z))), _LARGEST_STUDENT)
     return np.where(np.isinf(df), z, quantile)
@@ -174,22 +175,22 @@ def student_quantile(z: Array | float, df: Array | float) -> Array:
 def welch_df(one: Array, one_df: Array | float, other: Array, other_df: Array | float) -> Array:
     """Return Welch's degrees of freedom of a difference, given both variances and their own.
 
-    df = (V_a + V_b)^2 / (V_a^2 / df_a + V_b^2 / df_b); without any variance the fewer of both.
+    df = (V_a + V_b)^2 / (V_a^2 / df_a + V_b^2 / df_b); without variance the smaller of both.
     """
-    # As shares of the variance, whose squares do not underflow
+    # Shares of the variance, whose squares do not underflow
     share = one / (one + other)
     inverse = share**2 / one_df + (1 - share) ** 2 / other_df
     return np.where(one + other == 0, np.minimum(one_df, other_df), 1 / inverse)
 
 
-# Where the density of the largest of several normal values is integrated, from half of their range.
+# The nodes at which the density of the largest of several normal values is integrated.
 _NODES, _STEP = np.linspace(-9.0, 9.0, 289, retstep=True)
 
 
 def range_tail(z: Array | float, groups: Array | float) -> Array:
-    """Return the probability that two of so many normal values are far apart.
+    """Return the probability that two of several normal values are far apart.
 
-    That is, by ``z`` standard errors of a difference or more, which is ``z * sqrt(2)``.
+    They are ``z`` standard errors of a difference apart, or more, which is ``z * sqrt(2)``.
     """
     half = np.asarray(z, dtype=float)[..., np.newaxis] / np.sqrt(2)
     others = np.asarray(groups, dtype=float)[..., np.newaxis] - 1
@@ -204,9 +205,9 @@ def range_tail(z: Array | float, groups: Array | float) -> Array:
 
 
 def _range_quantile(error: Array, groups: Array) -> Array:
-    """Return the quantile that the range of so many normal values exceeds with a probability."""
+    """Return the quantile that the range of several normal values exceeds with a probability."""
     error, groups = np.broadcast_arrays(error, np.nan_to_num(groups))
-    # Segments mostly have the same number of groups, for which it is solved once.
+    # Most segments have the same number of groups, so the equation is solved once for them.
     pairs, places = np.unique(
         np.stack([error.ravel(), groups.ravel()]), axis=1, return_inverse=True
     )
@@ -216,7 +217,7 @@ def _range_quantile(error: Array, groups: Array) -> Array:
 
 @lru_cache(maxsize=1024)
 def _solve_range(error: float, groups: float) -> float:
-    """Return the quantile for one error and number of groups; a table has few of both."""
+    """Return the quantile for one error and number of groups; a table has few such pairs."""
     if groups <= 1:
         return np.nan
     ends = np.zeros(1), np.array([_LARGEST_NORMAL])
@@ -225,24 +226,24 @@ def _solve_range(error: float, groups: float) -> float:
 
 # A range of more groups than this, divided by the root of the p-value, nearly always exceeds it.
 _SATURATED = 1.6
-# Below this p-value the ratio of both probabilities hardly changes.
+# Below this p-value the ratio of both probabilities is nearly constant.
 _LEAST_P_VALUE = 2e-16
 
 
 def adjust_picked(p_value: Array, groups: Array, level: Level) -> Array:
-    """Return the p-value of a difference to the best of so many groups, which was picked.
+    """Return the p-value of a difference to the best of several groups, which was picked.
 
     It is the probability that the range of equal groups exceeds the difference, divided by the
     comparisons with the best: Bonferroni's or Holm's method then makes it Tukey's test. At repeated
-    looks it is multiplied by the pairs, and divided by the comparisons. NaN ``groups``, or two,
-    leave it as it is.
+    looks it is multiplied by the pairs, and divided by the comparisons. NaN or two ``groups`` leave
+    it unchanged.
     """
     if level.looks is not None:
         all_pairs = np.minimum(p_value * np.maximum(groups, 2) / 2, 1.0)
         return np.where(np.isnan(groups), p_value, all_pairs)
     known = np.maximum(p_value, _LEAST_P_VALUE)
-    # Where more groups would exceed the difference nearly always, fewer have the larger value,
-    # which Holm's method needs once the others are shown to be different.
+    # If more groups would almost always exceed the difference, fewer groups have the larger value,
+    # which Holm's method needs once the other groups are shown to be different.
     several = np.minimum(groups, _SATURATED / np.sqrt(known))
     picked = (groups > _PAIR) & (several > _PAIR)
     p, known, several = p_value[picked], known[picked], several[picked]

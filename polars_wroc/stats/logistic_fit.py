@@ -1,8 +1,8 @@
 """Logistic regressions of the label on the logit of the score, one for each of many groups.
 
-There are two regressions of the same rows: in the free one the slope is estimated, in the fixed
-one it is 1. Newton's method finds both from points in memory that stand for the rows: these
-themselves, or places in bins of the variable, the logit, that have the moments of the rows.
+There are two regressions of the same rows: the free one estimates the slope, the fixed one has a
+slope of 1. Newton's method fits both to points in memory: the rows themselves, or points in bins of
+the variable (the logit) that have the moments of the rows.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from numpy.typing import NDArray
 
 _Array: TypeAlias = NDArray[Any]
 
-# A step that changes the coefficients by less of one plus their size, if the variable is
-# standardised, is the last.
+# The last step changes the coefficients by less than this, relative to one plus their size, with a
+# standardised variable.
 _STEPS, _TOLERANCE = 30, 1e-8
 # Below this proportion of its terms a difference of sums is a rounding error.
 _ROUNDING = 1e-13
-# For a smaller float x, 1 - x would round to 1, or keep hardly a digit of x.
+# For a smaller float x, 1 - x would round to 1 or keep hardly any digit of x.
 LEAST_PROBABILITY = 1e-15
 
-# Widths of bins, of which the narrower are for slopes that are too steep for the wider.
+# Widths of bins; the narrower ones are for slopes that are too steep for the wider ones.
 BIN_WIDTHS = 0.1, 0.0125
 
 
 def steepest(width: float) -> float:
-    """Return the slope up to which a fit to bins of this width is exact but for rounding."""
+    """Return the slope up to which a fit to bins of this width is exact up to rounding."""
     return 0.35 / width
 
 
 class FitPoints(NamedTuple):
-    """Points of groups, one group after another, whose first ones are at ``starts``.
+    """Points of groups, which are contiguous and begin at ``starts``.
 
     A point has a ``value`` of the variable, the weights of both classes there and the sums of their
-    squares. Each group has points.
+    squares. Every group has points.
     """
 
     value: _Array
@@ -46,15 +46,15 @@ class FitPoints(NamedTuple):
     starts: _Array
 
     def spread(self, values: _Array) -> _Array:
-        """Repeat values of groups for each of their points."""
+        """Return the values of groups, repeated for each of their points."""
         return np.repeat(values, np.diff(self.starts, append=len(self.value)))
 
     def total(self, terms: _Array) -> _Array:
-        """Add up the terms of the points of each group."""
+        """Return the sum of the terms of the points of each group."""
         return np.add.reduceat(terms, self.starts)
 
     def powers(self, terms: _Array, highest: int) -> list[_Array]:
-        """Add up terms times the powers of the variable, from 0 on."""
+        """Return the sums of terms times the powers of the variable, from 0 on."""
         sums = [self.total(terms)]
         for _ in range(highest):
             terms = terms * self.value
@@ -86,8 +86,8 @@ class _Coefficients(NamedTuple):
 class FreeSlopes(NamedTuple):
     """The slopes of the free regressions of groups, with their variances and the information.
 
-    NaN where there is none, as is the ``intercept`` that goes with the slope. ``has_classes`` says
-    where both classes have weight, and each row has a value.
+    NaN where there is no slope, like the ``intercept`` that goes with it. ``has_classes`` says
+    where both classes have weight and every row has a value.
     """
 
     slope: _Array
@@ -107,8 +107,8 @@ class FixedSlopes(NamedTuple):
 class _StandardPoints(NamedTuple):
     """Points with standardised values and with weights that add up to 1 in each group.
 
-    ``mean`` and ``sd`` are those of the values, ``total`` is the weight, and ``odds`` are the
-    logarithms of the odds of a positive; NaN without both classes, or with a value of NaN.
+    ``mean`` and ``sd`` describe the values, ``total`` is the weight, and ``odds`` is the logarithm
+    of the odds of a positive; NaN without both classes, or with a value of NaN.
     """
 
     points: FitPoints
@@ -136,7 +136,7 @@ def _standardise(points: FitPoints) -> _StandardPoints:
 
 
 def _fit_free(points: FitPoints, standard: _StandardPoints) -> _Coefficients:
-    """Return the free regressions of standardised points, with the prevalence at first."""
+    """Return the free regressions of standardised points, starting from the prevalence."""
     overlap = np.where(_overlap(points), standard.odds, np.nan)
     start = _Coefficients(overlap, np.zeros(len(overlap)))
     return _newton(standard.points, start, free=True)
@@ -167,7 +167,7 @@ def fit_fixed_slopes(points: FitPoints) -> FixedSlopes:
     Values may be NaN, and so is then what follows from them.
     """
     held, mean, sd, total, odds = _standardise(points)
-    # By the mean probability at first
+    # Starting from the mean probability
     promised = points.total((points.pos + points.neg) / (1 + np.exp(-points.value))) / total
     promised = np.clip(promised, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
     start = odds - np.log(promised / (1 - promised)) + mean
@@ -176,7 +176,7 @@ def fit_fixed_slopes(points: FitPoints) -> FixedSlopes:
 
 
 def _overlap(points: FitPoints) -> _Array:
-    """Whether the values of the classes of a group overlap."""
+    """Return whether the values of the classes of a group overlap."""
     lowest, highest = (
         [end.reduceat(np.where(w != 0, points.value, beyond), points.starts) for w in points[1:3]]
         for end, beyond in ((np.minimum, np.inf), (np.maximum, -np.inf))
@@ -197,7 +197,7 @@ def _newton(points: FitPoints, start: _Coefficients, *, free: bool) -> _Coeffici
         now = now + step
         small = (np.abs(step) <= _TOLERANCE * (1 + np.abs(now - step).sum(axis=0))).all(axis=0)
         found[:, going[small]] = now[:, small]
-        # A group that has converged, or never will, takes no more time.
+        # Groups that have converged, or never will, are left out.
         on = ~small & np.isfinite(now).all(axis=0)
         if not on.all():
             some, going, now = some.at(on), going[on], now[:, on]
@@ -211,14 +211,14 @@ def _step(points: FitPoints, at: _Coefficients, *, free: bool) -> _Array:
     if not free:
         return np.array([g0 / h0, np.zeros(len(g0))])
     determinant = h0 * h2 - h1**2
-    # Equal values have no variance, and rounding must not be one.
+    # Equal values have no variance, and rounding must not look like one.
     determinant = np.where(determinant > _ROUNDING * h0 * h2, determinant, np.nan)
     step: _Array = np.array([h2 * g0 - h1 * g1, h0 * g1 - h1 * g0]) / determinant
     return step
 
 
 def _squares(points: FitPoints, at: _Coefficients, highest: int) -> tuple[list[_Array], ...]:
-    """Add up the Hessian, and squared weights times squared residuals, observed and expected."""
+    """Return the Hessian, and squared weights times squared residuals, observed and expected."""
     p, q = at.probabilities(points)
     residuals = points.squares_pos * q * q + points.squares_neg * p * p
     expected = (points.squares_pos + points.squares_neg) * p * q
@@ -227,11 +227,11 @@ def _squares(points: FitPoints, at: _Coefficients, highest: int) -> tuple[list[_
 
 
 def _slope_precision(points: FitPoints, at: _Coefficients) -> tuple[_Array, _Array]:
-    """Return the variance of the slope and the information on it.
+    """Return the variance of the slope, and the information on it.
 
-    The variance is the larger of the sandwich and of what the model expects of it: in small
-    samples the squared residuals of the rare rows are often missing, and a curved model is only
-    in the sandwich.
+    The variance is the larger of the sandwich estimate and its expectation under the model: small
+    samples often lack the large squared residuals of rare rows, and only the sandwich allows for a
+    curved relation.
     """
     (h0, h1, h2), *squares = _squares(points, at, 2)
     determinant = h0 * h2 - h1**2

@@ -2,8 +2,7 @@
 
 The variance is linearised: it adds up the squared influences of rows on both means and on the
 standard deviation, with Satterthwaite's (1946) degrees of freedom, as Welch's test does. Scores are
-standardized first: z is the distance of a score from the mean of all rows, in their standard
-deviations.
+standardized first: z is the distance of a score from the mean of all rows, in standard deviations.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ _ROUNDING = 1e-13
 class StandardizedSums:
     """Sums over the rows of segments, of weights and squared weights times powers of z.
 
-    ``first`` are the sums of w z^k for k = 0, 1, 2, and ``second`` those of w^2 z^k for k = 0 to 4;
-    if weights are numbers of rows, the latter have w in place of w^2. By a design ``units`` are the
-    sums of w z^k in each sampling unit, and with replicate weights ``unit_squares`` those of the
-    squared weights: power, unit, segment.
+    ``first`` are the sums of w z^k for k = 0, 1, 2, and ``second`` the sums of w^2 z^k for k = 0 to
+    4, with w in place of w^2 if weights are numbers of rows. With a design, ``units`` are the sums
+    of w z^k in each sampling unit and, with replicate weights, ``unit_squares`` the sums of squared
+    weights: power, unit, segment.
     """
 
     first: Array
@@ -53,7 +52,7 @@ class StandardizedSums:
         return np.asarray(self.first[1] / self.first[0])
 
     def combine(self, function: Callable[[Array], Array]) -> StandardizedSums:
-        """Return the sums of which each is a function of these, for example of all others."""
+        """Return sums that are functions of these, for example the sums of all other segments."""
         return map_arrays(self, function)  # type: ignore[no-any-return]
 
 
@@ -77,8 +76,8 @@ def compare_means(
 ) -> MeanDifference:
     """Return the differences between the mean scores of segments and of their references.
 
-    Differences are NaN without a standard deviation of all scores, variances also where squares of
-    weights over- or underflow or nothing but rounding is left.
+    Differences are NaN without a standard deviation of all scores; variances also where squared
+    weights over- or underflow, or only rounding is left.
     """
     other = sums.combine(reference.add_others)
     sizes = sums.count.inverse_size, other.count.inverse_size
@@ -87,7 +86,7 @@ def compare_means(
     else:
         influence = _find_influence(sums, other, units)
         variance, df = units.variance(influence), units.df(influence)
-        # Units whose influences differ by rounding only say nothing.
+        # Units whose influences differ by rounding only have no variance.
         variance = np.where(variance > _ROUNDING**2, variance, np.nan)
     variance = np.where(np.isnan(sizes[0] + sizes[1]), np.nan, variance)
     return MeanDifference(sums.mean, other.mean, variance, df, (1 / sizes[0], 1 / sizes[1]))
@@ -106,7 +105,7 @@ def _find_variance(
     for sign, sums, h2 in ((1.0, own, sizes[0]), (-1.0, other, sizes[1])):
         scale = sign / sums.first[0]
         influence = slope * q - scale * sums.mean, scale, -slope
-        # In each group squares are too small by 1 - h2, as those about its own mean are.
+        # In each group squares are too small by the factor 1 - h2, like squares about its own mean.
         parts.append(_add_squares(sums.second, influence) / (1 - h2))
     spread = _add_squares(own.second, (q, 0.0, -1.0))
     neither = spread.sum() - spread - reference.add_others(spread)
@@ -119,7 +118,7 @@ def _find_variance(
 def _add_squares(
     powers: Array, polynomial: tuple[Array | float, Array | float, Array | float]
 ) -> Array:
-    """Return sums of w^2 (a + b z + c z^2)^2, 0 within rounding, given the sums of w^2 z^k."""
+    """Return sums of w^2 (a + b z + c z^2)^2 from the sums of w^2 z^k; 0 within rounding."""
     a, b, c = polynomial
     terms = [
         a * a * powers[0],
@@ -135,7 +134,7 @@ def _add_squares(
 def _find_influence(
     own: StandardizedSums, other: StandardizedSums, units: SamplingUnits
 ) -> Influence:
-    """Return how far each sampling unit moves the differences."""
+    """Return the influences of sampling units on the differences."""
     assert own.units is not None
     assert other.units is not None
     whole = own.units.sum(axis=-1, keepdims=True)
@@ -156,7 +155,7 @@ def _find_influence(
 def _find_scatter(sums: Array, squares: Array) -> Array:
     """Return unbiased variances, given sums of weights times powers of values.
 
-    NaN without one, as with one row.
+    NaN where there is none, for example for a single row.
     """
     weight, first, second = sums
     # V = (sum w z^2 - (sum w z)^2 / W) / (W - S / W)
@@ -166,13 +165,13 @@ def _find_scatter(sums: Array, squares: Array) -> Array:
 
 
 def standardize(values: Array, weight: Array, squares: Array) -> Array:
-    """Return values as distances from their weighted mean, in their standard deviations.
+    """Return values as distances from their weighted mean, in standard deviations.
 
-    ``squares`` are squared weights, or the weights themselves if these are numbers of rows: the
-    variance is unbiased. NaN without a variance above 0.
+    ``squares`` are squared weights, or the weights themselves if these are numbers of rows, for an
+    unbiased variance. NaN without a variance above 0.
     """
     total = weight.sum()
-    # Rounding must not make the mean of equal values another one.
+    # The mean of equal values must not differ from them by rounding.
     lowest, highest = values.min(initial=np.inf), values.max(initial=-np.inf)
     mean = np.clip((weight @ values) / total, lowest, highest)
     away = values - mean

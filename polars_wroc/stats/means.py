@@ -1,6 +1,6 @@
-"""Weighted means and shares of rows, and how they change if a new score replaces an old one.
+"""Weighted means and shares of rows, and their changes if a new score replaces an old one.
 
-Variances are linearised: of a mean m of values v with weights h that add up to 1, they are
+Variances are linearised: the variance of a mean m of values v, with weights h that add up to 1, is
 sum(h^2 (v - m)^2), from sums over the rows.
 """
 
@@ -19,17 +19,17 @@ from polars_wroc.stats.rates import Count
 BRIER_SCALE, LOG_LOSS_SCALE = Scale(0.0, 1.0), Scale(0.0)
 # Below this proportion of its terms a difference of sums is a rounding error.
 _ROUNDING = 1e-13
-# With fewer effective rows that change, limits of unbounded losses say too little.
+# With fewer effective rows that change, limits of unbounded losses are too narrow.
 _FEWEST_LOSSES = 30
-# If rows that change are more times as heavy as all rows, limits of rates are too narrow.
+# If changed rows are this many times as heavy as all rows, limits of rates are too narrow.
 _HEAVY = 2
-# By a design two rows of a rate change from 0 to 1 and from 1 to 0.
+# With a design, two pseudo-rows of a rate change: one from 0 to 1, one from 1 to 0.
 _MOST_OF_RATE = 2.0
 
 
 @dataclass(frozen=True)
 class Share:
-    """The share of a part in the weight of some rows; with a design, with its variance."""
+    """The share of a part in the weight of some rows and, with a design, its variance."""
 
     part: Count
     whole: Count
@@ -51,7 +51,7 @@ class Share:
         return np.asarray(np.maximum(spread / self.whole.weight / self.whole.weight, 0))
 
     def estimate(self) -> Wilson:
-        """Return the share with Wilson's limits, for the size that its variance implies."""
+        """Return the share with Wilson's limits, for the effective size implied by its variance."""
         complement, kish = 1 - self.value, self.whole.inverse_size
         # r = max(v / (p (1 - p)), h2); a variance of 0 says nothing.
         spread = self.value * complement
@@ -65,7 +65,7 @@ class Share:
 class Difference:
     """A difference with its standard error, symmetric limits and a test by Student's t.
 
-    An error of 0 is taken at its word: all limits are the difference.
+    If the error is 0, both limits are the difference.
     """
 
     value: Array
@@ -74,12 +74,12 @@ class Difference:
 
     @property
     def gap(self) -> Array:
-        """The difference, as a `Contrast` calls it."""
+        """The difference, under the name that `Contrast` uses."""
         return self.value
 
     @property
     def z(self) -> Array:
-        """The difference in units of its error; 0 if it is 0, whatever the error."""
+        """The difference in units of its error; a difference of 0 gives 0 with any error."""
         return np.where((self.value == 0) & ~np.isnan(self.error), 0.0, self.value / self.error)
 
     def limits(self, quantile: Array | float) -> Limits:
@@ -93,9 +93,9 @@ class Difference:
 
 
 def change_of_rate(gained: Share, lost: Share) -> Contrast:
-    """Return the change of a rate: rows that become an event minus rows that no longer are one.
+    """Return the change of a rate: new events minus rows that are no longer events.
 
-    Both are shares of the same rows, whose correlation follows from them.
+    Both are shares of the same rows, from which their correlation follows.
     """
     rho = correlate_shares(gained.value, lost.value)
     return Contrast(gained.estimate(), lost.estimate(), correlation=rho)
@@ -104,10 +104,10 @@ def change_of_rate(gained: Share, lost: Share) -> Contrast:
 def change_of_share(
     old: Share, new: Share, both: Count, both_part: Count, covariance: Array | None = None
 ) -> Contrast:
-    """Return the change of a share of rows that are not all the same, for example of precision.
+    """Return the change of a share whose rows change too, for example of precision.
 
-    ``both`` are the rows of both wholes, ``both_part`` those of both parts. By a design its
-    ``covariance`` replaces that of independent rows.
+    ``both`` are the rows in both wholes, ``both_part`` the rows in both parts. With a design, its
+    ``covariance`` replaces the covariance of independent rows.
     """
     p, q = old.value, new.value
     if covariance is None:
@@ -120,9 +120,9 @@ def change_of_share(
 
 @dataclass(frozen=True)
 class Mean:
-    """The weighted mean of values v of rows, from sums of w v, of w^2 v and of w^2 v^2.
+    """The weighted mean of values v of rows, from sums of w v, w^2 v and w^2 v^2.
 
-    By a design with its variance.
+    With a design it has the design's variance.
     """
 
     whole: Count
@@ -162,24 +162,25 @@ def covariance_of_means(
 ) -> Array:
     """Return the covariance of two means v and u of independent rows, 0 within rounding.
 
-    ``product`` is the sum of w^2 v u over the rows of both. If these are not all rows of both, for
-    example in a segment and in all rows, ``shared`` has their count and sums of w^2 v and w^2 u.
+    ``product`` is the sum of w^2 v u over the rows of both. If not all rows belong to both, as for
+    a segment and all rows, ``shared`` has the count and the sums of w^2 v and w^2 u of the shared
+    rows.
     """
     rows, cross, other_cross = (one.whole, one.cross, other.cross) if shared is None else shared
     # sum h g (v - m) (u - n) = (sum w^2 v u + m n S - n sum w^2 v - m sum w^2 u) / (W X)
     terms = product + one.value * other.value * rows.squares
     crossed = other.value * cross + one.value * other_cross
-    # Equal values leave nothing, and rounding must not be a variance.
+    # Equal values leave nothing, and rounding must not look like a variance.
     none = np.abs(terms - crossed) <= _ROUNDING * (terms + np.abs(crossed))
     covariance = np.where(none, 0.0, terms - crossed) / one.whole.weight / other.whole.weight
     return np.where(np.isnan(rows.inverse_size), np.nan, covariance)
 
 
 def change_of_mean(changes: Mean, most: Array | float) -> Difference:
-    """Return the mean of changes of rows, of which one changes by ``most`` at most.
+    """Return the mean of changes of rows, which are at most ``most`` in size.
 
-    Two pseudo-rows change as much as one can, one each way: where few rows change, the variance of
-    the others would say that no row can.
+    Two pseudo-rows change as much as a row can, one up and one down: if few rows change, the
+    variance of the rows alone would say that none can.
     """
     h2 = changes.whole.inverse_size
     if changes.design_variance is None:
@@ -193,26 +194,26 @@ def change_of_mean(changes: Mean, most: Array | float) -> Difference:
 
 
 def change_of_rate_by_design(changes: Mean) -> Difference:
-    """Return the change of a rate by a design, as the mean of changes of rows of 1, 0 and -1.
+    """Return the change of a rate with a design, as a mean of changes of 1, 0 and -1.
 
     Its variance is at least the variance of independent rows.
     """
-    of_rows = covariance_of_means(changes, changes, changes.second)
-    variance = np.maximum(changes.variance, of_rows)
+    row_variance = covariance_of_means(changes, changes, changes.second)
+    variance = np.maximum(changes.variance, row_variance)
     return change_of_mean(replace(changes, design_variance=variance), _MOST_OF_RATE)
 
 
 def has_few_changed_losses(size: Array, second: Array) -> Mask:
-    """Return where an interval of unbounded losses rests on too few rows that change.
+    """Return whether too few rows change for an interval of unbounded losses.
 
-    ``size`` is the sum of w |d| of the changes d, and ``second`` that of w^2 d^2.
+    ``size`` is the sum of w |d| over the changes d, and ``second`` the sum of w^2 d^2.
     """
     # k = (sum h |d|)^2 / sum h^2 d^2
     return np.asarray(size**2 < _FEWEST_LOSSES * second)
 
 
 def has_heavy_changed_rows(changed: Count, whole: Count) -> Mask:
-    """Return where the rows that change are so heavy that limits of a rate are too narrow."""
+    """Return whether changed rows are so heavy that limits of a rate are too narrow."""
     heavier = changed.weight / changed.rows > _HEAVY * whole.weight / whole.rows
     return np.asarray(heavier & (changed.rows > 0))
 
@@ -220,7 +221,7 @@ def has_heavy_changed_rows(changed: Count, whole: Count) -> Mask:
 def relative_brier_slopes(brier: Array, share: Array) -> tuple[Array, Array]:
     """Return the derivatives of the logarithm of the relative Brier score.
 
-    They are those by the Brier score and by the ``share`` of positives.
+    They are with respect to the Brier score and to the ``share`` of positives.
     """
     # d ln(b / (p (1 - p))) = db / b - (1 - 2 p) / (p (1 - p)) dp
     return 1 / brier, -(1 - 2 * share) / (share * (1 - share))
@@ -229,10 +230,10 @@ def relative_brier_slopes(brier: Array, share: Array) -> tuple[Array, Array]:
 def relative_brier(
     brier: Mean, positives: Mean, product: Array, design_variance: Array | None = None
 ) -> Wald:
-    """Return the Brier score divided by the Brier score of the prevalence, on the logarithm.
+    """Return the Brier score divided by the Brier score of the prevalence, with log limits.
 
     ``positives`` is the mean of labels of 1 and 0, and ``product`` the sum of w^2 times loss and
-    label. By a design its variance is that of the logarithm.
+    label. A variance by a design is the variance of the logarithm.
     """
     share = positives.value
     value = brier.value / (share * (1 - share))

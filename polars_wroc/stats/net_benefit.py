@@ -17,7 +17,8 @@ from polars_wroc.stats.rates import LEAST_SQUARES, Rate
 def contrast_shares(tp: Rate, fp: Rate, odds: Array, covariance: Array | None = None) -> Contrast:
     """Return the net benefit as the difference of shares of true and of false positives.
 
-    Both are shares of all rows. With a design their ``covariance`` replaces the one of one sample.
+    Both are shares of all rows. With a design, their ``covariance`` replaces the covariance of
+    independent rows.
     """
     if covariance is None:
         rho = correlate_shares(tp.value, fp.value)
@@ -30,9 +31,9 @@ def contrast_shares(tp: Rate, fp: Rate, odds: Array, covariance: Array | None = 
 def contrast_rates(
     tpr: Rate, fpr: Rate, odds: Array, prevalence: float, covariance: Array | None = None
 ) -> Contrast:
-    """Return the net benefit in a population with a prevalence, as a difference of both rates.
+    """Return the net benefit in a population with a prevalence, as a difference of rates.
 
-    The classes are two samples, unless the rates have a ``covariance`` by a design.
+    The classes are independent samples, unless the rates have a ``covariance`` by a design.
     """
     rho: Array | float = 0.0
     if covariance is not None:
@@ -43,7 +44,7 @@ def contrast_rates(
 
 
 def estimate_standardized(weight: Array, squares: Array, odds: Array) -> Wald:
-    """Return the net benefit divided by the prevalence, by sums in the cells of matrices.
+    """Return the net benefit divided by the prevalence, from sums in the cells of matrices.
 
     NaN without positives; there are no limits where squared weights overflow or underflow.
     """

@@ -1,8 +1,8 @@
 """Differences of the AUCs of two scores on the same rows.
 
-A row changes by d = x_old - x_new, where x are the complements of its placement values by both
-scores: above 0 where the new score ranks the row better. The mean of d over the rows of either
-class, with weights h that add up to 1, is the difference D of both AUCs.
+A row changes by d = x_old - x_new, where x is the complement of its placement value by a score; d
+is above 0 if the new score ranks the row better. The mean of d over the rows of either class, with
+weights h that add up to 1, is the difference D of the AUCs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from polars_wroc.stats.designs import Influence, ratio_influence
 from polars_wroc.stats.levels import welch_df
 from polars_wroc.stats.means import Difference
 
-# So many rows that carry a difference halve the error that two pseudo-rows add: by simulation.
+# The number of rows behind a difference at which the error of two pseudo-rows is halved
+# (simulated).
 _HALVING_CARRIERS = 16
 # Below this proportion of S2 the denominator of c is 0: one row has the whole class.
 _ONE_ROW = 1e-12
@@ -31,10 +32,10 @@ _EQUAL_PLACES, _ROUNDING = 1e-26, 1e-13
 
 @dataclass(frozen=True)
 class PairedClass:
-    """What a class adds to the variance of a difference of two AUCs.
+    """The contribution of a class to the variance of a difference of two AUCs.
 
-    ``h2`` is the sum of h^2, and ``carriers`` the effective number of rows that carry the
-    difference, 0 if none changes.
+    ``h2`` is the sum of h^2, and ``carriers`` the effective number of rows behind the difference, 0
+    if none changes.
     """
 
     h2: Array
@@ -80,9 +81,9 @@ class PairedClass:
 
     @property
     def pseudo_variance(self) -> Array:
-        """What two pseudo-rows add, which change by one half, one each way.
+        """The contribution of two pseudo-rows, which change by plus and minus one half.
 
-        Their part falls with the number of rows that carry the difference.
+        It falls with the number of rows behind the difference.
         """
         # h2^2 / 2 (16 / (16 + k))^2
         share = _HALVING_CARRIERS / (_HALVING_CARRIERS + self.carriers)
@@ -93,8 +94,8 @@ class PairedClass:
 class PairedAuc:
     """The difference of two AUCs on the same rows, new less old.
 
-    By a design it has its variance and degrees of freedom; then the carriers of both classes are
-    sampling units rather than rows, except with replicate weights.
+    With a design it has the design's variance and degrees of freedom, and the carriers of both
+    classes are sampling units rather than rows, except with replicate weights.
     """
 
     difference: Array
@@ -105,14 +106,14 @@ class PairedAuc:
 
     @classmethod
     def from_sums(cls, difference: Array, **sums: Array) -> PairedAuc:
-        """Return differences, given the ``sums`` of `PairedClass.from_sums` of both classes."""
+        """Return differences, given the arguments of `PairedClass.from_sums` for both classes."""
         both = PairedClass.from_sums(difference=difference, **sums)
         pos, neg = (map_arrays(both, itemgetter(side)) for side in (0, 1))
         return cls(difference, pos, neg)
 
     @property
     def same_order(self) -> Mask:
-        """Where both scores rank all rows in the same way."""
+        """Whether both scores rank all rows in the same way."""
         none = (self.pos.carriers == 0) & (self.neg.carriers == 0)
         return np.asarray(none & ~np.isnan(self.difference))
 
@@ -123,7 +124,7 @@ class PairedAuc:
 
     @property
     def variance(self) -> Array:
-        """The variance V by DeLong, DeLong and Clarke-Pearson (1988), or by the design."""
+        """The variance V of DeLong, DeLong and Clarke-Pearson (1988), or of the design."""
         if self.design_variance is not None:
             return self.design_variance
         return self.pos.variance + self.neg.variance
@@ -148,13 +149,13 @@ class PairedAuc:
         return np.asarray(np.maximum(1 / (lost[0] + lost[1]), 1.0))
 
     def estimate(self) -> Difference:
-        """Return D with limits D +- t_df sqrt(V*) and the test that belongs to them."""
+        """Return D with limits D +- t_df sqrt(V*) and the corresponding test."""
         return Difference(self.value, np.sqrt(self.careful_variance), self.df)
 
     def by_delong(self) -> Difference:
-        """Return D with normal limits and the z test of V, as pROC's ``roc.test`` has them.
+        """Return D with normal limits and the z test of V, as pROC's ``roc.test`` does.
 
-        One row in a class has no variance. By a design the test is Student's.
+        A class with a single row has no variance. With a design the test is Student's.
         """
         several = np.maximum(self.pos.h2, self.neg.h2) < 1 - _ONE_ROW
         df = np.inf if self.design_df is None else self.design_df
@@ -163,7 +164,7 @@ class PairedAuc:
     def by_design(
         self, variance: Array, df: Array | float, carriers: tuple[Array, Array] | None = None
     ) -> PairedAuc:
-        """Return the difference by a design, with the ``carriers`` among its sampling units."""
+        """Return the difference with a design, whose ``carriers`` are sampling units."""
         pos, neg = self.pos, self.neg
         if carriers is not None:
             pos, neg = replace(pos, carriers=carriers[0]), replace(neg, carriers=carriers[1])
@@ -173,8 +174,7 @@ class PairedAuc:
 def difference_influence(weights: tuple[Array, Array], changes: tuple[Array, Array]) -> Influence:
     """Return the linearised influences of sampling units on D, with both classes as bases.
 
-    The arguments are sums over the rows of each unit, of the weights w and of w d: of the positives
-    first, then of the negatives.
+    The arguments are sums of the weights w and of w d over the rows of each unit, positives first.
     """
     pos = ratio_influence(changes[0], weights[0])
     neg = ratio_influence(changes[1], weights[1])
@@ -182,9 +182,9 @@ def difference_influence(weights: tuple[Array, Array], changes: tuple[Array, Arr
 
 
 def unpaired_delong(new: Auc, old: Auc) -> Difference:
-    """Return the difference of two AUCs on different rows as pROC's ``roc.test`` tests it.
+    """Return the difference of two AUCs on different rows, as in pROC's ``roc.test``.
 
-    Degrees of freedom are Welch's, from all rows of each curve less one; with weights from Kish's
+    Degrees of freedom are Welch's, from the rows of each curve less one; with weights, from Kish's
     effective rows of both classes.
     """
     df = [each.pos.effective_rows + each.neg.effective_rows - 1 for each in (new, old)]

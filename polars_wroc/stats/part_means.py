@@ -1,9 +1,9 @@
-"""Tests that parts of a sample, of which there may be many, have the mean of all of it.
+"""Tests that many parts of a sample have the same mean as the whole sample.
 
-A part with the sum of weights A of all W has the share f = A / W. Its excess is the sum of
-w (x - m), where m is the mean of all. If all values are alike, it is that of (1 - f) w (x - m) in
-the part less that of f w (x - m) outside. Its distribution is skewed where rows are few or heavy,
-or values rare.
+A part with weight A in the total weight W has the share f = A / W. Its excess is the sum of w (x -
+m), where m is the overall mean. If all rows have the same distribution, it is the sum of (1 - f) w
+(x - m) in the part less the sum of f w (x - m) outside. Its distribution is skewed if rows are few
+or heavy, or values rare.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class ValueSums:
     """Sums over rows, from which the mean of values x follows.
 
     ``n`` are the rows; ``weight``, ``squares`` and ``cubes`` are sums of w, w^2 and w^3; ``first``,
-    ``second`` and ``third`` those of w x, w x^2 and w x^3. Without ``cross`` sums the values are 0
-    or 1.
+    ``second`` and ``third`` are sums of w x, w x^2 and w x^3. Without ``cross`` sums the values are
+    0 or 1.
     """
 
     n: Array
@@ -51,10 +51,10 @@ class ValueSums:
 class ErrorSums:
     """Sums over rows, from which the mean error of scores s with labels y follows.
 
-    ``n`` are the rows; ``weight`` and ``squares`` are sums of w and w^2; ``first`` is that of
-    w (s - y) and ``promised`` of w s. If each score is the probability of its row, ``spread``, the
-    sum of w^2 s (1 - s), is the variance of ``first``, and ``third``, that of
-    w^3 s (1 - s) (1 - 2 s), its third moment with the other sign.
+    ``n`` are the rows; ``weight`` and ``squares`` are sums of w and w^2; ``first`` is the sum of w
+    (s - y) and ``promised`` the sum of w s. If each score is the probability of its row, the
+    variance of ``first`` is ``spread``, the sum of w^2 s (1 - s), and its third moment, with the
+    opposite sign, is ``third``, the sum of w^3 s (1 - s) (1 - 2 s).
     """
 
     n: Array
@@ -70,8 +70,8 @@ class ErrorSums:
 class PartTests:
     """The excess of each part over the ``mean``, its variance and skewness if all parts are equal.
 
-    ``share`` is that of the part in the weight. ``plain`` is the variance if in addition weights
-    tell nothing of values. In the direction of its short tail the skewness is the ``least``.
+    ``share`` is the part's share of the weight. ``plain`` is the variance if weights are also
+    independent of values. In the direction of its short tail the skewness is ``least``.
     """
 
     mean: Array | float
@@ -88,12 +88,12 @@ class PartTests:
         return np.asarray(self.excess / np.sqrt(self.variance))
 
     def at_least(self, variance: Array) -> PartTests:
-        """Return the tests with another variance where it is larger, for example a design's."""
+        """Return the tests with another variance, for example a design's, where it is larger."""
         return replace(self, variance=np.maximum(self.variance, variance))
 
 
 def compare_values(own: ValueSums, whole: ValueSums) -> PartTests:
-    """Return what tests of the mean value of each part rest on."""
+    """Return the tests of the mean value of each part."""
     mean, share = whole.first / whole.weight, own.weight / whole.weight
     # Central moments of the values of all rows
     second = whole.second / whole.weight - mean**2
@@ -116,9 +116,9 @@ def compare_values(own: ValueSums, whole: ValueSums) -> PartTests:
 
 
 def compare_errors(own: ErrorSums, whole: ErrorSums, *, to_target: bool) -> PartTests:
-    """Return what tests of the mean error of each part rest on.
+    """Return the tests of the mean error of each part.
 
-    It is compared with the mean of all rows, or with its target, 0.
+    The mean error is compared with the mean of all rows, or with its target, 0.
     """
     mean: Array | float = 0.0 if to_target else whole.first / whole.weight
     share = np.zeros_like(own.weight) if to_target else own.weight / whole.weight

@@ -1,8 +1,8 @@
-"""Limits of partial AUCs, as shares of the area of a perfect score over the same range.
+"""Limits of partial AUCs, as shares of a perfect score's area over the same range.
 
-The share A is an AUC of placement values of its own, so that its variance follows from moments as
-that of an AUC does. Its score-type limits also rest on the rows of one class in the range: over
-false positive rates on the negatives, over true positive rates on the positives.
+The share A is an AUC with placement values of its own, so its variance follows from moments like
+the variance of an AUC. Score-type limits also depend on the rows of one class in the range: the
+negatives for false positive rates, the positives for true positive rates.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from polars_wroc.stats.estimates import Estimate, Wilson
 _LEAST_POSITIVES, _LEAST_NEGATIVES = 3, 4
 # Pseudo-rows are added to the negatives in a range of false positive rates.
 _PSEUDO_NEGATIVES = 2
-# A class cannot have more than this many times the variance of its pseudo-row.
+# A class has at most this many times the variance of its pseudo-row.
 _MOST = 3
-# Larger than what rounding may do to a number of rows.
+# More than the rounding error of a number of rows.
 _TOLERANCE = 1e-12
 
 
@@ -31,8 +31,8 @@ class PartialArea:
     """Partial AUCs over a range of true or false positive rates, as shares A of a perfect score's.
 
     ``first`` and ``second`` are sums over the class of the ``rate``, of its shares h of the weight:
-    sum(h^2 f) and sum(h^2 f^2). For a negative f is its part within the range, for a positive its
-    part times the share of the negatives above it.
+    sum(h^2 f) and sum(h^2 f^2). f is the part of a negative within the range or, for a positive,
+    its part times the share of the negatives above it.
     """
 
     auc: Auc
@@ -57,7 +57,7 @@ class PartialArea:
             return self._wilson(self._size_over_tpr(), self.auc.df)
         if self.low == 0:
             return self._wilson(*self._size_over_fpr())
-        # There is no score-type interval for a range that starts above 0.
+        # Ranges that start above 0 have no score-type interval.
         return _logit_by_student(self.auc)
 
     def _wilson(self, size: Array, df: Array | float) -> Wilson:
@@ -79,7 +79,7 @@ class PartialArea:
         size_pos = self._add_pseudo_rows(k_pos, pos.variance, q, pos.h2 * q**2 / b)
         size_neg = self._add_pseudo_rows(k_neg, neg.variance, 1.0, neg.h2)
         enough = pos.effective_rows * b >= _LEAST_POSITIVES * (1 - _TOLERANCE)
-        # There is no such interval for a range that ends below 1.
+        # Ranges that end below 1 have no such interval.
         return np.where(enough & (self.high == 1), size_pos + size_neg, np.nan)
 
     def _add_pseudo_rows(
@@ -91,7 +91,7 @@ class PartialArea:
         return np.where((number > 0) & ~np.isnan(own), both, pseudo)
 
     def _size_over_fpr(self) -> tuple[Array, Array]:
-        """Return 1 divided by the effective size for a range from 0 on, and its df."""
+        """Return 1 divided by the effective size for a range that starts at 0, and its df."""
         v_pos, v_neg = self.auc.pos.variance, self.auc.neg.variance
         spread = self.auc.value * self.auc.complement
         # k = b^2 / sum(f h^2), over the negatives inside

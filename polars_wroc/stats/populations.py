@@ -30,8 +30,8 @@ class LimitedRate(NamedTuple):
 def predictive_limits(one: LimitedRate, other: LimitedRate, odds: float) -> Limits:
     """Return the limits of the share of one class among all rows selected.
 
-    ``one`` and ``other`` are the rates at which both classes are selected, and ``odds`` those of
-    the one class. NaN where no row of either class is selected.
+    ``one`` and ``other`` are the rates at which both classes are selected, and ``odds`` are the
+    odds of the first class. NaN where no row of either class is selected.
     """
     # P = 1 / (1 + R / odds) with the ratio R of the other rate to the one
     low, high = find_ratio_limits(other.value, other.limits, one.value, one.limits)
@@ -40,7 +40,7 @@ def predictive_limits(one: LimitedRate, other: LimitedRate, odds: float) -> Limi
 
 
 def mixture_limits(one: LimitedRate, other: LimitedRate, share: float) -> Limits:
-    """Return the limits of the mean of two rates, of which the first has the weight ``share``."""
+    """Return the limits of the mean of two rates; the first has the weight ``share``."""
     # share p - (share - 1) q, as a difference of independent estimates
     rest = share - 1
     return find_gap_limits(

@@ -21,7 +21,7 @@ _DIGITS = 44
 
 @dataclass(frozen=True)
 class GapTest:
-    """A two-sided test at a ``quantile`` of gaps below a reference, which is to have some power."""
+    """A two-sided test of gaps below a reference at a ``quantile``, with a required power."""
 
     own: Sample
     reference: Sample
@@ -29,9 +29,9 @@ class GapTest:
     power: float = POWER
 
     def reach(self, gap: Array) -> Array:
-        """Return the gap that is detected, if values so far apart have the variances of a gap.
+        """Return the gap that is detected, given the variances at a gap of some size.
 
-        A gap is detected if it is as large as its reach.
+        A gap is detected if it is at least as large as this reach.
         """
         value, complement = self.reference.value, self.reference.complement
         share = self._share
@@ -66,7 +66,7 @@ def detectable_gap(
     """Return the smallest gap below a reference that is detected with some power.
 
     It is tested two-sided at a ``quantile``, and ends at the ``least`` value, 0.5 for AUCs. NaN
-    where no gap would be detected, and where the reference is.
+    where no gap would be detected, or where the reference is NaN.
     """
     test = GapTest(own, reference, quantile, power)
 

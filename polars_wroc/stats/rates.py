@@ -1,4 +1,4 @@
-"""Rates of weighted rows: what their limits rest on, and tests that two of them are equal."""
+"""Rates of weighted rows: the sizes behind their limits, and tests that two are equal."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from polars_wroc.stats.contrasts import Contrast
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.levels import Level
 
-# How an exact test counts tables that are as likely as the one observed: half, or fully.
+# Whether an exact test counts half of the equally likely tables, or all of them.
 Exact: TypeAlias = Literal["mid-p", "fisher"]
 
 _SHARE_OF_TIES: dict[Exact, float] = {"mid-p": 0.5, "fisher": 1.0}
 
-# If 1 divided by the degrees of freedom is below this, all weights are equal but for rounding.
+# If 1 divided by the degrees of freedom is below this, all weights are equal up to rounding.
 EQUAL_WEIGHTS = 1e-9
-# How far whole numbers may be off, by the rounding of weights, effective sizes and rates.
+# The rounding error of whole numbers, from weights, effective sizes and rates.
 _ROUNDING = 1e-9
 # Below this a sum of squared weights may have lost terms to underflow.
 LEAST_SQUARES = 1e-290
-# Pseudo-rows, which are as heavy as the heaviest rows that there are.
+# The number of pseudo-rows, which are as heavy as the heaviest rows.
 _PSEUDO_ROWS = 2
-# With fewer rows in a cell of the table of four, effective or expected, no normal approximation.
+# With fewer effective or expected rows in a cell of a 2x2 table, no normal approximation is used.
 _FEWEST_ROWS = 5
-# Tables are as likely as each other if the logarithms of their probabilities differ by less.
+# Tables are equally likely if the logarithms of their probabilities differ by less.
 _AS_LIKELY = 1e-7
 # With fewer expected rows in a cell, more than `_LARGEST_CELL` have a probability below 1e-200, and
 # `_FURTHER` more than observed are less than 1e-80 times as likely. Both are left out.
@@ -67,8 +67,8 @@ class Count:
 class Sample(NamedTuple):
     """A rate or an AUC and its complement, with 1 divided by effective sample sizes.
 
-    ``pool`` weights it in a common value. The others are those if the common value were 0 and if it
-    were 1; in between they change linearly. ``inverse_df`` is 0 for equal weights, and for AUCs.
+    ``pool`` is its weight in a common value. The other two hold if the common value were 0 and if
+    it were 1, and change linearly in between. ``inverse_df`` is 0 for equal weights, and for AUCs.
     """
 
     value: Array
@@ -94,7 +94,7 @@ class Equality(NamedTuple):
 class Rate:
     """The share of the weight in events.
 
-    By the design of a survey it has its ``variance``, and limits with ``design_df``.
+    With a survey design it has the design's ``variance``, and limits with ``design_df``.
     """
 
     events: Count
@@ -114,12 +114,12 @@ class Rate:
 
     @cached_property
     def complement(self) -> Array:
-        """1 less the rate, with digits of its own."""
+        """1 less the rate, computed without cancellation."""
         return np.where(np.isfinite(self.all.weight), self.others.weight / self.all.weight, np.nan)
 
     @cached_property
     def inverse_size(self) -> Array:
-        """1 divided by Kish's effective size or, with a design, a smaller size by the variance."""
+        """1 divided by Kish's effective size or, with a design, by a smaller size."""
         kish = self.all.inverse_size
         if self.variance is None:
             return kish
@@ -141,7 +141,7 @@ class Rate:
 
     @property
     def heaviness(self) -> tuple[Array, Array]:
-        """How many times as heavy as all rows the events and the others are; 1 without any."""
+        """The heaviness of events and of others, relative to all rows; 1 without any."""
         # g1 / rho = A / (W X) / (S / W^2)
         mean = self.all.squares / self.all.weight
         events, others = (
@@ -158,15 +158,15 @@ class Rate:
 
     @property
     def has_few_events(self) -> Mask:
-        """Whether weighted rows have so few events or others that the heaviest may be missing."""
+        """Whether there are so few weighted events or others that the heaviest may be missing."""
         fewest = np.minimum(self.value, self.complement)
         return np.asarray((self.inverse_df > 0) & (fewest < _FEWEST_ROWS * self.inverse_size))
 
     def sample(self, events: Array | float = 1.0, others: Array | float = 1.0) -> Sample:
         """Return the rate with 1 divided by its effective size if it were 0, and if it were 1.
 
-        From few rows little is known of how heavy ``events`` and ``others`` are: they are shrunk to
-        these, or to what they are if that is heavier.
+        The heaviness of few rows is uncertain: it is shrunk to ``events`` and ``others``, or to the
+        observed heaviness if that is larger.
         """
         rho = at_zero = at_one = self.inverse_size
         if self.variance is None:
@@ -184,10 +184,10 @@ class Rate:
 def estimate_between(
     value: Array, inverse_size: Array, heaviness: tuple[Array, Array], df: Array | float = np.inf
 ) -> Wilson:
-    """Return a rate between two that rows have, for example one interpolated on a curve.
+    """Return a rate between two observed ones, for example interpolated on a curve.
 
-    The effective size is the size of all rows, and events and others are as heavy as in a rate
-    nearby.
+    The effective size is the size of all rows; the heaviness of events and others comes from a
+    nearby rate.
     """
     complement = 1 - value
     at_zero = inverse_size * _shrink(value / inverse_size, heaviness[0], 1.0)
@@ -196,7 +196,7 @@ def estimate_between(
 
 
 def _shrink(number: Array, heavier: Array, least: Array | float) -> Array:
-    """Return how heavy so many rows are once two pseudo-rows are added to them."""
+    """Return the heaviness of a number of rows with two pseudo-rows added."""
     # G1 / rho = (kappa1 (g1 / rho) + 2 max(g1 / rho, 1)) / (kappa1 + 2)
     added = _PSEUDO_ROWS * np.maximum(heavier, least)
     return np.asarray((number * heavier + added) / (number + _PSEUDO_ROWS))
@@ -205,17 +205,17 @@ def _shrink(number: Array, heavier: Array, least: Array | float) -> Array:
 def equal_rates(one: Rate, other: Rate, level: Level, exact: Exact = "mid-p") -> Equality:
     """Test that two rates of different rows are equal.
 
-    Rows of equal weights are compared as a table of four, others at a common rate. At repeated
-    looks the p-value is that of the level at which limits of the difference exclude 0. The degrees
-    of freedom are always the ones of the test at a common rate.
+    Rows of equal weights are compared as a 2x2 table, others at a common rate. At repeated looks
+    the p-value comes from the level at which limits of the difference exclude 0. The degrees of
+    freedom are always those of the test at a common rate.
     """
     p_value, df = equal_weighted_rates(one, other, level)
     if level.looks is not None:
-        # By effective sizes that do not change with the rate, and the fewer degrees of freedom
+        # Effective sizes that do not change with the rate, and the smaller degrees of freedom
         own, reference = (replace(each.estimate(), slope=0.0) for each in (one, other))
         fewer = 1 / np.maximum(one.inverse_df, other.inverse_df)
         return Equality(Contrast(own, reference).p_value(level, fewer), df)
-    # Frequency weights may add up to small numbers that are not whole, of which there is no table.
+    # Frequency weights may add up to small numbers that are not whole, and have no table.
     table_p_value = compare_tables(one, other, exact)
     is_table = (one.inverse_df == 0) & (other.inverse_df == 0) & ~np.isnan(table_p_value)
     return Equality(np.where(is_table, table_p_value, p_value), df)
@@ -229,7 +229,7 @@ def equal_weighted_rates(one: Rate, other: Rate, level: Level) -> Equality:
 
 
 def _share_heaviness(one: Rate, other: Rate) -> tuple[Array, Array]:
-    """Return how heavy the events of both rates are together, and the others."""
+    """Return the heaviness of the events of both rates together, and of the others."""
     shared = []
     for a, b, heavy_a, heavy_b in zip(
         one.numbers, other.numbers, one.heaviness, other.heaviness, strict=True
@@ -241,10 +241,10 @@ def _share_heaviness(one: Rate, other: Rate) -> tuple[Array, Array]:
 
 
 def equal_values(one: Sample, other: Sample, level: Level, *, few: bool = False) -> Equality:
-    """Test that two values of different rows are equal, with the variance that they have if so.
+    """Test that two values of different rows are equal, with their variance if they are.
 
-    From few effective rows of the rarer outcome, as the misranked rows of AUCs always are, the root
-    of the likelihood ratio replaces a larger z.
+    For few effective rows of the rarer outcome, and always for AUCs, the root of the likelihood
+    ratio replaces a larger z.
     """
     # m = (p_a / rho_a + p_b / rho_b) / (1 / rho_a + 1 / rho_b)
     value = _weighted_mean((one.value, other.value), (one.pool, other.pool))
@@ -276,15 +276,15 @@ def _likelihood_root(one: Sample, other: Sample, sizes: tuple[Array, Array]) -> 
 
 
 def _weighted_mean(values: tuple[Array, Array], sizes: tuple[Array, Array]) -> Array:
-    """Return the mean of two values, weighted by effective sizes of which the inverse is given."""
+    """Return the mean of two values, weighted by effective sizes, given as their inverses."""
     return (values[0] * sizes[1] + values[1] * sizes[0]) / (sizes[0] + sizes[1])
 
 
 def compare_tables(one: Rate, other: Rate, exact: Exact = "mid-p") -> Array:
     """Return the p-value of the test that two rates of equally weighted rows are equal.
 
-    By the pooled variance where five rows are expected in each cell of the table of four, else by
-    Fisher's test. NaN where that needs whole numbers, but there are none.
+    It uses the pooled variance if five rows are expected in each cell of the 2x2 table, else
+    Fisher's test. NaN where Fisher's test would need whole numbers, but they are not whole.
     """
     rows = _whole(1 / one.inverse_size), _whole(1 / other.inverse_size)
     events = _whole(one.numbers[0]), _whole(other.numbers[0])
@@ -304,7 +304,7 @@ def compare_tables(one: Rate, other: Rate, exact: Exact = "mid-p") -> Array:
 
 
 def _whole(number: Array) -> Array:
-    """Return numbers of rows without rounding errors, which must never choose the test."""
+    """Return numbers of rows without rounding errors, which must not decide on the test."""
     nearest = np.round(number)
     return np.where(np.abs(number - nearest) <= _ROUNDING * (1 + number), nearest, number)
 
@@ -314,12 +314,12 @@ def fisher_p_value(
 ) -> Array:
     """Return the two-sided p-value of Fisher's test of tables with few rows in a cell.
 
-    It adds up the probabilities of less likely tables, and all (Fisher) or half (mid-p) of those of
-    equally likely ones.
+    It adds up the probabilities of less likely tables, and all (Fisher) or half (mid-p) of the
+    probabilities of equally likely ones.
     """
     total, outcomes = rows + other_rows, events + other_events
-    # The tables are so turned that the first cell has the fewest expected rows: of those in the
-    # smaller group the ones with the rarer outcome.
+    # Tables are arranged so that the first cell has the fewest expected rows: the rarer outcome in
+    # the smaller group.
     least_rows = np.minimum(rows, other_rows)
     least_outcomes = np.minimum(outcomes, total - outcomes)
     cell = np.where(rows <= other_rows, events, other_events)

@@ -1,4 +1,4 @@
-"""References: what the segments of a partition are compared with, as sums of other segments."""
+"""References of the segments of a partition, as sums of other segments."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ReferenceKind: TypeAlias = Literal["rest", "overall", "earlier"]
 
 @dataclass(frozen=True)
 class Reference:
-    """What each segment of a partition is compared with.
+    """The reference of each segment of a partition.
 
-    The ``kind`` is ``"rest"`` (all other segments), ``"overall"`` (the same, from which it follows
-    how each segment differs from all), ``"earlier"`` (the segments before it), or the place of the
-    segment that all others are compared with; -1 if there is none. Segments that do not ``count``
-    are in no reference. If there are ``starts``, each begins a series of segments, such as the
-    periods of one group, and only segments of the same series are earlier.
+    The ``kind`` is ``"rest"`` (all other segments), ``"overall"`` (all other segments too, from
+    which the difference from all follows), ``"earlier"`` (the segments before it), or the place of
+    the segment with which all others are compared; -1 if there is none. Segments that do not
+    ``count`` are in no reference. ``starts`` begin series of segments, for example the periods of
+    one group; only segments of the same series are earlier.
     """
 
     kind: ReferenceKind | int
@@ -30,7 +30,7 @@ class Reference:
 
     @property
     def is_mutual(self) -> bool:
-        """Whether two segments are each compared with the other."""
+        """Whether two segments are compared with each other."""
         return self.kind in ("rest", "overall")
 
     @property
@@ -39,9 +39,9 @@ class Reference:
         return self.kind == "overall"
 
     def add_others(self, values: Array) -> Array:
-        """Add up the values of the segments that each is compared with, along the last axis.
+        """Return the sum of values over the reference of each segment, along the last axis.
 
-        The segment itself is left out, also of all segments.
+        The segment itself is left out, even of ``"overall"``.
         """
         if isinstance(self.kind, int):
             if self.kind < 0:
@@ -55,10 +55,10 @@ class Reference:
         return _add_before(values) + _add_before(values[..., ::-1])[..., ::-1]
 
     def average_others(self, values: Array, weights: Array, power: int = 1) -> Array:
-        """Average values of the segments that each is compared with, by weights of at least 0.
+        """Return the weighted mean of values over the reference of each segment.
 
-        With a ``power`` it is the sum of the values times powers of their shares of the weight, as
-        of variances for 2. Segments without weight do not matter, whatever their value.
+        With a ``power``, values are multiplied by powers of their shares of the weight, for example
+        2 for variances. Weights are 0 or more; values without weight are ignored.
         """
         used = np.where(weights > 0, weights, 0.0)
         terms = np.where(used > 0, used**power * values, 0.0)
@@ -77,13 +77,13 @@ def pick_highest(value: Array, weight: Array) -> Reference:
     """
     if np.isnan(value).all():
         return Reference(-1)
-    # Equal AUCs of different rows may round differently.
+    # Equal AUCs of different rows may be rounded differently.
     is_highest = value >= np.nanmax(value) - TOLERANCE
     return Reference(int(np.argmax(np.where(is_highest, weight, -1.0))))
 
 
 def _add_before(values: Array, starts: Ints | None = None) -> Array:
-    """Add up the values before each, along the last axis, or those from the last start on."""
+    """Return the sums of the values before each, along the last axis, from the last start on."""
     before = np.zeros_like(values)
     first = [0] if starts is None else starts.tolist()
     for start, stop in pairwise([*first, values.shape[-1]]):

@@ -1,7 +1,7 @@
 """Random multiples of weights for resampling, and quantiles of the resampled metrics.
 
-A random number comes from the hash of a row's identity, so that rows that are the same have the
-same ones in all groups and for all scores, and a seed repeats them.
+Random numbers come from the hash of a row's identity, so a row has the same numbers in all groups
+and for all scores, and a seed repeats them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.stats.designs import Units
 
-# The distribution of what a weight is multiplied by, with mean 1.
+# The distribution of the multipliers of weights, with mean 1.
 Multiplier: TypeAlias = Literal["poisson", "gamma"]
 
-# A Poisson variable of mean 1 is larger less than once in 10**12 draws.
+# A Poisson variable of mean 1 exceeds this less than once in 10**12 draws.
 _LARGEST_POISSON = 14
 # Hashes have 64 bits.
 _STEP = 2.0**-64
@@ -36,7 +36,7 @@ def seeds(seed: int) -> Iterator[int]:
 
 
 def hash_evenly(identity: pl.Series, seed: int) -> Array:
-    """Return a number from 0 to 1 for each identity, as random as a hash is."""
+    """Return a pseudo-random number from 0 to 1 for each identity: its hash."""
     return np.asarray(identity.hash(seed).to_numpy() * _STEP)
 
 
@@ -48,7 +48,7 @@ def poisson() -> list[float]:
 def count_poisson(share: Array) -> NDArray[np.int8]:
     """Return the quantiles of the Poisson distribution of mean 1 at some shares."""
     times = np.zeros(len(share), np.int8)
-    # Faster than a search, as few are above the first limits.
+    # Faster than a search, since few values are above the first limits.
     for limit in poisson():
         above = share > limit
         if not above.any():
@@ -58,7 +58,7 @@ def count_poisson(share: Array) -> NDArray[np.int8]:
 
 
 def draw_exponential(share: Array) -> Array:
-    """Return the quantiles of the exponential distribution of mean 1 at 1 less some shares."""
+    """Return the quantiles of the exponential distribution of mean 1, at 1 less each share."""
     return np.asarray(-np.log(np.maximum(share, _STEP)))
 
 
@@ -69,15 +69,15 @@ MULTIPLIERS: dict[Multiplier, Callable[[Array], NDArray[Any]]] = {
 
 
 def count_draws(units: Units) -> Array:
-    """Return how many units are drawn of each stratum: one less than it has, but its only one."""
+    """Return the number of draws from each stratum: one less than its units, at least one."""
     return np.maximum(units.size - 1, 1)
 
 
 def rescale_units(units: Units, order: Ints, share: Array) -> Array:
-    """Return what weights are multiplied by if units are drawn with replacement.
+    """Return the multipliers of weights if units are drawn with replacement.
 
-    In the ``order`` units of a stratum are next to each other. There is a random ``share`` for each
-    draw of each stratum (Rao, Wu and Yue 1992, Survey Methodology 18, 209-217).
+    In ``order``, the units of a stratum are contiguous. There is a random ``share`` for each draw
+    from each stratum (Rao, Wu and Yue 1992, Survey Methodology 18, 209-217).
     """
     n = units.size
     stratum = np.repeat(np.arange(len(n)), count_draws(units).astype(np.int64))

@@ -1,7 +1,6 @@
-"""Limits of points of ROC curves, whose threshold is estimated too, and bands around curves.
+"""Limits of points of ROC curves, whose threshold is also estimated, and bands of curves.
 
-A curve is read at a rate that is given, from the rows of one class; the rate that is found there is
-that of the other class.
+A curve is read at a given rate of one class; the rate found there belongs to the other class.
 """
 
 from __future__ import annotations
@@ -20,11 +19,12 @@ from polars_wroc.stats.estimates import Limits, Wilson
 
 @dataclass(frozen=True)
 class RatesAlongCurves:
-    """The vertices of the ROC curves of segments: a rate that is given, and the other one.
+    """The vertices of the ROC curves of segments: a given rate, and the other rate.
 
-    Both rise along each curve, of which ``starts`` are the places of the first vertices, followed
-    by the number of vertices. Where a curve has several values at a given rate, ``highest`` takes
-    the highest (of true positive rates) instead of the lowest (of false positive rates).
+    Both rise along each curve. ``starts`` are the places of the first vertices of the curves,
+    followed by the number of vertices. Where a curve has several values at a given rate,
+    ``highest`` takes the highest (of true positive rates) instead of the lowest (of false positive
+    rates).
     """
 
     given: Array
@@ -49,20 +49,20 @@ class RatesAlongCurves:
         return np.where(x1 <= given + TOLERANCE, y1, line)
 
     def find_nearest(self, given: Array, starts: Ints) -> Ints:
-        """Return the place of the vertex whose threshold reaches at most, or at least, each rate.
+        """Return the place of the vertex next to each given rate.
 
-        With ``highest`` at most the given rate is reached there, otherwise at least.
+        With ``highest`` it reaches at most the given rate, otherwise at least the given rate.
         """
         if self.highest:
             return self._last_up_to(given + TOLERANCE, starts)
         return self._first_from(given - TOLERANCE, starts)
 
     def _last_up_to(self, given: Array, starts: Ints) -> Ints:
-        """Return the place of the last vertex with at most each rate; of the first one if none."""
+        """Return the place of the last vertex with at most each rate, or the first one."""
         return self._search(given, starts, "right", -1)
 
     def _first_from(self, given: Array, starts: Ints) -> Ints:
-        """Return the place of the first vertex with at least each rate; of the last one if none."""
+        """Return the place of the first vertex with at least each rate, or the last one."""
         return self._search(given, starts, "left", 0)
 
     def _search(
@@ -78,7 +78,7 @@ class RatesAlongCurves:
 
 
 class RocPoints(NamedTuple):
-    """Points of ROC curves: estimates of both rates, and their correlation by a design.
+    """Points of ROC curves: estimates of both rates, and their correlation if sampled by a design.
 
     ``starts`` are the places of the first points of each curve, followed by their number.
     """
@@ -90,22 +90,22 @@ class RocPoints(NamedTuple):
 
     @property
     def are_known(self) -> Mask:
-        """Where both rates are defined, and so are the sizes that their limits rest on."""
+        """Whether both rates and their effective sizes are defined."""
         return ~np.isnan(self.given.value + self.given.low + self.found.value + self.found.low)
 
 
 def limit_points(
     points: RocPoints, curves: RatesAlongCurves, quantile: Array | float
 ) -> tuple[Limits, Mask]:
-    """Return the limits of the rates found, and whether there is a limit on one side only.
+    """Return the limits of the rates found, and whether only one side has a limit.
 
     The margins of both rates are combined (Donner and Zou 2012, Statistical Methods in Medical
-    Research 21, 347-359): that of the rate found, and how far the curve moves it between the limits
-    of the given rate.
+    Research 21, 347-359): the margin of the rate found, and its change along the curve between the
+    limits of the given rate.
     """
     rate, own = points.found.value, points.found.limits(quantile)
     given = points.given.limits(quantile)
-    # On a step of the curve the rate at a limit may be on the other side of the estimate.
+    # On a step of the curve, the rate at a limit may be on the other side of the estimate.
     reached_low = np.minimum(curves.look_up(given.low, points.starts), rate)
     reached_high = np.maximum(curves.look_up(given.high, points.starts), rate)
     below = combine_margins(rate - own.low, rate - reached_low, points.correlation)
@@ -126,7 +126,7 @@ def limit_curves(
     curves: RatesAlongCurves,
     error: float,
 ) -> Limits:
-    """Return a band that holds at all given rates at once, with an error of at most ``error``.
+    """Return a band that holds at all rates simultaneously, with an error of at most ``error``.
 
     The curve is shifted by the bands of the score distributions of both classes (Campbell 1994,
     Statistics in Medicine 13, 499-508). ``inverse_sizes`` are 1 divided by the effective numbers of
@@ -146,10 +146,10 @@ def limit_curves(
 
 
 def _may_be_beyond_all_rows(given: Wilson, quantile: Array | float, *, highest: bool) -> Mask:
-    """Return whether the true threshold of the given rate may be above all negatives.
+    """Return whether the true threshold of the given rate may be beyond all rows.
 
-    That is, with a probability of more than half the error; if the true positive rate is given,
-    whether it may be below all positives.
+    That is above all negatives or, for a given true positive rate, below all positives, with a
+    probability of more than half the error.
     """
     size = given.low if highest else given.low + given.slope
     inner = given.complement if highest else given.value

@@ -1,8 +1,8 @@
-"""Sample sizes: how many rows a width, a gap, an equivalence or a margin needs.
+"""Sample sizes: the rows needed for a width, a gap, an equivalence or a margin.
 
-The inverse effective sizes that limits rest on are found from the limits themselves, and fall as
-rows are added to both sides in proportion. Each target is a condition that holds for all larger
-numbers.
+The inverse effective sizes behind limits are found from the limits themselves, and fall as rows are
+added to both sides in proportion. Each target is a condition that holds for all larger numbers of
+rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from polars_wroc.stats.solve import first_place
 
 # More rows than nearly anybody has.
 MOST_ROWS = 10**9
-# Binary digits, enough for ten decimal ones of their number
+# Binary digits of a number of rows, enough for ten decimal digits
 _DIGITS = 40
 
 
@@ -42,10 +42,10 @@ class InverseSizes(NamedTuple):
 def invert_limits(
     value: Array, low: Array, high: Array, quantile: float, skewness: float
 ) -> InverseSizes:
-    """Return the inverse sizes of a value whose limits are Wilson's at a quantile.
+    """Return the inverse sizes of a value, given its Wilson limits at a quantile.
 
-    Where a limit has no distance from the value, the size is that of the other one. A test has the
-    smaller size of both.
+    Where a limit equals the value, it gets the size of the other limit. A test has the smaller size
+    of both.
     """
     first = _invert_low(value, 1 - value, low, quantile, skewness)
     second = _invert_low(1 - value, value, 1 - high, quantile, skewness)
@@ -55,7 +55,7 @@ def invert_limits(
 
 
 def _invert_low(value: Array, complement: Array, limit: Array, z: float, skewness: float) -> Array:
-    """Return the inverse size for which the lower limit of a value is this; NaN without any."""
+    """Return the inverse size that gives a lower limit; NaN if none does."""
     # p - s d r - l = z sqrt(r l (1 - l)), a quadratic equation in the root of r, where
     # s = (z^2 - 1) skewness and d = max(1 - 2 p, 0)
     shift = max(z**2 - 1, 0.0) * skewness * np.maximum(complement - value, 0.0)
@@ -79,10 +79,10 @@ def square_placements(auc: Array) -> Array:
 
 @dataclass(frozen=True)
 class AucPlan:
-    """AUCs of normal scores with equal variances in both classes, of which rows have these shares.
+    """AUCs of normal scores with equal variances in both classes, given the classes' shares.
 
-    ``second`` is that of `square_placements`. A ``cautious`` test has the sizes of limits, which
-    are larger than its own.
+    ``second`` is from `square_placements`. A ``cautious`` test uses the inverse sizes of limits,
+    which are larger than its own.
     """
 
     value: Array
@@ -111,7 +111,7 @@ def _plan_moments(complement: Array, second: Array, h2: Array) -> ClassMoments:
 
 @dataclass(frozen=True)
 class RowSizes:
-    """Inverse sizes that fall as rows are added, given the inverse sizes of a single row.
+    """Inverse sizes that fall as rows are added, from the inverse sizes of a single row.
 
     AUCs have multiples ``one_row`` of the sizes of a plan.
     """
@@ -128,7 +128,7 @@ class RowSizes:
         quantile: float,
         plan: AucPlan | None = None,
     ) -> RowSizes:
-        """Return the sizes of values that have limits at a quantile with so many rows."""
+        """Return the sizes of values, given their limits at a quantile and numbers of rows."""
         skewness = 0.0 if plan is None else SKEWNESS
         sizes = invert_limits(value, *limits, quantile, skewness)
         if plan is None:
@@ -138,7 +138,7 @@ class RowSizes:
 
     @property
     def skewness(self) -> float:
-        """The factor of the correction of limits for skewness, which rates do not have."""
+        """The factor of the skewness correction of limits, 0 for rates."""
         return 0.0 if self.plan is None else SKEWNESS
 
     def at(self, rows: Array) -> InverseSizes:
@@ -149,18 +149,18 @@ class RowSizes:
         return InverseSizes(*(size * each for size, each in planned))
 
     def estimate(self, value: Array, rows: Array) -> Wilson:
-        """Return a value with the limits that it has with so many rows."""
+        """Return a value with the limits it would have with a number of rows."""
         low, high, _ = self.at(rows)
         return Wilson(value, 1 - value, low, high, skewness=self.skewness)
 
     def sample(self, value: Array, rows: Array) -> Sample:
-        """Return a value with the sizes of a test of so many rows."""
+        """Return a value with the sizes of a test with a number of rows."""
         size = self.at(rows).test
         return Sample(value, 1 - value, size, size, size)
 
 
 def find_rows(holds: Callable[[Array], Mask], number: int, *, digits: int = _DIGITS) -> Array:
-    """Return the fewest rows, at least 1, from which on conditions hold, for a number of values.
+    """Return for each value the fewest rows, at least 1, from which on its condition holds.
 
     NaN where more than `MOST_ROWS` are needed.
     """
@@ -176,7 +176,7 @@ def find_rows(holds: Callable[[Array], Mask], number: int, *, digits: int = _DIG
 def find_rows_for_width(
     value: Array, sizes: RowSizes, half_width: float, quantile: Array | float
 ) -> Array:
-    """Return the rows with which limits of a value are so far from each other, divided by 2."""
+    """Return the rows for limits with a given half-width."""
 
     def is_narrow(rows: Array) -> Mask:
         low, high = sizes.estimate(value, rows).limits(quantile)
@@ -187,7 +187,7 @@ def find_rows_for_width(
 
 @dataclass(frozen=True)
 class RowsPlan:
-    """Two equal values of different rows; there are ``kappa`` times as many of the reference.
+    """Two equal values of different rows; the reference has ``kappa`` times as many.
 
     If the reference includes the segment, a gap is a ``part`` of their difference.
     """
@@ -202,7 +202,7 @@ class RowsPlan:
     ) -> Array:
         """Return the rows of segments that detect a gap below the reference.
 
-        Values below the ``least`` are none: 0.5 for AUCs.
+        Values below the ``least`` do not exist: 0.5 for AUCs.
         """
         difference = gap / self.part
 
@@ -216,7 +216,7 @@ class RowsPlan:
     def find_rows_for_equivalence(
         self, margin: float, quantile: Array | float, power: float, *, digits: int = _DIGITS
     ) -> Array:
-        """Return the rows of segments that show with some power that both are within a margin.
+        """Return the rows of segments that show, with some power, equivalence within a margin.
 
         There are two one-sided tests at a quantile.
         """
@@ -228,7 +228,7 @@ class RowsPlan:
         return find_rows(is_shown, len(self.value), digits=digits)
 
     def _reach(self, rows: Array, quantile: Array | float, z_power: float) -> Array:
-        """Return how far from 0 a limit of the difference is at most, with the power."""
+        """Return the largest distance of a limit of the difference from 0, with the power."""
         # Both sides, the segment and its reference, along the axis before the axis of segments
         both = np.stack([rows, rows * self.kappa], axis=-2)
         low, high = self.sizes.estimate(self.value, both).limits(quantile)
@@ -243,16 +243,16 @@ class RowsPlan:
 
 
 def find_rows_for_margin(changed: float, margin: float, quantile: float, power: float) -> Array:
-    """Return the rows that show that a new score is no worse by a margin, if it is as good.
+    """Return the rows that show that an equally good new score is no worse by a margin.
 
-    A share of ``changed`` rows is decided differently, half of them for the worse.
+    A share ``changed`` of the rows is decided differently, half of it for the worse.
     """
     share = np.array([changed / 2])
     z_power = special.ndtri(power)
 
     def is_shown(rows: Array) -> Mask:
         low, high = Wilson(share, 1 - share, 1 / rows, 1 / rows).limits(quantile)
-        # Rows that are gained are not lost: rho = -p / (1 - p)
+        # Gained rows are not lost ones: rho = -p / (1 - p)
         loss = combine_margins(share - low, high - share, -share / (1 - share))
         return np.asarray(loss + z_power * np.sqrt(2 * share / rows) <= margin)
 
@@ -260,8 +260,8 @@ def find_rows_for_margin(changed: float, margin: float, quantile: float, power: 
 
 
 def find_rows_for_error(error: Array, target: float, quantile: Array | float) -> Array:
-    """Return the rows for an error that falls with their root, given the error of a single row.
+    """Return the rows for an error that falls with their root, given that of a single row.
 
-    The error times the quantile is then the target.
+    With these rows the error times the quantile is the target.
     """
     return np.maximum((quantile * error / target) ** 2, 1.0)

@@ -11,23 +11,23 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.stats.levels import Level
 
 TENTHS = 10
-# How far a mid-weight may be off an edge between tenths, and a share off another, by rounding.
+# Rounding errors of a mid-weight at an edge between tenths, and of a share.
 _ON_EDGE = 1e-9
 # An atom of at least this share of the earlier weight is not divided between two tenths.
 _WHOLE_ATOM = 0.2
 # An empty tenth counts as half a row.
 _EMPTY_ROWS = 0.5
-# Small-sample correction of the distribution of PSI, per bin and row: by simulation.
+# Small-sample correction of the distribution of PSI, per bin and row (simulated).
 _SMALL_SAMPLE = 0.75
-# With fewer rows the KS distance is larger: Stephens (1970), Journal of the Royal Statistical
+# Small-sample correction of the KS distance: Stephens (1970), Journal of the Royal Statistical
 # Society B 32, 115-122.
 _STEPHENS = 0.12, 0.11
 
 
 class Shift(NamedTuple):
-    """A measure of a shift, its critical value and the p-value of the test that there is none.
+    """A measure of a shift, its critical value, and the p-value of a test for no shift.
 
-    ``bins`` are the numbers of bins that a PSI rests on.
+    ``bins`` are the numbers of bins of a PSI.
     """
 
     value: Array
@@ -42,11 +42,11 @@ class Shift(NamedTuple):
 
 
 def find_tenths(below: Array, through: Array) -> tuple[Ints, Array]:
-    """Return the tenth of earlier rows that scores lie in, and what part is in the next one.
+    """Return the tenth of earlier rows in which scores lie, and the part in the next tenth.
 
-    ``below`` is the share of the weight of earlier rows strictly below a score, ``through`` also
-    that at the score. Tenths are those of their mean, so that mirrored scores are in mirrored
-    tenths. On an edge it is the outer tenth, and in the middle both tenths beside it.
+    ``below`` is the share of the weight of earlier rows strictly below a score, ``through`` the
+    share up to and including the score. Their mean decides on the tenth, so mirrored scores are in
+    mirrored tenths. A score on an edge belongs to the outer tenth; in the middle, to both.
     """
     # mid = (F- + F) / 2, tenth = floor(10 mid)
     place = TENTHS / 2 * (below + through)
@@ -54,14 +54,14 @@ def find_tenths(below: Array, through: Array) -> tuple[Ints, Array]:
     is_edge = np.abs(place - edge) < _ON_EDGE
     outer = np.where(edge <= TENTHS / 2, edge - 1, edge)
     tenth = np.where(is_edge, outer, np.floor(place))
-    # An atom in the middle stays whole if it is large.
+    # A large atom in the middle is not divided.
     is_divided = is_edge & (edge == TENTHS / 2) & (through - below < _WHOLE_ATOM - _ON_EDGE)
     tenth = np.clip(np.nan_to_num(tenth), 0, TENTHS - 1).astype(np.int64)
     return tenth, np.where(is_divided, 0.5, 0.0)
 
 
 def sum_tenths(below: Array, through: Array, weight: Array, segment: Ints, segments: int) -> Array:
-    """Return the weight in each tenth (row) of each segment (column), from rows or scores."""
+    """Return the weight in each tenth (row) of each segment (column)."""
     tenth, part = find_tenths(below, through)
     size = (TENTHS + 1) * segments
     place = tenth * segments + segment
@@ -76,7 +76,7 @@ def measure_psi(
     """Return the PSI of the weights in tenths, a row for each tenth and a column for each segment.
 
     ``after_size`` and ``before_size`` are Kish's effective numbers of rows. NaN where a side has no
-    rows; no test where all scores are in one tenth.
+    rows. There is no test where all scores are in one tenth.
     """
     a, b = after / after.sum(axis=0), before / before.sum(axis=0)
     n, m = after_size, before_size

@@ -1,4 +1,4 @@
-"""Tests and limits of sums that few or heavy rows make skewed, of many at once."""
+"""Tests and limits of many sums at once, which few or heavy rows make skewed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.levels import student_quantile
 from polars_wroc.stats.solve import first_place
 
-# Below this skewness the distribution is the normal one.
+# Below this skewness the normal distribution is used.
 _LEAST_SKEWNESS = 1e-3
-# Tails are found in fewer standard errors.
+# Tails are searched within this many standard errors.
 _MOST_ERRORS = 1e3
-# Rates closer to 0 or 1 are those at which they end.
+# Rates closer to 0 or 1 count as 0 or 1.
 _LEAST_RATE = 1e-15
-# With larger hypergeometric variances the skewed distribution has the same tails.
+# With larger hypergeometric variances the skewed distribution is accurate enough.
 MOST_EXACT = 1000.0
 # Smaller terms do not change a sum.
 _NEGLIGIBLE = 1e-17
@@ -25,7 +25,7 @@ _NEGLIGIBLE = 1e-17
 def pearson_tail(z: Array, skewness: Array) -> Array:
     """Return the probability that a standardized variable of Pearson's type III exceeds ``z``.
 
-    It is a gamma variable with that skewness, or the negative of one; the normal one without any.
+    It is a gamma variable with that skewness or its negative, and normal without skewness.
     """
     z, skewness = np.broadcast_arrays(z, skewness)
     is_skewed = np.abs(skewness) >= _LEAST_SKEWNESS
@@ -39,8 +39,8 @@ def pearson_tail(z: Array, skewness: Array) -> Array:
 def upper_tail(z: Array, skewness: Array, least: Array) -> Array:
     """Return the probability of a sum at least as large.
 
-    In the direction of the short tail the skewness is the ``least`` one: a segment without a single
-    event would be at the very end of the distribution.
+    In the direction of the short tail the skewness is ``least``, since a segment without a single
+    event would otherwise be at the very end of the distribution.
     """
     return pearson_tail(z, np.where(skewness >= 0, skewness, least))
 
@@ -56,14 +56,14 @@ def student_tail(tail: Array, df: Array) -> Array:
 
 
 def normal_tail(tail: Array, df: Array) -> Array:
-    """Return the probability that a normal variable exceeds Student's quantile of an upper tail."""
+    """Return the probability that a normal variable exceeds Student's quantile of a tail."""
     return np.asarray(special.ndtr(-student_quantile(-special.ndtri(tail), df)))
 
 
 def exact_tail(both: Array, rows: Array, events: Array, total: Array) -> Array:
-    """Return the upper tail of the hypergeometric distribution, with half the observed probability.
+    """Return the mid-p upper tail of the hypergeometric distribution.
 
-    Among ``total`` rows some are in the segment, some have the event, and ``both``.
+    Of the ``total`` rows some are in the segment, some have the event, and ``both`` counts both.
     """
     choices = _log_choose(events, both) + _log_choose(total - events, rows - both)
     first = np.exp(choices - _log_choose(total, rows))
@@ -86,7 +86,7 @@ def _log_choose(all_rows: Array, taken: Array) -> Array:
 
 
 def tail_quantiles(skewness: Array, least: Array, tail: Array) -> tuple[Array, Array]:
-    """Return how many standard errors below and above 0 the tails have a probability."""
+    """Return the distances from 0, in standard errors, of tails with a probability."""
     zero, most = np.zeros_like(skewness), np.full_like(skewness, _MOST_ERRORS)
     return (
         first_place(lambda z: upper_tail(z, skewness, least) <= tail, zero, most),
@@ -97,13 +97,13 @@ def tail_quantiles(skewness: Array, least: Array, tail: Array) -> tuple[Array, A
 def limit_rates(
     rate: Array, weight: Array, squares: Array, cubes: Array, tail: Array, effect: Array
 ) -> Limits:
-    """Return the limits of rates: those at which the rate would be in either tail.
+    """Return the limits of rates, at which the observed rate would be in either tail.
 
-    The ``effect`` of a design is how many times the variance of the rate is larger.
+    ``effect`` is the design effect: the factor of the variance of the rate.
     """
 
     def standardize(true: Array) -> tuple[Array, Array, Array]:
-        # Without an event, or with nothing else, the solution is at the end of the range.
+        # Without an event, or with events only, the solution is at the end of the range.
         true = np.clip(true, _LEAST_RATE, 1 - _LEAST_RATE)
         spread = np.sqrt(true * (1 - true))
         z = (rate - true) * weight / np.sqrt(squares * effect) / spread

@@ -1,4 +1,4 @@
-"""Solve for the place at which a condition begins to hold, for many rows at once."""
+"""Search for the place at which a condition begins to hold, for many rows at once."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from polars_wroc.arrays import Array, Mask
 
 # Doubles have 53 binary digits.
 _DIGITS = 60
-# Few rows take as long as one: a step tries so many places, and leaves a sixteenth of an interval.
+# A few places take as long as one, so a step tries this many and leaves a sixteenth of an interval.
 _TRIED, _FEW_ROWS = 15, 1000
 
 
 def first_place(
     holds: Callable[[Array], Mask], low: Array, high: Array, *, digits: int = _DIGITS
 ) -> Array:
-    """Return the least place of each row at which a condition holds that holds from there on.
+    """Return the place of each row from which on a condition holds.
 
     The condition is evaluated at several places of each row at once, along a first axis, but never
     at ``low`` and ``high``, between which the place lies. A row whose condition holds nowhere in
-    between has the place ``high``. Fewer binary ``digits`` than by default are not the last ones.
+    between has the place ``high``. ``digits`` are the binary digits of the result; the default is
+    all of them.
     """
     number = _TRIED if low.size <= _FEW_ROWS else 1
     parts = np.arange(1, number + 1).reshape(-1, *np.ones_like(low.shape)) / (number + 1)

@@ -1,4 +1,4 @@
-"""Spreads: how far apart the values of several groups are, whichever groups these are.
+"""Spreads: the largest differences between the values of several groups.
 
 The largest of many differences is large by chance. Its limits are therefore computed for all pairs
 of groups, at a quantile that holds for all pairs together (Hayter 1984, The Annals of Statistics
@@ -20,7 +20,7 @@ from polars_wroc.stats.levels import Level, welch_df
 
 # With more groups than this, the ends of all limits are compared instead of every pair.
 MOST_IN_PAIRS = 200
-# Equal AUCs and weighted rates of different rows may round differently.
+# Equal AUCs and weighted rates of different rows may be rounded differently.
 _ROUNDING = 1e-12
 
 
@@ -37,7 +37,7 @@ _UNDEFINED = Bounded(np.nan, np.nan, np.nan)
 
 
 class Spread(NamedTuple):
-    """The places of the groups with the largest and the smallest value, and how far apart they are.
+    """The places of the groups with the largest and the smallest value, and their distance.
 
     The places are -1 where fewer than two groups have a value. The limits of the ``difference`` and
     of the ``ratio`` hold for all pairs of groups.
@@ -51,10 +51,10 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class ComparedGroups:
-    """Values of groups, all of which are compared with each other.
+    """Values of groups that are all compared with each other.
 
-    Where ``variances`` are given, a pair of groups has Welch's degrees of freedom, else the fewer
-    of both.
+    With ``variances``, a pair of groups has Welch's degrees of freedom, otherwise the smaller of
+    both.
     """
 
     estimate: Wilson
@@ -87,8 +87,8 @@ class ComparedGroups:
 def find_spread(groups: ComparedGroups, level: Level, *, metrics: int = 1) -> Spread:
     """Return the largest difference and the smallest ratio of groups that all have a value.
 
-    So many ``metrics`` share the error of the limits. Of equal values the first is the largest and
-    the last the smallest, so that two groups are two different ones.
+    ``metrics`` is the number of metrics that share the error of the limits. Among equal values the
+    first is the largest and the last the smallest, so the two groups differ.
     """
     value = groups.estimate.value
     if groups.number < 2:  # noqa: PLR2004
@@ -100,14 +100,14 @@ def find_spread(groups: ComparedGroups, level: Level, *, metrics: int = 1) -> Sp
     highest = int(np.flatnonzero(value >= value.max() - _ROUNDING)[0])
     lowest = int(np.flatnonzero(value <= value.min() + _ROUNDING)[-1])
     high, low = float(value[highest]), float(value[lowest])
-    # There are no limits unless every group has some, and no ratios to 0.
+    # There are no limits unless every group has limits, and no ratios to 0.
     if high == 0:
         return Spread(highest, lowest, Bounded(0.0, *difference), _UNDEFINED)
     return Spread(highest, lowest, Bounded(high - low, *difference), Bounded(low / high, *ratio))
 
 
 def _limit_pairs(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_Ends, _Ends]:
-    """Return the limits of the largest difference and smallest ratio, from the limits of pairs."""
+    """Return the limits of the largest difference and smallest ratio, from those of pairs."""
     places = np.triu_indices(groups.number, 1)
     # Both sides of a pair have the same quantile: -stdtrit(df, Phi(-z_K))
     quantile = level.joint_quantile(groups.number, groups.pair_df(*places), metrics=metrics)
@@ -124,7 +124,7 @@ def _limit_pairs(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_E
 
 
 def _limit_ends(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_Ends, _Ends]:
-    """Return limits that are at least as far apart as those by all pairs of many groups."""
+    """Return limits that are at least as wide as the limits from all pairs of groups."""
     low, high = groups.estimate.limits(
         level.joint_quantile(groups.number, groups.df, metrics=metrics)
     )
@@ -135,10 +135,10 @@ def _limit_ends(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_En
 def equal_groups(groups: ComparedGroups, *, by_design: bool) -> float:
     """Return the p-value of the test that all groups have the same rate, by chi-squared.
 
-    By a design the statistic, of effective sizes that the variances imply, is divided by its
-    degrees of freedom and compared with the F distribution (Rao and Scott 1992, Biometrics 48,
-    577-585), whose variance has those of the group with most. NaN below two groups, and where one
-    has no effective size.
+    With a design, the statistic uses the effective sizes implied by the variances. It is divided by
+    its degrees of freedom and compared with the F distribution (Rao and Scott 1992, Biometrics 48,
+    577-585), with the denominator degrees of freedom of the group with the most. NaN for fewer than
+    two groups, or where one has no effective size.
     """
     value, rows = groups.estimate.value, groups.effective_rows
     df = groups.number - 1

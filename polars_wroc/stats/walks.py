@@ -1,7 +1,7 @@
-"""Ranges of cumulative sums: their distribution, where they are, tests and limits.
+"""Ranges of cumulative sums: their distribution, location, tests and limits.
 
 Sums of differences along the scores rise where scores are too high and fall where they are too low.
-If nothing is wrong their range is the range of Brownian motion.
+If scores are calibrated, their range is the range of Brownian motion.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from scipy import special
 from polars_wroc.arrays import Array, Ints, Mask, cumulate
 from polars_wroc.stats.solve import first_place
 
-# Terms of both series of the distribution of a range, and from where on the tail takes few.
+# Terms of both series of the distribution of a range, and the range above which the tail needs few.
 _TAIL_TERMS, _BODY_TERMS, _FROM_TAIL = range(1, 5), range(3), 2.0
-# Between these tails, whose ranges are between these ends, there are quantiles.
+# Tails with quantiles, and the ends between which these ranges lie.
 _LEAST_TAIL, _MOST_TAIL = 1e-16, 0.5
 _LEAST_RANGE, _MOST_RANGE = 1.0, 12.0
 # Half of Siegmund's (1985) correction for sums that change in steps.
 _CORRECTION = 0.5826
-# Fewer expected rows of a class, or steps that the variance is spread over, allow no test.
+# With fewer expected rows of a class, or fewer effective steps, there is no test.
 LEAST_EXPECTED, _LEAST_STEPS = 5, 2
 # Sums are equal if they differ by less, per unit of weight.
 _ROUNDING = 1e-12
@@ -31,7 +31,7 @@ _ROUNDING = 1e-12
 def range_p_value(x: Array) -> Array:
     """Return the probability that the range of Brownian motion on [0, 1] is at least x.
 
-    Feller (1951), Annals of Mathematical Statistics 22, 427-432, by one of two series.
+    One of the two series of Feller (1951), Annals of Mathematical Statistics 22, 427-432.
     """
     tail, body = np.zeros(x.shape), np.zeros(x.shape)
     for j in _TAIL_TERMS:
@@ -58,11 +58,11 @@ def range_quantile(tail: float) -> float:
 
 @dataclass(frozen=True)
 class WalkSteps:
-    """Steps of the sums of segments, from the highest score of each down.
+    """Steps of the sums of segments, in descending order of the score.
 
     A step is a score or a block of scores, from ``low`` to ``high``. It adds a ``difference`` to
-    the sum, with a ``variance`` if nothing is wrong, and has a ``weight``. ``starts`` are the
-    places of the first steps of the segments, which may have none, and the number of steps.
+    the sum, with a ``variance`` under calibration, and has a ``weight``. ``starts`` are the places
+    of the first steps of the segments, which may have none, followed by the number of steps.
     """
 
     low: Array
@@ -78,8 +78,8 @@ class WalkRanges:
     """Ranges of the sums of segments, and the intervals of scores that have them.
 
     ``size`` is the largest sum less the smallest one, ``total`` the sum of all steps, and
-    ``variance`` that of all steps. ``steps`` are the numbers of steps, and ``effective`` is over
-    how many equal ones the variance is spread. The interval is ``from_score`` to ``to_score``; the
+    ``variance`` its variance. ``steps`` are the numbers of steps, and ``effective`` the number of
+    equal steps with the same variance. The interval is ``from_score`` to ``to_score``; the
     ``inside`` values are sums over its steps. Sums are divided by the weight of all steps, and
     variances by its square. NaN where there is no weight, or where it overflows.
     """
@@ -99,7 +99,7 @@ class WalkRanges:
 def find_ranges(steps: WalkSteps) -> WalkRanges:
     """Return the ranges of segments.
 
-    If several intervals have the same range, the shortest one is taken, then the one of the lowest
+    If several intervals have the same range, the shortest is taken, then the one with the lowest
     scores.
     """
     number = np.diff(steps.starts)
@@ -114,13 +114,13 @@ def find_ranges(steps: WalkSteps) -> WalkRanges:
 
 
 def _find_ranges_of_steps(steps: WalkSteps, starts: Ints) -> dict[str, Array]:
-    """Return the ranges of segments that have steps, which begin at these places."""
+    """Return the ranges of segments that have steps, beginning at the given places."""
     number = np.diff(starts, append=len(steps.weight))
     total = np.add.reduceat(steps.weight, starts)
     total = np.where(np.isfinite(total) & np.isfinite(1 / total), total, np.nan)
 
     def spread(values: Array, each: Ints) -> Array:
-        """Repeat values of segments, or return the one of a segment alone to be broadcast."""
+        """Return repeated values of segments, or a single segment's value for broadcasting."""
         return values if len(values) == 1 else np.repeat(values, each)
 
     scale = spread(total, number)
@@ -142,7 +142,7 @@ def _find_ranges_of_steps(steps: WalkSteps, starts: Ints) -> dict[str, Array]:
     extremes = np.flatnonzero(is_high | (ends <= spread(low + _ROUNDING, number + 1)))
     segments = np.searchsorted(first, extremes, side="right") - 1
     before, after, segment = _pair_extremes(extremes, is_high[extremes], segments)
-    # The steps after one extreme up to the other: a segment has one more sum than steps.
+    # The steps after one extreme up to the other; a segment has one more sum than steps.
     first_step, last_step = before - segment, after - segment - 1
     from_score, to_score = steps.low[last_step], steps.high[first_step]
     picked = _pick_nearest(segment, to_score - from_score, from_score)
@@ -155,7 +155,7 @@ def _find_ranges_of_steps(steps: WalkSteps, starts: Ints) -> dict[str, Array]:
         return placed
 
     def sum_inside(values: Array) -> Array:
-        # The places after the intervals too, but for one at the very end
+        # The places after the intervals too, except one at the very end
         places = np.stack([first_step, last_step + 1], axis=1).ravel()
         return put(np.add.reduceat(values, places[places < len(values)])[::2])
 
@@ -169,7 +169,7 @@ def _find_ranges_of_steps(steps: WalkSteps, starts: Ints) -> dict[str, Array]:
 
 
 def _pair_extremes(places: Ints, are_high: Mask, segment: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return neighboring extremes of a segment, of which one is high, one is low, and the segment.
+    """Return neighboring high and low extremes of a segment, and the segment.
 
     ``places`` are the places of all extremes.
     """
@@ -178,7 +178,7 @@ def _pair_extremes(places: Ints, are_high: Mask, segment: Ints) -> tuple[Ints, I
 
 
 def _pick_nearest(segment: Ints, width: Array, from_score: Array) -> Ints:
-    """Return the place of the shortest interval of each segment that has any."""
+    """Return the place of the shortest interval of each segment that has one."""
     order = np.lexsort((from_score, width, segment))
     _, firsts = np.unique(segment[order], return_index=True)
     return order[firsts]
@@ -186,11 +186,10 @@ def _pick_nearest(segment: Ints, width: Array, from_score: Array) -> Ints:
 
 @dataclass(frozen=True)
 class RangeTests:
-    """Tests that the sums of segments are a random walk, and what limits of an interval rest on.
+    """Tests that the sums of segments are random walks, and the limits of an interval.
 
-    ``effect`` is how many times larger variances are by a design, and ``expected`` the fewest
-    effective rows of a class that are expected. ``limits_variance`` is the variance that limits
-    rest on.
+    ``effect`` is the design effect, and ``expected`` the fewest expected effective rows of a class.
+    ``limits_variance`` is the variance for limits.
     """
 
     ranges: WalkRanges
@@ -205,7 +204,7 @@ class RangeTests:
 
     @property
     def p_value(self) -> Array:
-        """The p-values; NaN where too few rows or steps allow no test."""
+        """The p-values; NaN without a test, because of too few rows or steps."""
         ranges = self.ranges
         # x = R / sqrt(V d) + 0.5826 / sqrt(m d)
         x = ranges.size / np.sqrt(ranges.variance * self.effect)
@@ -215,7 +214,7 @@ class RangeTests:
 
     @property
     def has_few_steps(self) -> Mask:
-        """Whether the variance is spread over too few steps for a test."""
+        """Whether there are too few effective steps for a test."""
         return ~(self.ranges.effective >= _LEAST_STEPS * (1 - _ROUNDING))
 
     @property
@@ -225,6 +224,6 @@ class RangeTests:
 
     @property
     def unit(self) -> Array:
-        """The margin of the mean difference by a range of 1; NaN where there is no test."""
+        """The margin of the mean difference for a range of 1; NaN without a test."""
         margin = np.sqrt(self.limits_variance * self.effect) / self.ranges.weight_inside
         return np.where(np.isnan(self.p_value), np.nan, margin)

@@ -1,7 +1,7 @@
 """Cells of confusion matrices: sums over the rows of segments, by decision and label.
 
-A row is selected where its score is at least the threshold. Each function here returns a column
-for each segment; `sum_cells_at_each` returns one for each segment at each of several thresholds.
+A row is selected where its score is at least the threshold. Functions return a column for each
+segment; `sum_cells_at_each` returns a column for each segment at each of several thresholds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from polars_wroc.stats.rates import Count, Rate
 from polars_wroc.steps import SegmentRows, round_to_type
 
 _ValueT = TypeVar("_ValueT", bound=np.generic)
-# So many cells of sampling units are in memory together.
+# The most cells of sampling units in memory at the same time.
 _UNITS_AT_ONCE = 2_000_000
 
 
@@ -32,8 +32,8 @@ class Cells:
     """Sums of weights, of squared weights and numbers of rows in the cells of confusion matrices.
 
     Arrays have a row for each of tp, fp, fn and tn, and a column for each segment, or for each
-    segment at each threshold. By a design ``units`` are the weights in each sampling unit: cell,
-    unit, segment; with replicate weights the first unit has the full weights, and each other one
+    segment at each threshold. With a design, ``units`` are the weights in each sampling unit: cell,
+    unit, segment; with replicate weights, the first unit has the full weights, and each other one
     the weights of a replicate. All are NaN without a threshold.
     """
 
@@ -43,7 +43,7 @@ class Cells:
     units: Array | None = None
 
     def __add__(self, other: Cells) -> Cells:
-        """Add the cells of other rows in the same columns, by the same design if there is one."""
+        """Add the cells of other rows in the same columns, with the same design if any."""
         units = None
         if self.units is not None and other.units is not None:
             units = self.units + other.units
@@ -65,9 +65,9 @@ class Cells:
     def rate(
         self, counted: Sequence[str], others: Sequence[str], units: SamplingUnits | None = None
     ) -> Rate:
-        """Return the rate of the rows in the cells ``counted`` among these and ``others``.
+        """Return the share of the cells ``counted`` in these and the ``others``.
 
-        With the ``units`` of a design it has a variance and degrees of freedom by it.
+        With the ``units`` of a design it has the design's variance and degrees of freedom.
         """
         events, rest = self.count(counted), self.count(others)
         if units is None:
@@ -90,7 +90,7 @@ class Cells:
 
     @property
     def unit_present(self) -> Array:
-        """The weight of each sampling unit in each segment, above 0 where it has rows of it."""
+        """The weight of each sampling unit in each segment, above 0 where it has rows there."""
         return self.unit_weight(CELLS)
 
     def combine(self, function: Callable[[Array], Array]) -> Cells:
@@ -108,10 +108,10 @@ class Cells:
 def select_rows(
     rows: SegmentRows, threshold: Array | float, *, argument: str = "threshold"
 ) -> Mask:
-    """Return whether each row has at least the threshold, which may be that of its segment.
+    """Return whether each row's score is at least the threshold, one for all or by segment.
 
-    They are compared in the type that the score came in. No row is selected at a threshold of NaN.
-    A threshold inside a bin of scores is refused.
+    Scores are compared in the type they came in. No row is selected at a threshold of NaN. A
+    threshold inside a bin of scores is refused.
     """
     each = _repeat_for_rows(rows, round_to_type(threshold, rows.score_type))
     if rows.bins is not None:
@@ -120,7 +120,7 @@ def select_rows(
 
 
 def sum_cells(rows: SegmentRows, selected: Mask, sample: Sampling | None = None) -> Cells:
-    """Return the cells of each segment, given which rows are selected, and with units a sample."""
+    """Return the cells of each segment, given the selected rows; with units if sampled."""
     place = number_cells(rows, selected) * rows.number + rows.segment
 
     def total(values: Array | None) -> Array:
@@ -138,10 +138,10 @@ def sum_cells_at(
     selects: Mask | None = None,
     argument: str = "threshold",
 ) -> Cells:
-    """Return the cells of each segment at a threshold, or at one of its own.
+    """Return the cells of each segment at a common threshold or its own.
 
-    Without ``selects`` a segment has no selected row, whatever its threshold: at the origin of a
-    curve it is infinite, as a score may be.
+    Without ``selects``, a segment has no selected row at any threshold: the threshold is infinite
+    at the origin of a curve, but so may be a score.
     """
     selected = select_rows(rows, threshold, argument=argument)
     if selects is not None:
@@ -154,7 +154,7 @@ def sum_cells_at(
 def split_segments(
     rows: SegmentRows, sample: Sampling | None
 ) -> Iterator[tuple[slice, SegmentRows]]:
-    """Yield some segments at a time, so that the cells of their sampling units fit into memory."""
+    """Yield a few segments at a time, so that cells of sampling units fit into memory."""
     at_once = max(rows.number, 1)
     if sample is not None:
         at_once = max(_UNITS_AT_ONCE // max(len(sample.stratum), 1), 1)
@@ -175,16 +175,16 @@ def sum_cells_at_each(
     *,
     argument: str = "threshold",
 ) -> Cells:
-    """Return the cells of each segment at each of several thresholds, which descend.
+    """Return the cells of each segment at each of several descending thresholds.
 
-    All thresholds of a segment are next to each other.
+    All thresholds of a segment are contiguous.
     """
     ascending = round_to_type(thresholds[::-1], rows.score_type)
     if rows.bins is not None:
         for threshold in ascending:
             _refuse_inside_bins(rows.score, rows.bins.high, threshold, argument)
     number, reached = rows.number, len(thresholds) + 1
-    # How many thresholds a row reaches; its score selects it at these.
+    # The number of thresholds that a row reaches, and at which it is selected.
     column = rows.segment * reached + np.searchsorted(ascending, rows.score, side="right")
     place = (rows.weight < 0) * (number * reached) + column
 
@@ -220,7 +220,7 @@ def sum_unit_cells(rows: SegmentRows, selected: Mask, sample: Sampling) -> Array
 def _make_cells(
     rows: SegmentRows, total: Callable[[Array | None], Array], units: Array | None = None
 ) -> Cells:
-    """Return cells of rows, given what adds up their values in each cell, or counts them."""
+    """Return cells of rows, given a function that adds up or counts rows in each cell."""
     weight = np.abs(rows.weight)
     if rows.counts is None:
         return Cells(total(weight), total(weight**2), total(None), units)
@@ -235,19 +235,19 @@ def _repeat_for_rows(rows: SegmentRows, values: NDArray[_ValueT]) -> NDArray[_Va
 
 
 def number_cells(rows: SegmentRows, selected: Mask) -> Ints:
-    """Return the number of each row's cell."""
+    """Return the number of the cell of each row."""
     return 2 * (~selected).astype(np.int64) + (rows.weight < 0)
 
 
 def _add_up(place: Ints, values: Array | None, rows: int, columns: int) -> Array:
-    """Add up values, or count them, in the cells of a table with so many rows and columns."""
+    """Return sums or counts of values in the cells of a table of a given shape."""
     sums = np.bincount(place, values, rows * columns)
     return sums.astype(np.float64, copy=False).reshape(rows, columns)
 
 
 def _cumulate_over_thresholds(sums: Array) -> Array:
     """Return cells at descending thresholds, from sums by class, segment and thresholds reached."""
-    # From both ends, since a difference would lose digits.
+    # Added up from both ends, since a difference would lose digits.
     selected = sums[..., ::-1].cumsum(axis=-1)[..., :-1]
     rejected = sums.cumsum(axis=-1)[..., :-1][..., ::-1]
     return np.concatenate([selected, rejected]).reshape(len(CELLS), -1)

@@ -1,4 +1,4 @@
-"""Points of confusion curves, and the one of each curve that a rule chooses."""
+"""Points of confusion curves, and the point of each curve that a rule chooses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from polars_wroc.steps import PooledSteps, SegmentRows, pool_steps
 from polars_wroc.thresholds.cells import Cells
 from polars_wroc.thresholds.rules import Point, Rule
 
-# With fewer rows a sort takes no time.
+# With fewer rows a sort takes hardly any time.
 _MANY_ROWS = 1 << 16
-# Temporary arrays of so many rows fit into the cache of a processor.
+# Temporary arrays of so many rows fit into the processor's cache.
 _BLOCK_ROWS = 1 << 16
-# Rows that tell where a selection rate is, and how far it may be off.
+# The rows sampled to locate a selection rate, and the margin around it.
 _SAMPLE, _AROUND = 1 << 14, 0.02
 
 
@@ -42,7 +42,7 @@ class CurvePoints:
 
 
 class CurveWeights(NamedTuple):
-    """The points of each segment's curve as `CurvePoints` has them, with their selected weights."""
+    """The points of each segment's curve, as in `CurvePoints`, with their selected weights."""
 
     starts: Ints
     threshold: Array
@@ -53,7 +53,7 @@ class CurveWeights(NamedTuple):
 class Thresholds(NamedTuple):
     """A threshold for each segment, or one for all; NaN where a rule allows none.
 
-    Without ``selects`` no row is selected, not even one with an infinite score.
+    Without ``selects``, no row is selected, not even one with an infinite score.
     """
 
     value: Array
@@ -77,7 +77,7 @@ def trace_curves(rows: SegmentRows) -> CurvePoints:
 
 
 def trace_weights(rows: SegmentRows) -> CurveWeights:
-    """Return the points of each segment's curve with the weights of both classes selected there."""
+    """Return the points of each segment's curve with the selected weights of both classes."""
     steps = pool_steps(rows)
     tp, fp = _cumulate(steps, steps.w)
     return CurveWeights(_starts_of_points(steps), _thresholds_of_points(steps), tp, fp)
@@ -86,7 +86,7 @@ def trace_weights(rows: SegmentRows) -> CurveWeights:
 def choose_thresholds(rows: SegmentRows, rule: Rule) -> Thresholds:
     """Return the threshold that a rule chooses for each segment.
 
-    If several are equally good up to rounding, it is the highest.
+    Among thresholds that are equally good up to rounding it is the highest.
     """
     if rule.name == "max_selection_rate" and rows.number == 1 and not rows.in_order:
         found = _search_selection_rate(rows, rule)
@@ -100,10 +100,10 @@ def choose_thresholds(rows: SegmentRows, rule: Rule) -> Thresholds:
 
 
 def _search_selection_rate(rows: SegmentRows, rule: Rule) -> Thresholds | None:
-    """Return the threshold of a selection rate from the rows near it, without a sort of all rows.
+    """Return the threshold of a selection rate by sorting only the rows near it.
 
-    None for few rows, and where a sample of the rows does not tell where the threshold is (Floyd
-    and Rivest 1975, Communications of the ACM 18, 165-172).
+    None for few rows, and if a sample of the rows does not locate the threshold (Floyd and Rivest
+    1975, Communications of the ACM 18, 165-172).
     """
     if len(rows.score) < _MANY_ROWS:
         return None
@@ -113,7 +113,7 @@ def _search_selection_rate(rows: SegmentRows, rule: Rule) -> Thresholds | None:
     sample, share = sample[order], weight[order].cumsum() / weight.sum()
     rate = dict(rule.options)["rate"]
     more, fewer = np.searchsorted(share, [rate + _AROUND, rate - _AROUND])
-    # One score higher, since many rows may have the same.
+    # One score higher, since many rows may share a score.
     above = sample[sample > sample[fewer]]
     if more == len(share) or not len(above):
         return None
@@ -125,7 +125,8 @@ def _search_selection_rate(rows: SegmentRows, rule: Rule) -> Thresholds | None:
     none, totals = np.zeros(len(selected)), np.full(len(selected), total)
     ends = np.array([0, len(selected)])
     place = int(choose_points(selected, none, ends, rule, np.stack([totals, none]))[0])
-    # Thresholds below the last of these may be allowed too, and ones above the first be as good.
+    # Thresholds below the last of these may be allowed too, and some above the first may be as
+    # good.
     is_alone = place > 0 or selected[0] - selected_above > TOLERANCE * total
     if place < 0 or place == len(selected) - 1 or not is_alone:
         return None
@@ -133,7 +134,7 @@ def _search_selection_rate(rows: SegmentRows, rule: Rule) -> Thresholds | None:
 
 
 def _find_rows_between(rows: SegmentRows, low: float, high: float) -> tuple[Ints, float, float]:
-    """Return the rows with scores from one to another, the weight above them, and all weight."""
+    """Return the rows between two scores, the weight above them, and the total weight."""
     near, weights = [], np.zeros(2)
     for start in range(0, len(rows.score), _BLOCK_ROWS):
         part = slice(start, start + _BLOCK_ROWS)
@@ -144,7 +145,7 @@ def _find_rows_between(rows: SegmentRows, low: float, high: float) -> tuple[Ints
 
 
 def choose_per_group(rows: SegmentRows, rule: Rule, *, per_group: bool) -> Thresholds:
-    """Return the threshold that a rule chooses for each segment, or one for the rows of all."""
+    """Return the threshold that a rule chooses, for each segment or for all rows together."""
     return choose_thresholds(rows if per_group else merge_segments(rows), rule)
 
 
@@ -164,9 +165,9 @@ def choose_points(
 ) -> Ints:
     """Return the place of the first of the best points of each curve; -1 where none is allowed.
 
-    ``tp`` and ``fp`` are the weights selected at each point. All weights are selected at the last
-    point of a curve, unless there are ``totals`` of both classes for each point. ``starts`` are the
-    places of the first points, followed by the number of points.
+    ``tp`` and ``fp`` are the weights selected at each point. At the last point of a curve all
+    weights are selected, unless ``totals`` of both classes are given for each point. ``starts`` are
+    the places of the first points, followed by the number of points.
     """
     positives, negatives = (_reach_ends(each, starts) for each in (tp, fp))
     if totals is not None:
@@ -185,31 +186,31 @@ def choose_points(
 
 
 def _mark_best(values: Array, starts: Ints) -> Mask:
-    """Return which values are the largest of their curve up to rounding; -inf is none."""
+    """Return whether values are the largest of their curve, up to rounding; -inf is not."""
     largest = np.maximum.reduceat(values, starts[:-1])
     is_best = values >= np.repeat(largest, np.diff(starts)) - TOLERANCE
     return is_best & (values > -np.inf)
 
 
 def _starts_of_points(steps: PooledSteps) -> Ints:
-    """Return the places of origins, each of which comes before the steps of its segment."""
+    """Return the places of the origins, which come before the steps of their segment."""
     return steps.starts + np.arange(len(steps.starts))
 
 
 def _thresholds_of_points(steps: PooledSteps) -> Array:
-    # Zero has one sign.
+    # -0.0 becomes 0.0.
     return np.insert(steps.score + 0.0, steps.starts[:-1], np.inf)
 
 
 def _cumulate(steps: PooledSteps, values: Array) -> Array:
-    """Add up values from the origin of each segment down to each point."""
+    """Return the sums of values from the origin of each segment to each point."""
     sums = np.insert(values, steps.starts[:-1], 0.0, axis=-1)
-    # Each segment by itself: differences of sums of all segments would lose digits.
+    # Each segment by itself, since differences of sums over all segments would lose digits.
     for start, stop in pairwise(_starts_of_points(steps).tolist()):
         np.cumsum(sums[..., start:stop], axis=-1, out=sums[..., start:stop])
     return sums
 
 
 def _reach_ends(sums: Array, starts: Ints) -> Array:
-    """Return the sum at the end of its curve for each point."""
+    """Return for each point the sum at the end of its curve."""
     return np.repeat(sums[..., starts[1:] - 1], np.diff(starts), axis=-1)

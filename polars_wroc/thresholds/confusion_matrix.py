@@ -29,7 +29,7 @@ _IN_POPULATION, _MEASURE, _BEST = "__in_population_", "__measure", "__best"
 DEFAULT_METRICS = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy", "f1", "mcc")
 
 
-def read_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
+def read_threshold_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
     """Read the names of one or several metrics, or ``"all"``."""
     if metrics == "all":
         return tuple(THRESHOLD_METRICS)
@@ -38,7 +38,7 @@ def read_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
         checks.reject_type("metrics", "be 'all' or names of metrics", metrics)
     for name in names:
         check_metric("metrics", name, THRESHOLD_METRICS)
-    # Each once, in the order that is asked for.
+    # Each once, in the requested order.
     return tuple(dict.fromkeys(names))
 
 
@@ -120,7 +120,7 @@ def confusion_matrix(
     │ 2.0 ┆ 2.0 ┆ 0.0 ┆ 1.0 ┆ 0.5 │
     └─────┴─────┴─────┴─────┴─────┘
     """
-    names, target = read_metrics(metrics), target_prevalence(prevalence)
+    names, target = read_threshold_metrics(metrics), target_prevalence(prevalence)
     carried = {}
     sum_cells: Callable[[pl.Expr], pl.Expr]
     if isinstance(threshold, Rule):
@@ -149,7 +149,7 @@ def _measure(cells: pl.Expr, metrics: Sequence[str], prevalence: float | None) -
     names = (*CELLS, POSITIVES, NEGATIVES)
     weights = {name: element_field(name) for name in names}
     if prevalence is not None:
-        # As fields, since the metrics use them often.
+        # Fields, since the metrics use them often.
         cells = add_fields(cells, _weight_classes(weights, prevalence))
         weights = {name: element_field(f"{_IN_POPULATION}{name}") for name in names}
     matrix = Confusion(element_field("threshold"), *weights.values())
@@ -173,7 +173,7 @@ def _sum_cells(rows: pl.Expr, *, threshold: pl.Expr) -> pl.Expr:
     """Reduce each list of rows to a list of one struct with the cells; null without threshold."""
     predicted = at_least(element_field(SCORE), threshold)
     positive, negative = class_weights(element_field(WEIGHT))
-    # Not by a product: the weight of other cells may be infinite.
+    # Not a product, since the weight of other cells may be infinite.
     weights = {
         POSITIVES: positive,
         NEGATIVES: negative,
@@ -190,7 +190,7 @@ def _sum_cells(rows: pl.Expr, *, threshold: pl.Expr) -> pl.Expr:
 
 def _choose_cells(rows: pl.Expr, *, rule: Rule) -> pl.Expr:
     """Reduce each list of rows to a list of one struct with the cells that a rule chooses."""
-    # The score of a row without weight is not a threshold.
+    # The score of a row without weight is no threshold.
     weighted = rows.list.eval(pl.element().filter(element_field(WEIGHT) != 0))
     score = element_field(SCORE)
     curve = {
@@ -226,7 +226,7 @@ def _choose_cells(rows: pl.Expr, *, rule: Rule) -> pl.Expr:
 
 
 def _mark_best(points: pl.Expr, rule: Rule, point: Point[pl.Expr]) -> pl.Expr:
-    """Mark the best points of each curve by a rule; null measures are no point."""
+    """Return whether points are the best of their curve by a rule; null measures are not."""
     measures = rule.measures
     known = measures.known(point)
     if measures.allowed is not None:

@@ -1,4 +1,4 @@
-"""Rates of a chosen threshold on rows other than the ones from which it was chosen."""
+"""Rates of a chosen threshold on other rows than those from which it was chosen."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from polars_wroc.thresholds.limits import HONEST_RATES, make_matrix
 from polars_wroc.thresholds.rules import Rule
 
 # ``"bootstrap"``: the rates at the chosen threshold, without most of their optimism.
-# ``"crossfit"``: the rates of the rule when it chooses from other rows than are measured.
+# ``"crossfit"``: the rates of the rule if it chooses on other rows than are measured.
 Honest: TypeAlias = Literal["bootstrap", "crossfit"]
 
 _FOLDS = 10
-# Rows of all resamples of a curve that are in memory at the same time.
+# The most rows of resamples of a curve in memory at the same time.
 _ROWS_AT_ONCE = 250_000
 
 
 def number_rows(rows: Rows) -> pl.Series:
-    """Number the rows in the order of their values, whatever order they come in."""
+    """Return row numbers in the order of values, independent of the order of the rows."""
     columns = {each.name: each for each in rows.keys}
     columns["positive"] = pl.Series(rows.weight > 0)
     columns["weight"] = pl.Series(np.abs(rows.weight), nan_to_null=True)
     for number, score in enumerate(rows.scores.values()):
         columns[f"score_{number}"] = pl.Series(score, nan_to_null=True)
-    # Rows that all models or some of them lack come last, so that they change no number of others.
-    # Equal rows may be exchanged.
+    # Rows that are missing for some models come last, so that they do not change other numbers.
+    # Equal rows are interchangeable.
     missing = (pl.lit(pl.Series(each)) for each in (np.isnan(rows.weight), ~rows.complete_in_all))
     ordered = pl.DataFrame(columns).with_row_index("row").sort(*missing, *columns)
     return ordered.with_row_index("number").sort("row")["number"]
@@ -60,7 +60,7 @@ class HonestRates:
     def estimate(self, rows: SegmentRows, numbers: pl.Series, cells: Cells) -> dict[str, Array]:
         """Return the rates of segments.
 
-        ``numbers`` tell rows apart, and ``cells`` are those at the thresholds of the rule.
+        ``numbers`` identify rows, and ``cells`` are the cells at the thresholds of the rule.
         """
         draws = [*islice(seeds(self.seed), self.resamples)]
         if self.honest == "crossfit":
@@ -70,7 +70,7 @@ class HonestRates:
         return {name: np.clip(apparent[name] - optimism[name], 0.0, 1.0) for name in HONEST_RATES}
 
     def _crossfit(self, rows: SegmentRows, hashes: pl.Series) -> dict[str, Array]:
-        """Return rates from the cells of each fold at the threshold chosen on the other folds."""
+        """Return rates from the cells of each fold, at the threshold chosen on the other folds."""
         fold = (hashes % _FOLDS).to_numpy()
         weight = np.zeros((len(CELLS), rows.number))
         for number in range(_FOLDS):
@@ -86,16 +86,16 @@ class HonestRates:
     ) -> dict[str, Array]:
         """Return the means of (rate on a resample - rate on the data) of each segment.
 
-        Both are at the threshold that the rule chooses on the resample.
+        Both rates are at the threshold that the rule chooses on the resample.
         """
         optimism = np.full((rows.number, len(HONEST_RATES)), np.nan)
         with Progress(len(rows.score) * len(draws), "rows of resamples") as progress:
             if not self.per_group:
-                curve = _Curve.of_rows(rows, numbers)
+                curve = _Curve.from_rows(rows, numbers)
                 optimism = curve.optimism(self.rule, draws, progress)
                 return dict(zip(HONEST_RATES, optimism.T, strict=True))
             for place, (start, stop) in enumerate(pairwise(rows.starts.tolist())):
-                curve = _Curve.of_rows(rows.between(place, place + 1), numbers[start:stop])
+                curve = _Curve.from_rows(rows.between(place, place + 1), numbers[start:stop])
                 optimism[place] = curve.optimism(self.rule, draws, progress)
         return dict(zip(HONEST_RATES, optimism.T, strict=True))
 
@@ -122,7 +122,7 @@ class _Curve:
     ends: Ints
 
     @classmethod
-    def of_rows(cls, rows: SegmentRows, numbers: pl.Series) -> _Curve:
+    def from_rows(cls, rows: SegmentRows, numbers: pl.Series) -> _Curve:
         """Sort the rows of segments."""
         order = np.argsort(-rows.score, kind="stable")
         signed, score = rows.weight[order], rows.score[order]
@@ -133,7 +133,7 @@ class _Curve:
         return cls(weights, numbers[order], rows.segment[order], rows.number, ends)
 
     def optimism(self, rule: Rule, draws: Sequence[int], progress: Progress) -> Array:
-        """Return the mean difference of each rate of each group, NaN where no draw has one."""
+        """Return the mean difference of each rate of each group; NaN if no draw has one."""
         at_once = max(_ROWS_AT_ONCE // max(len(self.group), 1), 1)
         differences = []
         for first in range(0, len(draws), at_once):
@@ -152,10 +152,10 @@ class _Curve:
         return np.where(known[..., None], rates[0] - rates[1], np.nan)
 
     def _resample(self, draws: Sequence[int]) -> tuple[Array, Mask]:
-        """Draw rows of each class of each group with replacement; the class keeps its weight.
+        """Return weights of rows drawn with replacement; each class of a group keeps its weight.
 
-        Where no row of a class is drawn, the group has no weight and is not whole. Weights have an
-        axis for the class, for the resample and for the row.
+        If no row of a class is drawn, the group has no weight and is not whole. The axes of weights
+        are class, resample and row.
         """
         # Poisson variables of mean 1, from the hashes of the rows
         times = np.stack([count_poisson(hash_evenly(self.numbers, seed)) for seed in draws])
@@ -167,7 +167,7 @@ class _Curve:
         return drawn * factors[..., self.group], is_whole
 
     def _select(self, drawn: Array, rule: Rule) -> tuple[Mask, Mask]:
-        """Return the rows that the rule selects in each resample, and where it allows a point."""
+        """Return the rows that the rule selects in each resample, and whether it allows a point."""
         origin = np.zeros((*drawn.shape[:2], 1))
         points = np.concatenate([origin, drawn.cumsum(axis=-1)[..., self.ends]], axis=-1)
         starts = np.arange(points.shape[1] + 1) * points.shape[2]
@@ -184,7 +184,7 @@ class _Curve:
         return np.stack([*rates.values()], axis=-1)
 
     def _total(self, weights: Array) -> Array:
-        """Add up weights of each group: class, resample, group."""
+        """Return the sums of weights of each group: class, resample, group."""
         if self.groups == 1:
             return np.asarray(weights.sum(axis=-1, keepdims=True))
         sums = np.zeros((*weights.shape[:-1], self.groups))

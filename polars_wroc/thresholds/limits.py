@@ -27,7 +27,7 @@ from polars_wroc.thresholds.registry import (
     ThresholdMetric,
 )
 
-# The rates that are estimated for other rows; the other metrics follow from them.
+# The rates that are estimated for other rows; other metrics follow from them.
 HONEST_RATES = ("tpr", "fpr", "ppv", "npv")
 
 
@@ -35,9 +35,9 @@ HONEST_RATES = ("tpr", "fpr", "ppv", "npv")
 class DecidedRows:
     """Confusion matrices of segments, each at a threshold, and how their rows were sampled.
 
-    With a ``prevalence``, metrics are computed from classes weighted to it.
-    ``honest`` are estimates of `HONEST_RATES` for rows other than the ones in the cells; metrics
-    then follow from these estimates.
+    With a ``prevalence``, metrics are computed from classes weighted to it. ``honest`` are
+    estimates of `HONEST_RATES` for rows other than the ones in the cells, from which metrics then
+    follow.
     """
 
     threshold: Array
@@ -54,7 +54,7 @@ class DecidedRows:
 
     @property
     def weight(self) -> Array:
-        """The weights in the cells that metrics are computed from."""
+        """The weights in the cells from which metrics are computed."""
         if self.honest is None:
             return self.cells.weight
         positives, negatives = self.classes
@@ -74,7 +74,7 @@ class DecidedRows:
         )
 
     def matrix(self) -> Confusion[Array]:
-        """Return the matrix that metrics are computed from."""
+        """Return the matrix from which metrics are computed."""
         matrix = make_matrix(
             *self.weight,
             threshold=self.threshold,
@@ -96,10 +96,10 @@ def make_matrix(
     prevalence: float | None = None,
     classes: tuple[Array, Array] | None = None,
 ) -> Confusion[Array]:
-    """Return the confusion matrix of some weights, of classes weighted to a prevalence if given.
+    """Return the confusion matrix of weights, with classes weighted to a given prevalence.
 
-    The total weight stays as it is. The weights of the ``classes`` are by default the sums of their
-    cells.
+    The total weight does not change. By default the weights of the ``classes`` are the sums of
+    their cells.
     """
     positives, negatives = (tp + fn, fp + tn) if classes is None else classes
     if prevalence is None:
@@ -132,10 +132,10 @@ def limit_metrics(
         limits = _limit_rates(decided, rates, level)
     else:
         limits = _limit_rates_in_population(decided, rates, level, decided.prevalence)
-    # The quantile depends on the number of all rows, whatever the metric.
+    # For every metric the quantile depends on the number of all rows.
     quantile: Array | None = None
     for metric in others:
-        # Thresholds that are chosen honestly have cells of several ones.
+        # The cells of crossfit thresholds belong to several thresholds.
         if metric.name in _OWN_LIMITS and decided.honest is None:
             limits[metric.name] = _OWN_LIMITS[metric.name](decided, level)
             continue
@@ -153,7 +153,7 @@ def limit_net_benefit(decided: DecidedRows, level: Level) -> Limits:
 
 
 def contrast_net_benefit(decided: DecidedRows) -> Contrast:
-    """Return net benefits as differences of shares of all rows, or in a population of rates."""
+    """Return net benefits as differences of shares of rows or, in a population, of rates."""
     odds = decided.threshold / (1 - decided.threshold)
     wholes: tuple[Sequence[str], Sequence[str]] = CELLS, CELLS
     if decided.prevalence is not None:
@@ -174,12 +174,12 @@ def contrast_net_benefit(decided: DecidedRows) -> Contrast:
     return contrast_rates(tp, fp, odds, decided.prevalence, covariance)
 
 
-# Metrics that are no rates and have limits of their own.
+# Metrics that are not rates and have limits of their own.
 _OWN_LIMITS: dict[str, Callable[[DecidedRows, Level], Limits]] = {"net_benefit": limit_net_benefit}
 
 
 def estimate_rate(decided: DecidedRows, rate: RateMetric) -> Wilson:
-    """Return a rate, by a design with its variance; an honest one has the size of the data."""
+    """Return a rate, with a design's variance; an honest rate has the size of the data."""
     estimate = decided.cells.rate(rate.counted, rate.others, decided.units).estimate()
     if decided.honest is None:
         return estimate
@@ -191,7 +191,7 @@ def _limit_rates(
     decided: DecidedRows, rates: Sequence[RateMetric], level: Level
 ) -> dict[str, Limits]:
     limits: dict[str, Limits] = {}
-    # A rate and its complement have the same limits, seen from both sides.
+    # The limits of a rate and of its complement mirror each other.
     for base in dict.fromkeys(COMPLEMENTS.get(rate.name, rate.name) for rate in rates):
         estimate = estimate_rate(decided, RATES[base])
         limits[base] = estimate.limits(level.quantile(estimate.df))
@@ -205,7 +205,7 @@ def _limit_rates(
 def _limit_rates_in_population(
     decided: DecidedRows, rates: Sequence[RateMetric], level: Level, prevalence: float
 ) -> dict[str, Limits]:
-    # Only the rates of both classes come from rows.
+    # Only the rates of both classes are estimated from rows.
     estimates = [estimate_rate(decided, RATES[name]) for name in ("tpr", "fpr")]
     tpr, fpr = (LimitedRate(each.value, each.limits(level.quantile(each.df))) for each in estimates)
     return {rate.name: limit_in_population(rate, tpr, fpr, prevalence) for rate in rates}
@@ -216,8 +216,8 @@ def limit_in_population(
 ) -> Limits:
     """Return the limits of a rate where the proportion of positives is ``prevalence``.
 
-    A rate of all rows is a mean of the rates of both classes, and a predictive value follows from
-    their ratio; a rate of one class is the same in any population.
+    A rate of all rows is a mean of the rates of both classes. A predictive value follows from their
+    ratio. A rate of one class is the same in any population.
     """
     shares = {"tp": tpr, "fn": tpr.complement, "fp": fpr, "tn": fpr.complement}
     if rate.sample_sizes == ("rows",):
@@ -236,23 +236,23 @@ def limit_in_population(
 
 
 def _add_shares(shares: list[LimitedRate], rate: LimitedRate) -> LimitedRate:
-    """Return the share of a class in some of its two cells, of which one has the ``rate``."""
+    """Return the share of a class in some of its two cells, given the ``rate`` of one cell."""
     if len(shares) == 1:
         return shares[0]
-    # All or none of the class, if there is any of it
+    # All or none of the class, if it has rows
     share = np.where(np.isnan(rate.value), np.nan, float(bool(shares)))
     return LimitedRate(share, Limits(share, share))
 
 
 def _quantile_of_rows(decided: DecidedRows, level: Level, df: Array | float) -> Array:
-    """Return the quantile of limits by the delta method; NaN at looks with too few rows."""
+    """Return the quantile of limits by the delta method; NaN at repeated looks with few rows."""
     tp, fp, fn, tn = decided.cells.rows
     enough = level.enough(tp + fn, fp + tn)
     return np.where(enough, level.quantile(df), np.nan)
 
 
 def _estimate_function(decided: DecidedRows, metric: ThresholdMetric, value: Array) -> Wald:
-    """Return a metric that is no rate with its error by the delta method."""
+    """Return a metric that is not a rate, with its error by the delta method."""
     function = cell_function(metric, decided.threshold, decided.prevalence)
     found = evaluate(function, decided.weight, decided.cells.squares, decided.cells.rows)
     found = replace(found, value=value)

@@ -18,7 +18,7 @@ from polars_wroc.ranking.curve import ColumnT, defined_where, ratio
 class Confusion(Generic[ColumnT]):
     """A confusion matrix at a threshold, with the weight of each class and its rates.
 
-    They are columns of a plan, or arrays. The ``predictive`` values, positive and negative, follow
+    Values are columns of a plan or arrays. The positive and negative ``predictive`` values follow
     from the cells unless they are given.
     """
 
@@ -96,7 +96,7 @@ class Confusion(Generic[ColumnT]):
         return defined_where(is_probability, self.threshold / (1 - self.threshold))
 
 
-# Ends that are the same for all segments, or columns like the cells.
+# Ends of a range: the same for all segments, or columns like the cells.
 Bounds: TypeAlias = tuple[Any, Any]
 
 
@@ -110,14 +110,14 @@ _RATIO = _between(0.0, math.inf)
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdMetric(Metric):
-    """A metric that is a formula of the cells of a confusion matrix, or one of its own rates."""
+    """A metric that is a formula of a confusion matrix, or one of its rates."""
 
     formula: Callable[[Confusion[Any]], Any] = NotImplemented
-    # The ends of its range, which limits keep to; the upper one of a ratio is infinite.
+    # The ends of its range, which limits respect; the upper end of a ratio is infinite.
     bounds: Callable[[Confusion[Any]], Bounds] = _PROPORTION
 
     def __post_init__(self) -> None:
-        """Take the rate of the same name where there is no formula."""
+        """Use the rate of the same name if there is no formula."""
         if self.formula is NotImplemented:
             checks.hold(self, formula=attrgetter(self.name))
 
@@ -136,8 +136,8 @@ class RateMetric(ThresholdMetric):
     """A proportion, which has a confidence interval.
 
     It is the weight of the cells ``counted`` divided by the weight of ``counted`` and ``others``.
-    ``fairness`` is the name of the fairness criterion that compares it between groups, or None;
-    ``has_gap`` says whether `group_gaps` compares it by default, and audits do.
+    ``fairness`` is the fairness criterion that compares the rate between groups, or None;
+    ``has_gap`` says whether audits and, by default, `group_gaps` compare it.
     """
 
     counted: tuple[str, ...]
@@ -360,18 +360,18 @@ THRESHOLD_METRICS: dict[str, ThresholdMetric] = {metric.name: metric for metric 
 RATES: dict[str, RateMetric] = {
     metric.name: metric for metric in _ROWS if isinstance(metric, RateMetric)
 }
-# Rates that are 1 minus another one before them.
+# Rates that are 1 minus an earlier one.
 COMPLEMENTS: dict[str, str] = {
     rate.name: other.name
     for number, rate in enumerate(RATES.values())
     for other in [*RATES.values()][:number]
     if {*rate.counted} == {*other.others} and {*rate.others} == {*other.counted}
 }
-# The selection rate first, then the rates of parts of the rows.
+# The selection rate comes first, then the rates of parts of the rows.
 GAP_RATES: dict[str, RateMetric] = {
     rate.name: rate
     for rate in sorted(RATES.values(), key=lambda rate: rate.sample_sizes != ("rows",))
     if rate.has_gap
 }
-# Those that audits measure in each segment.
+# The rates that audits measure in each segment.
 AUDIT_RATES: dict[str, RateMetric] = GAP_RATES | {"accuracy": RATES["accuracy"]}

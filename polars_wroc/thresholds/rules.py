@@ -92,12 +92,12 @@ class Rule:
 
     @property
     def measures(self) -> Measures:
-        """What the rule measures at each point."""
+        """The measures of the rule at each point."""
         return _MEASURES[self.name](**dict(self.options))
 
     @property
     def costs(self) -> Costs | None:
-        """The costs of errors that the rule is for, if it has some."""
+        """The costs of errors of the rule, if it has any."""
         given = dict(self.options)
         if self.name != "least_cost":
             return None
@@ -105,7 +105,7 @@ class Rule:
 
     @property
     def prevalence(self) -> float | None:
-        """The prevalence in the population that the rule is for, if it has one."""
+        """The prevalence of the rule's population, if it has one."""
         return dict(self.options).get("prevalence")
 
     def as_dict(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Rule:
         return {"rule": self.name, **dict(self.options)}
 
 
-# What messages show as the options of a rule.
+# The options of rules, as messages show them.
 SHOWN_OPTIONS = {
     "least_cost": "fn=5, fp=1",
     "max_fpr": "fpr=0.1",
@@ -201,9 +201,9 @@ def _limit(name: str, **limit: float) -> Rule:
 
 
 def expected_optimism(rule: str | None, positives: int) -> float | None:
-    """Return how much lower tpr is expected to be on rows other than the ones of the choice.
+    """Return the expected loss of tpr on rows other than those of the choice.
 
-    ``rule`` is the name of a rule, or None if it is not known. The formulas fit simulations with
+    ``rule`` is the name of a rule, or None if it is unknown. The formulas fit simulations with
     normal scores and 20 to 200 positives; below 10 positives the result is None. With AUC 0.85 and
     three times as many negatives, Youden's index had 0.084, 0.050 and 0.017 with 20, 50 and 200
     positives, and a limit of fpr 0.049, 0.020 and 0.005. From AUC 0.95 to 0.7, and with one to nine
@@ -220,10 +220,10 @@ def expected_optimism(rule: str | None, positives: int) -> float | None:
 def read_threshold(
     threshold: Threshold | None, selected: IntoColumn | None = None
 ) -> float | Rule | None:
-    """Read a threshold that is given or chosen by a rule; None without either.
+    """Return a threshold that is given or chosen by a rule; None without either.
 
-    ``"median"`` is the median of all rows with a label. Recorded decisions (``selected``) must be
-    given alone; the threshold is then `RECORDED`.
+    ``"median"`` is the median of all rows with a label. With recorded decisions (``selected``) no
+    threshold may be given; it is then `RECORDED`.
     """
     if selected is not None:
         if threshold is not None:
@@ -245,7 +245,7 @@ def read_threshold(
 def read_decision_threshold(
     score: object, selected: object, threshold: object
 ) -> float | Literal["median"] | None:
-    """Read the threshold of decisions without labels; None for decisions that were recorded."""
+    """Return the threshold of decisions without labels; None for recorded decisions."""
     given = checks.given(score=score, selected=selected, threshold=threshold)
     if given not in (["selected"], ["score", "threshold"]):
         rule = "decisions must come from `selected`, or from `score` and `threshold`"
@@ -259,7 +259,7 @@ def read_decision_threshold(
 
 
 def read_number(threshold: object, kinds: str = "a number") -> float:
-    """Read a threshold that no rule chooses; messages name the ``kinds`` that there are."""
+    """Return a threshold that is not chosen by a rule; messages name the allowed ``kinds``."""
     if isinstance(threshold, str | Rule):
         msg = (
             f"`threshold` must be {kinds} here; found {threshold!r}: take the number that a rule "
@@ -272,7 +272,7 @@ def read_number(threshold: object, kinds: str = "a number") -> float:
 
 
 def refuse_functions(threshold: object) -> None:
-    """Raise for a rule that was not called."""
+    """Raise for the function of a rule that was not called."""
     if callable(threshold):
         name = getattr(threshold, "__name__", "")
         called = _shown_call(name if name in __all__ else "youden")
@@ -285,7 +285,7 @@ def _shown_call(name: str) -> str:
 
 
 def _require_median(word: str) -> None:
-    """Raise for another word than ``"median"``, and say which rules there are."""
+    """Raise for any word but ``"median"``, with the list of rules."""
     if word == "median":
         return
     name = word.lower().replace("-", "_")
@@ -296,18 +296,18 @@ def _require_median(word: str) -> None:
     checks.reject("threshold", rule, f"{word!r}{hint}")
 
 
-def _both(point: Point[Any]) -> Any:
+def _has_both_classes(point: Point[Any]) -> Any:
     return are_both_classes(point.positives, point.negatives)
 
 
-def _any(point: Point[Any]) -> Any:
+def _has_rows(point: Point[Any]) -> Any:
     return is_divisor(point.all_rows)
 
 
 def _least_cost(
     fn: float | None = None, fp: float | None = None, prevalence: float | None = None
 ) -> Measures:
-    """The rule of the lowest expected cost, up to terms that all points have in common."""
+    """Return the rule of the lowest expected cost, without terms common to all points."""
     costs = read_costs(fn, fp).scaled
 
     def gain(point: Point[Any]) -> Any:
@@ -315,7 +315,7 @@ def _least_cost(
             return (costs.fn * point.tp - costs.fp * point.fp) / point.all_rows
         return -costs.expected(1 - point.tpr, point.fpr, prevalence)
 
-    return Measures(gain, known=_any if prevalence is None else _both)
+    return Measures(gain, known=_has_rows if prevalence is None else _has_both_classes)
 
 
 def _max_fpr(fpr: float) -> Measures:
@@ -323,7 +323,7 @@ def _max_fpr(fpr: float) -> Measures:
         first=lambda point: point.tpr,
         second=lambda point: -point.fpr,
         allowed=lambda point: point.fpr <= fpr + TOLERANCE,
-        known=_both,
+        known=_has_both_classes,
     )
 
 
@@ -332,27 +332,31 @@ def _min_tpr(tpr: float) -> Measures:
         first=lambda point: -point.fpr,
         second=lambda point: point.tpr,
         allowed=lambda point: point.tpr >= tpr - TOLERANCE,
-        known=_both,
+        known=_has_both_classes,
     )
 
 
 def _max_selection_rate(rate: float) -> Measures:
-    def selected(point: Point[Any]) -> Any:
+    def find_rate(point: Point[Any]) -> Any:
         return (point.tp + point.fp) / point.all_rows
 
-    return Measures(first=selected, allowed=lambda p: selected(p) <= rate + TOLERANCE, known=_any)
+    return Measures(
+        first=find_rate, allowed=lambda p: find_rate(p) <= rate + TOLERANCE, known=_has_rows
+    )
 
 
 _MEASURES: dict[str, Callable[..., Measures]] = {
-    "youden": lambda: Measures(lambda at: at.tpr - at.fpr, _both),
-    "closest_topleft": lambda: Measures(lambda at: -(at.fpr**2) - (1 - at.tpr) ** 2, _both),
-    "max_accuracy": lambda: Measures(lambda at: (at.tp - at.fp) / at.all_rows, _any),
+    "youden": lambda: Measures(lambda at: at.tpr - at.fpr, _has_both_classes),
+    "closest_topleft": lambda: Measures(
+        lambda at: -(at.fpr**2) - (1 - at.tpr) ** 2, _has_both_classes
+    ),
+    "max_accuracy": lambda: Measures(lambda at: (at.tp - at.fp) / at.all_rows, _has_rows),
     "least_cost": _least_cost,
     "max_fpr": _max_fpr,
     "min_tpr": _min_tpr,
     "max_selection_rate": _max_selection_rate,
 }
-# With fewer positives the formulas of the expected optimism say nothing.
+# With fewer positives the formulas of the expected optimism do not hold.
 _FEWEST_POSITIVES = 10
-# Times the number of positives; by a limit of the selection rate tpr is hardly optimised.
+# Optimism times the number of positives; a limit of the selection rate hardly optimises tpr.
 _OPTIMISM = {"max_fpr": 1.0, "min_tpr": 1.0, "max_selection_rate": 0.2}

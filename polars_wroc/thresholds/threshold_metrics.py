@@ -32,7 +32,7 @@ from polars_wroc.thresholds.cells import (
     sum_decided_cells,
 )
 from polars_wroc.thresholds.choice import Thresholds, choose_per_group, trace_curves
-from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, read_metrics
+from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, read_threshold_metrics
 from polars_wroc.thresholds.honest import Honest, HonestRates, number_rows
 from polars_wroc.thresholds.limits import DecidedRows, limit_metrics, measure_metrics
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold, refuse_functions
@@ -41,7 +41,7 @@ COST, _REASON = "expected_cost", "reason"
 _NO_THRESHOLD = "no threshold"
 # The number of a row's score, in the order of the call.
 _PLACE = "__place"
-# Metrics of so many points are computed together: their arrays fit into the caches.
+# Metrics of so many points are computed together, since their arrays fit into the caches.
 _POINTS_AT_ONCE = 8192
 _NOT_HONEST = (
     "with `honest`, which draws single rows: choose the threshold on some of the sampling units, "
@@ -193,7 +193,7 @@ def threshold_metrics(
     seed = checks.whole_number("seed", seed, low=0)
     given = read_design(design)
     decisions = _read_decisions(threshold, selected, per_group=per_group)
-    shown = read_metrics(metrics)
+    shown = read_threshold_metrics(metrics)
     honest_rates = None
     if honest is not None:
         checks.option("honest", honest, get_args(Honest))
@@ -204,7 +204,7 @@ def threshold_metrics(
     prevalence = checks.target_prevalence(prevalence)
     if prevalence is None and decisions.rule is not None:
         prevalence = decisions.rule.prevalence
-    if given.given:
+    if given.is_given:
         _check_design(decisions, threshold=threshold, selected=selected, level=level)
         if prevalence is not None:
             checks.reject("prevalence", "be None for a survey design", prevalence)
@@ -232,9 +232,9 @@ def threshold_metrics(
 
 @dataclass(frozen=True)
 class _Decisions:
-    """How rows are decided on: by thresholds that descend, by a rule, or as was recorded.
+    """The decisions on rows: by descending thresholds, by a rule, or recorded ones.
 
-    Without any of these, at every score.
+    Without any of these, every score is a threshold.
     """
 
     thresholds: Array
@@ -250,7 +250,7 @@ class _Decisions:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is computed of the rows of a call, for each of its scores, in groups by ``keys``."""
+    """The computation for the rows of a call, for each of its scores, in groups by ``keys``."""
 
     keys: Sequence[str]
     models: Sequence[str]
@@ -271,7 +271,7 @@ class _Plan:
 
 
 def _read_decisions(threshold: object, selected: object, *, per_group: bool) -> _Decisions:
-    """Read the thresholds of a call, or what replaces them."""
+    """Return the decisions of a call: thresholds, a rule or recorded decisions."""
     thresholds: list[float] = []
     rule: Rule | None = None
     if threshold is None or selected is not None or isinstance(threshold, str | Rule):
@@ -287,7 +287,7 @@ def _read_decisions(threshold: object, selected: object, *, per_group: bool) -> 
 
 
 def _require_rule(decisions: _Decisions, argument: str, value: object) -> Rule:
-    """Return the rule that chooses thresholds, which an argument needs."""
+    """Return the rule that chooses thresholds, for an argument that needs one."""
     if decisions.rule is None:
         rule = "come with a rule as `threshold`, for example wroc.rules.youden()"
         checks.reject(argument, rule, f"{value!r} without one")
@@ -297,7 +297,7 @@ def _require_rule(decisions: _Decisions, argument: str, value: object) -> Rule:
 def _check_design(
     decisions: _Decisions, *, threshold: object, selected: object, level: object
 ) -> None:
-    """Raise where a design has nothing to give limits to."""
+    """Raise for a design if no limits are requested."""
     if decisions.at_every_score or level is None:
         given = checks.given(threshold=threshold, selected=selected, level=level)
         msg = (
@@ -311,7 +311,7 @@ def _measure(rows: Rows, plan: _Plan) -> pl.DataFrame:
     """Return the table of metrics."""
     level = None
     if plan.level is not None:
-        largest = max(_split_models(rows, plan), key=lambda each: each[1].seen())
+        largest = max(_split_models(rows, plan), key=lambda each: each[1].count_complete())
         level = largest[1].level(plan.level)
     numbers = None if plan.honest is None else number_rows(rows)
     tables = []
@@ -332,7 +332,7 @@ def _measure(rows: Rows, plan: _Plan) -> pl.DataFrame:
 
 
 def _split_models(rows: Rows, plan: _Plan) -> Iterator[tuple[str, Rows]]:
-    """Yield the name of each score with its rows; counted rows belong to one score each."""
+    """Yield the name of each score with its rows; each counted row belongs to one score."""
     for model in plan.models:
         if MODEL in rows.keys.columns:
             yield model, rows.at((rows.keys[MODEL] == model).to_numpy())
@@ -371,7 +371,7 @@ def _decide(rows: Rows, segments: SegmentRows, plan: _Plan) -> Iterator[tuple[In
 
 
 def _find_thresholds(segments: SegmentRows, decisions: _Decisions) -> list[Thresholds]:
-    """Return the thresholds at which each segment is decided on; NaN for recorded decisions."""
+    """Return the thresholds of each segment; NaN for recorded decisions."""
     if decisions.rule is not None:
         return [choose_per_group(segments, decisions.rule, per_group=decisions.per_group)]
     values = [np.nan] if decisions.recorded else decisions.thresholds
@@ -415,7 +415,7 @@ def _columns(
 
 
 def _find_reasons(decided: DecidedRows, plan: _Plan) -> pl.Series:
-    """Return why matrices tell little, null where they do not or are points of a curve."""
+    """Return why matrices say little; null if they do not, or are points of a curve."""
     tp, fp, fn, tn = decided.cells.rows
     if plan.decisions.at_every_score:
         return pl.Series(_REASON, [None] * len(tp), pl.String)

@@ -12,7 +12,6 @@ from sweeps import sweep
 from wide_tables import fairness_of, fairness_rows, gaps_of, wide_gaps
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_COMPARISONS, read_gate
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +115,5 @@ def test_gate_on_equal_segments_holds_where_the_pair_picked_by_chance_fails() ->
         named = wide_gaps(pair, "y", "s", by="g", threshold=0.5, reference=int(highest))
         alone = named.filter(g=int(lowest))["selection_rate_ratio_high"].item()
         failed += alone < 0.8
-        gate = read_gate("demographic_parity_ratio.ratio_high<0.8", OF_COMPARISONS)
-        assert gate.judge(audit.table).where == []
+        assert ratio["joint_high"].item() >= 0.8
     assert failed > 1

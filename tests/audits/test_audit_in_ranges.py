@@ -19,7 +19,6 @@ from sweeps import sweep
 from wide_tables import gaps_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.result import Audit
 
 REFERENCES = ("rest", "overall", {"g": "b"})
 AT_HALF: dict[str, Any] = {"threshold": 0.5, "favorable": "selected"}
@@ -32,7 +31,7 @@ SCHEMA = {
 }
 
 
-def assert_same(audit: Audit, expected: Audit) -> None:
+def assert_same(audit: wroc.Audit, expected: wroc.Audit) -> None:
     for name in ("segments", "curves", "missing"):
         found, wanted = getattr(audit, name), getattr(expected, name)
         assert_frame_equal(found, wanted, check_exact=False, rel_tol=1e-9, abs_tol=1e-11)
@@ -46,7 +45,7 @@ def thirds(frame: pl.DataFrame) -> list[pl.DataFrame]:
 
 def check(
     frame: pl.DataFrame, score: Any = "s", *, rows_per_range: int = 150, **options: Any
-) -> Audit:
+) -> wroc.Audit:
     """Compare the audit in ranges with that of all rows."""
     named: dict[str, Any] = {"attributes": ["g", "h"], "weight": "w", "min_rows": 5, **options}
     audit = audit_in_ranges(thirds(frame), "y", score, rows_per_range=rows_per_range, **named)

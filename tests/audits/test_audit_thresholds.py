@@ -17,7 +17,7 @@ from wide_tables import fairness_of, segments_of
 
 import polars_wroc as wroc
 from polars_wroc.cli import main
-from polars_wroc.thresholds.rules import Rule
+from polars_wroc.typing import Rule
 
 RULES: dict[str, dict[str, Any]] = {
     "youden": {"threshold": wroc.rules.youden()},

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from audit_words import cautions
+from audit_words import cautions, summary_of, text_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.sections import write_report, write_summary
-from polars_wroc.documents.text_writer import Terminal, write_text
 
 QUOTED_Y = "\N{LEFT DOUBLE QUOTATION MARK}y\N{RIGHT DOUBLE QUOTATION MARK}"
 
@@ -128,7 +126,7 @@ def test_a_terminal_says_once_which_rows_were_left_out() -> None:
         y=pl.when(pl.int_range(pl.len()) < 890).then("y"),
     )
     audit = wroc.audit(data, "y", "s", attributes="g", threshold=0.5, favorable="selected")
-    shown = write_text(write_summary(audit), Terminal(100))
+    shown = summary_of(audit, 100)
     assert shown.count("5 rows without s were left out.") == 1
     assert shown.count("10 rows without y count only where no outcome is needed") == 1
 
@@ -154,7 +152,7 @@ def test_recorded_decisions_that_scores_share_are_told_once() -> None:
         (by_s,) = alone.table.filter(decisions).select(column)
         for _, rows in both.table.filter(decisions).group_by("model"):
             assert rows[column].sort().equals(by_s.sort())
-    one, two = (write_text(write_summary(audit), Terminal(160)) for audit in (alone, both))
+    one, two = (summary_of(audit) for audit in (alone, both))
     (first, second) = (
         text[text.index("The group a") : text.index(", and the impact ratio")]
         for text in (one, two)
@@ -163,5 +161,5 @@ def test_recorded_decisions_that_scores_share_are_told_once() -> None:
     counted = [int(text.split(" comparisons of groups")[0].split()[-1]) for text in (one, two)]
     # The AUC, the mean error and the slope of the second score.
     assert counted[1] - counted[0] == 3
-    report = write_text(write_report(both, with_charts=False), Terminal(160))
+    report = text_of(both)
     assert report.count("Selected among the positives:") == 1

@@ -14,7 +14,6 @@ from polars.testing import assert_frame_equal
 from statsmodels.stats.multitest import multipletests
 
 import polars_wroc as wroc
-from polars_wroc.audits import closer_look
 
 ATTRIBUTES: dict[str, Any] = {"attributes": ["sex", "age"]}
 OPTIONS: dict[str, Any] = {**ATTRIBUTES, "threshold": 0.4, "favorable": "selected"}
@@ -190,7 +189,7 @@ def test_rows_in_ranges_are_not_looked_at_again(people: pl.DataFrame, audit: wro
 
 
 def test_many_rows_are_searched_only(people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(closer_look, "_MOST_ROWS", 100)
+    monkeypatch.setattr("polars_wroc.audits.closer_look._MOST_ROWS", 100)
     found = wroc.audit(people, "y", "s", **OPTIONS).further()
     assert found.exploration.height
     assert found.calibration.is_empty()

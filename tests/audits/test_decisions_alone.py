@@ -18,7 +18,6 @@ from statsmodels.stats.proportion import proportion_confint
 
 import polars_wroc as wroc
 from polars_wroc.cli import main
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 
 GIVEN: dict[str, Any] = {"attributes": ["sex", "race"], "favorable": "selected"}
 RECORDED = pl.col("hired") == "yes"
@@ -53,7 +52,9 @@ def of_comparison(table: pl.DataFrame, metric: str) -> pl.DataFrame:
     """Take the rows of a metric, in the columns that all tables of comparisons have."""
     rows = table.filter(pl.col("attribute") != "overall", metric=metric)
     return rows.select(pl.exclude("reason").exclude("sentence", "direction", "rank")).select(
-        name for name in COMPARISON_SCHEMA if name != "reason"
+        name
+        for name in wroc.impact_ratios(ROWS, selected=RECORDED, **GIVEN).columns
+        if name != "reason"
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from polars.testing import assert_frame_equal, assert_series_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.say import write_sentence
-from polars_wroc.audits.words import Words
 
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 GAPS = pl.col("metric").is_in(METRICS)
@@ -255,74 +252,6 @@ def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
     assert_impact_ratios(audit, table)
 
 
-WORDS = Words("approved", "not approved", "selected", "not selected", "selected", 0.05, 0.95)
-SEVERAL = replace(WORDS, several=True)
-
-
-def finding(metric: str, **parts: Any) -> dict[str, Any]:
-    """The finding of the loan data of the documentation, unless told otherwise."""
-    unknown = ("gap", "gap_low", "gap_high", "n", "p_value", "p_adjusted")
-    return {
-        **dict.fromkeys(unknown),
-        "attribute": "race",
-        "segment": "black",
-        "metric": metric,
-        "reference": "rest",
-        "verdict": "different",
-        "reason": None,
-    } | parts
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        (
-            {
-                "ratio": 0.689,
-                "ratio_low": 0.585,
-                "ratio_high": 0.791,
-                "verdict": "below four fifths",
-            },
-            (
-                "The group black (race) is selected 0.69 times as often as the group white (race) "
-                "(0.58 to 0.79), below four fifths (0.8) even at its upper limit."
-            ),
-        ),
-        (
-            {
-                "ratio": 0.9,
-                "ratio_low": 0.85,
-                "ratio_high": 0.96,
-                "verdict": "at least four fifths",
-            },
-            (
-                "The group black (race) is selected 0.90 times as often as the group white (race) "
-                "(0.85 to 0.96), at least four fifths (0.8) even at its lower limit."
-            ),
-        ),
-        (
-            {"ratio": 0.7996, "ratio_low": 0.7, "ratio_high": 0.9, "verdict": "inconclusive"},
-            (
-                "The group black (race) is selected 0.7996 times as often as the group white "
-                "(race) (0.70 to 0.90): inconclusive, as it is below four fifths (0.8), though its "
-                "interval reaches above it."
-            ),
-        ),
-        (
-            {"ratio": None, "verdict": None, "reason": "share below 2%"},
-            "The group black (race), impact ratio: not compared, as the group has less than 2%.",
-        ),
-        (
-            {"ratio": 1.0, "verdict": None, "reason": "the reference"},
-            "Impact ratios refer to the group black (race): most often selected.",
-        ),
-    ],
-)
-def test_sentences_of_impact_ratios(row: dict[str, Any], expected: str) -> None:
-    own = {"n": 197, "reference": "white"} | dict.fromkeys(("ratio_low", "ratio_high"))
-    assert write_sentence(finding("impact_ratio", **(own | row)), WORDS) == expected
-
-
 def test_reasons_for_inconclusive_verdicts(rows: pl.DataFrame) -> None:
     few = rows.head(8).with_columns(g=pl.lit("few"))
     audit = wroc.audit(
@@ -353,83 +282,6 @@ def test_reasons_for_inconclusive_verdicts(rows: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        (
-            finding("selection_rate", value=0.558, reference_value=0.8, gap=-0.242)
-            | {"gap_low": -0.315, "gap_high": -0.17},
-            (
-                "The group black (race) is selected less often: 56%, against 80% of everyone else, "
-                "24 points lower (17 to 32)."
-            ),
-        ),
-        (
-            finding("tpr", value=0.647, reference_value=0.837, gap=-0.19)
-            | {"gap_low": -0.276, "gap_high": -0.11},
-            (
-                "Among those approved, the group black (race) is selected less often: 65%, against "
-                "84% of everyone else, 19 points lower (11 to 28)."
-            ),
-        ),
-        (
-            finding("fpr", value=0.38, reference_value=0.49, gap=-0.11, gap_low=-0.25)
-            | {"gap_high": 0.02, "verdict": "inconclusive"},
-            (
-                "The group black (race), selected among those not approved: 38%, against 49% for "
-                "everyone else: inconclusive (25 lower to 2 higher)."
-            ),
-        ),
-        (
-            finding("fpr", value=0.38, reference_value=0.49, gap=-0.11, gap_low=-0.25)
-            | {"gap_high": 0.02, "verdict": "inconclusive"}
-            | {"factor": 38.29, "needed": 2451, "sampling_unit": "negatives"},
-            (
-                "The group black (race), selected among those not approved: 38%, against 49% for "
-                "everyone else: inconclusive (25 lower to 2 higher). About 38 times as many would "
-                "tell: 2,500 not approved in this group."
-            ),
-        ),
-        (
-            finding("auc", value=0.7, reference_value=0.74, gap=-0.04, gap_low=-0.14)
-            | {"gap_high": 0.04, "verdict": "inconclusive", "reason": "fewer than 30 rows", "n": 9},
-            (
-                "The group black (race), ranking (AUC): 0.70, against 0.74 for everyone else: "
-                "inconclusive, with fewer than 30 rows of a class in the group."
-            ),
-        ),
-        (
-            finding("ppv", value=0.931, reference_value=0.926, gap=0.005, segment=None)
-            | {"gap_low": -0.02, "gap_high": 0.03, "verdict": "equivalent"},
-            (
-                "Rows with no recorded race, approved among those selected: 93.1%, against 92.6% "
-                "for everyone else: no difference that matters (within 5 points)."
-            ),
-        ),
-        (
-            finding("npv", value=0.46, reference_value=0.26, gap=0.2, reason="no variance")
-            | {"verdict": "inconclusive"},
-            (
-                "The group black (race), not approved among those not selected: 46%, against 26% "
-                "for everyone else: inconclusive, no variance."
-            ),
-        ),
-        (
-            finding("tpr", value=0.5, reference_value=0.6, gap=-0.1, gap_low=-0.19)
-            | {"gap_high": -0.01, "verdict": "inconclusive", "model": "s"}
-            | {"p_value": 0.01, "p_adjusted": 0.2},
-            (
-                "Score \N{LEFT DOUBLE QUOTATION MARK}s\N{RIGHT DOUBLE QUOTATION MARK}: The group "
-                "black (race), selected among those approved: 50%, against 60% for everyone else: "
-                "inconclusive, as it is one of many comparisons (1 to 19 lower)."
-            ),
-        ),
-    ],
-)
-def test_sentences(row: dict[str, Any], expected: str) -> None:
-    assert write_sentence(row, SEVERAL if "model" in row else WORDS) == expected
-
-
-@pytest.mark.parametrize(
     ("label", "options", "classes"),
     [
         (pl.col("y").alias("approved"), {}, "Among those approved, "),
@@ -457,29 +309,6 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     ranking = wroc.audit(rows.rename({"g": "BMI"}), "y", "s", attributes="BMI").verdict
     assert ranking.startswith("The score ranks the group b (BMI) worse: AUC 0.5")
     assert "No decisions were audited, as no threshold was given." in ranking
-
-
-@pytest.mark.parametrize(
-    ("value", "other", "shown"),
-    [
-        (0.22, 0.38, "22%, 38%: 16 points"),
-        # 38 less 22 is not 17.
-        (0.217, 0.383, "21.7%, 38.3%: 16.6 points"),
-        (0.346, 0.403, "34.6%, 40.3%: 5.7 points"),
-        (0.504, 0.509, "50.4%, 50.9%: 0.5 points"),
-        # Below the margin of 5 points, which 4.7 would be rounded to.
-        (0.300, 0.347, "30.0%, 34.7%: 4.7 points"),
-        (0.300, 0.3497, "30.00%, 34.97%: 4.97 points"),
-    ],
-)
-def test_rounded_rates_add_up(value: float, other: float, shown: str) -> None:
-    row = finding("selection_rate", value=value, reference_value=other, gap=value - other)
-    rates, gap = shown.split(": ")
-    own, rest = rates.split(", ")
-    sentence = write_sentence(row | {"gap_low": -0.2, "gap_high": -0.12}, WORDS)
-    expected = f"less often: {own}, against {rest} of everyone else, {gap} lower ("
-    assert sentence is not None
-    assert expected in sentence
 
 
 @pytest.mark.parametrize(("n", "seed"), sweep([(400, 1), (4000, 2), (40_000, 3)], fast=2))
@@ -576,15 +405,6 @@ def test_rows_that_would_tell() -> None:
         sentence = table.filter(segment="hispanic", metric=metric)["sentence"].item()
         end = f"About {times:,g} times as many would tell: {rows:,g} {unit} in this group."
         assert sentence.endswith(end)
-
-
-def test_limits_of_scores_that_may_be_right_say_both_sides() -> None:
-    row = finding("mean_calibration_error", value=0.09, reference_value=-0.06, gap=0.15)
-    sentence = write_sentence(row | {"value_low": -0.01, "value_high": 0.19}, WORDS)
-    assert sentence == (
-        "The scores of the group black (race) are 9 points too high (1 too low to 19 too high); "
-        "those of everyone else are 6 points too low."
-    )
 
 
 def test_a_score_that_ranks_backwards_is_said_once(rows: pl.DataFrame) -> None:

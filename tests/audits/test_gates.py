@@ -14,7 +14,7 @@ from sweeps import sweep
 from wide_tables import fairness_of, gaps_of, wide_gaps
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import of_audit, read_gate
+from polars_wroc.audits.gates import find_audit_scope, read_gate
 from polars_wroc.audits.tables import JudgedGate
 from polars_wroc.cli import main
 
@@ -35,7 +35,9 @@ def audit(unequal: pl.DataFrame) -> wroc.Audit:
 
 
 def judge(text: str, audit: wroc.Audit) -> JudgedGate:
-    return read_gate(text, of_audit(decides=audit.settings.decides, ratios=True)).judge(audit.table)
+    return read_gate(text, find_audit_scope(decides=audit.settings.decides, ratios=True)).judge(
+        audit.table
+    )
 
 
 @pytest.mark.parametrize("text", ["auc.gap>0.05", " auc.gap >= 5e-2 "])
@@ -59,7 +61,9 @@ def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
     assert row["joint_low"] < row["value"] < row["joint_high"]
     for end in ("low", "high"):
         limit, name = row[f"joint_{end}"], f"demographic_parity_ratio.ratio_{end}"
-        surely = read_gate(f"{name}<{limit + 0.001:.4f}", of_audit(decides=True, ratios=True))
+        surely = read_gate(
+            f"{name}<{limit + 0.001:.4f}", find_audit_scope(decides=True, ratios=True)
+        )
         assert len(surely.judge(audit.table).where) == 1
         assert judge(f"{name}<{limit - 0.001:.4f}", audit).where == []
 
@@ -67,7 +71,7 @@ def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
 @pytest.mark.parametrize("text", ["auc_gap", "auc_gap>>1", "auc.gap>x", "auc.gap>1.2.3", ">1", ""])
 def test_text_that_is_no_gate(text: str) -> None:
     with pytest.raises(ValueError, match=r"^--fail-if must be a metric, a column, one of"):
-        read_gate(text, of_audit(decides=True, ratios=True))
+        read_gate(text, find_audit_scope(decides=True, ratios=True))
 
 
 def test_gate_on_what_there_is_not(audit: wroc.Audit) -> None:
@@ -186,11 +190,11 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
 )
 def test_gates_that_cannot_hold_are_refused(gate: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        read_gate(gate, of_audit(decides=False, ratios=True))
+        read_gate(gate, find_audit_scope(decides=False, ratios=True))
 
 
 def test_gates_on_limits_take_negative_ones() -> None:
-    short = read_gate("auc.gap_high<-0.05", of_audit(decides=False, ratios=True)).short
+    short = read_gate("auc.gap_high<-0.05", find_audit_scope(decides=False, ratios=True)).short
     assert short is not None
     assert short.limit == -0.05
 
@@ -199,7 +203,7 @@ def test_a_gap_that_is_to_be_below_zero_has_its_sign(unequal: pl.DataFrame) -> N
     audit = wroc.audit(unequal, "y", "s", attributes="g")
     gaps = dict(gaps_of(audit).select("segment", "auc_gap").rows())
     for sign, limit in (("<", 0.05), ("<", 0.0), ("<=", 0.0)):
-        gate = read_gate(f"auc.gap{sign}{-limit}", of_audit(decides=False, ratios=True))
+        gate = read_gate(f"auc.gap{sign}{-limit}", find_audit_scope(decides=False, ratios=True))
         below = [name for name, gap in gaps.items() if gap < -limit]
         places = [place.split()[2] for place in gate.judge(audit.table).where]
         assert sorted(places) == sorted(below)
@@ -210,7 +214,7 @@ def test_gate_does_not_judge_segments_with_few_rows(unequal: pl.DataFrame) -> No
     rows = pl.DataFrame({"g": ["d"] * 4, "y": [0, 1, 0, 1], "s": [9.0, -9.0, -8.0, -7.0]})
     audit = wroc.audit(pl.concat([unequal, rows.cast(unequal.schema)]), "y", "s", attributes="g")
     assert gaps_of(audit).filter(segment="d")["auc_gap"].abs().item() > 0.45
-    gate = read_gate("auc.gap>0.45", of_audit(decides=False, ratios=True))
+    gate = read_gate("auc.gap>0.45", find_audit_scope(decides=False, ratios=True))
     judged = gate.judge(audit.table)
     assert (judged.met, judged.where, judged.not_judged) == (False, [], ["g = d"])
 
@@ -240,7 +244,7 @@ def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
 def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataFrame) -> None:
     few = unequal.head(12).with_columns(g=pl.lit("few"), s=pl.lit(-9.0))
     rows = pl.concat([unequal.head(400), few])
-    gate = read_gate("impact_ratio.ratio<0.1", of_audit(decides=True, ratios=True))
+    gate = read_gate("impact_ratio.ratio<0.1", find_audit_scope(decides=True, ratios=True))
     judged = gate.judge(
         wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected").table
     )
@@ -401,7 +405,7 @@ def test_a_gate_that_cannot_be_judged_hides_no_failure(
     ],
 )
 def test_conditions_as_people_read_them(gate: str, read: str) -> None:
-    assert read_gate(gate, of_audit(decides=True, ratios=True)).text == read
+    assert read_gate(gate, find_audit_scope(decides=True, ratios=True)).text == read
 
 
 def test_lines_of_a_gate_name_the_first_few_segments() -> None:
@@ -410,7 +414,7 @@ def test_lines_of_a_gate_name_the_first_few_segments() -> None:
     few = pl.DataFrame({"g": [*range(40, 50)] * 2, "y": [0] * 10 + [1] * 10, "s": scores[:20]})
     texts = pl.concat([rows, few]).cast({"g": pl.String})
     table = wroc.audit(texts, "y", "s", attributes="g").table
-    judged = read_gate("g:auc.value<1", of_audit(decides=False, ratios=True)).judge(table)
+    judged = read_gate("g:auc.value<1", find_audit_scope(decides=False, ratios=True)).judge(table)
     assert (len(judged.where), len(judged.not_judged)) == (40, 10)
     lacking, failed = judged.lines
     start = "NOT JUDGED g:auc < 1: fewer than 30 positives in g = 40; g = 41; "
@@ -461,4 +465,4 @@ def test_a_condition_in_sql_says_which_numbers_meet_it(audit: wroc.Audit) -> Non
 )
 def test_sql_that_is_no_condition(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        read_gate(text, of_audit(decides=True, ratios=True))
+        read_gate(text, find_audit_scope(decides=True, ratios=True))

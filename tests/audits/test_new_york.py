@@ -19,10 +19,9 @@ from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
 from polars_wroc.cli import main
-from polars_wroc.groups.categories import CROSSED
 from polars_wroc.typing import NewYorkSummary
 
-BOTH = f"sex{CROSSED}race"
+BOTH = "sex \N{MULTIPLICATION SIGN} race"
 GIVEN: dict[str, Any] = {"source": "All applications of 2025.", "distribution_date": "2026-01-15"}
 # Numbers selected and of applicants, and the ratio that 6 RCNY 5-301 prints.
 PRINTED: dict[str, dict[str, tuple[int, int, str]]] = {
@@ -139,7 +138,7 @@ def test_against_aedt_audit(loans: pl.DataFrame, by: list[str]) -> None:
     rates = aedt_audit.scoring_rates(known.to_pandas(), by=by, score="score")
     expected = pl.from_pandas(aedt_audit.four_fifths(rates))
     summary = wroc.new_york_summary(known, "score", attributes=by, min_share=0, **GIVEN)
-    attribute = CROSSED.join(by)
+    attribute = " \N{MULTIPLICATION SIGN} ".join(by)
     found = summary.table.filter(attribute=attribute)
     named = expected.select(
         pl.concat_str(by, separator=", ").alias("segment"), "impact_ratio"

@@ -21,7 +21,6 @@ from wide_tables import fairness_of, gaps_of, impact_of
 import polars_wroc as wroc
 from polars_wroc.audits.small_cells import hidden_segments
 from polars_wroc.cli import main
-from polars_wroc.groups.comparisons import GAP_METRICS
 
 CALL: dict[str, Any] = {
     "attributes": ["g", "h"],
@@ -39,6 +38,9 @@ def rows() -> pl.DataFrame:
     positive = random.random(900) < 0.4
     frame = pl.DataFrame({"g": group, "h": random.choice(["u", "v"], 900), "y": positive})
     return frame.with_columns(s=0.3 * positive + 0.7 * random.random(900))
+
+
+GAP_METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 
 
 def segments_of(counts: dict[str, list[int]]) -> pl.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -11,10 +10,7 @@ import pytest
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.tables import segment_in_words
-from polars_wroc.audits.words import Words
 from polars_wroc.cli import main
-from polars_wroc.groups.categories import CROSSED
 
 QUOTED_Y = "\N{LEFT DOUBLE QUOTATION MARK}y\N{RIGHT DOUBLE QUOTATION MARK}"
 # Of women 8 of 40 are denied, of men 24 of 40; the label is whether they defaulted.
@@ -33,56 +29,6 @@ def rows() -> pl.DataFrame:
 
 def audit_of(rows: pl.DataFrame, **more: Any) -> wroc.Audit:
     return wroc.audit(rows, "y", "s", attributes="sex", **{"threshold": 0.5, "min_rows": 5} | more)
-
-
-@pytest.mark.parametrize(
-    ("label", "pos_label", "positive", "negative"),
-    sweep(
-        [
-            ("approved", None, "approved", "not approved"),
-            ("loan_approved", None, "approved", "not approved"),
-            ("is_repaid", 1, "repaid", "not repaid"),
-            ("Churned", "yes", "churned", "not churned"),
-            *((name, None, "positive", "negative") for name in ("y", "label", "target", "outcome")),
-            *(
-                (name, None, "positive", "negative")
-                for name in ("default", "need", "speed", "seed")
-            ),
-            ("status", "denied", "denied", "not denied"),
-            ("status", "bad", "with status = bad", "with status \N{NOT EQUAL TO} bad"),
-            ("approved", "no", "with approved = no", "with approved \N{NOT EQUAL TO} no"),
-            (None, None, "positive", "negative"),
-        ],
-        fast=1,
-    ),
-)
-def test_classes_are_named_by_labels_that_read(
-    rows: pl.DataFrame, label: str | None, pos_label: object, positive: str, negative: str
-) -> None:
-    settings = audit_of(rows, favorable="selected").settings
-    words = Words.of(replace(settings, label=label, pos_label=pos_label))
-    assert (words.positive, words.negative) == (positive, negative)
-
-
-@pytest.mark.parametrize(
-    ("attribute", "segment", "words"),
-    [
-        ("race", "black", "race = black"),
-        ("black", "yes", "black = yes"),
-        ("Region", "Region 12", "Region 12"),
-        ("region", "Region 12", "Region 12"),
-        ("age", "aged 30", "age = aged 30"),
-        ("g", "gold", "g = gold"),
-        ("a", "a", "a"),
-        ("sex", None, "sex = (missing)"),
-        (f"race{CROSSED}sex", "black, male", f"race{CROSSED}sex = black, male"),
-        ("overall", "overall", "all rows"),
-    ],
-)
-def test_segments_are_named_with_their_attribute_once(
-    attribute: str, segment: str | None, words: str
-) -> None:
-    assert segment_in_words(attribute, segment) == words
 
 
 @pytest.mark.parametrize(
@@ -158,56 +104,6 @@ def test_sentences_have_the_words_that_are_given(rows: pl.DataFrame) -> None:
     }
     for metric, start in starts.items():
         assert sentences[metric].startswith(start)
-
-
-NAMES = Words("approved", "denied", "selected", "not selected", "selected", 0.05, 0.95)
-PEOPLE = replace(NAMES, people="applicants", groups={"region": "applicants in {}"})
-
-
-@pytest.mark.parametrize(
-    ("attribute", "segment", "with_people", "without"),
-    [
-        ("race", "black", "black applicants (race)", "the group black (race)"),
-        ("Region", "Region 12", "Region 12 applicants", "the group Region 12"),
-        ("region", "north", "applicants in north", "the group north (region)"),
-        ("age", "under 25", "applicants under 25 (age)", "the group under 25 (age)"),
-        ("age", "55+", "applicants aged 55 or over", "the group 55+ (age)"),
-        ("age", "<30", "applicants under 30 (age)", "the group <30 (age)"),
-        ("age_band", "30-39", "applicants aged 30 to 39", "the group 30-39 (age_band)"),
-        ("branch", "7", "applicants with branch 7", "the group 7 (branch)"),
-        (
-            f"race{CROSSED}sex",
-            "black, male",
-            "male black applicants (race and sex)",
-            "the group black, male (race and sex)",
-        ),
-        (
-            f"sex{CROSSED}branch",
-            "male, 7",
-            "male applicants with branch 7",
-            "the group male, 7 (sex and branch)",
-        ),
-        (
-            f"sex{CROSSED}age",
-            "female, 55+",
-            "female applicants aged 55 or over",
-            "the group female, 55+ (sex and age)",
-        ),
-        (
-            f"a{CROSSED}b",
-            "x, y, z",
-            "applicants of the group x, y, z (a and b)",
-            "the group x, y, z (a and b)",
-        ),
-        ("sex", None, "applicants with no recorded sex", "rows with no recorded sex"),
-        ("overall", "overall", "all applicants", "everyone"),
-    ],
-)
-def test_groups_are_named_as_people_or_by_their_value(
-    attribute: str, segment: str | None, with_people: str, without: str
-) -> None:
-    assert PEOPLE.group(attribute, segment) == with_people
-    assert NAMES.group(attribute, segment) == without
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from base64 import b64encode
 from importlib.resources import files
@@ -14,13 +15,22 @@ import polars as pl
 import pytest
 import vl_convert
 from chromium import Chromium
-from every_chart import CHARTS, MODELS, contrast, make_rows, rows_of, svg_of
+from every_chart import (
+    CHARTS,
+    MODELS,
+    SIGHTS,
+    contrast,
+    lab,
+    make_rows,
+    rows_of,
+    svg_of,
+)
 from pictures import share_that_differs
 from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.figures import draw_svg
-from polars_wroc.charts.look import BETTER, DARK, GREY, INK, LIGHT, LINE, SOFT, WORSE
+from polars_wroc.charts.look import BETTER_COLOR, DARK, GREY, INK, LIGHT, LINE, SOFT, WORSE_COLOR
 
 SHORT = ["white", "black", "hispanic", "asian", "native american", "two or more races", "a", "b"]
 LONG = [f"a department with a long name, section {n}" for n in range(3)]
@@ -197,6 +207,15 @@ def test_rows_of_two_models_have_the_height_of_two_points() -> None:
     assert heights[1] < 2 * heights[0]
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_colours_differ_in_all_kinds_of_sight_and_can_be_read(place: int) -> None:
+    palette, background = ((LIGHT, "#ffffff"), (DARK, "#333333"))[place]
+    for one, other in combinations(palette, 2):
+        for name, sight in SIGHTS.items():
+            assert math.dist(lab(one, sight), lab(other, sight)) >= 14, (one, other, name)
+    assert min(contrast(color, background) for color in palette) >= 4.5
+
+
 def mix(color: str, background: str, opacity: float) -> str:
     """Return a colour with an opacity on a background."""
     parts = [
@@ -217,13 +236,13 @@ def test_texts_can_be_read_on_the_page_and_on_tiles(place: int, background: str)
     assert {shown(INK), shown(SOFT)} <= {"#1C1E21", "#5F6368", "#ECECEC", "#B4B8BC"}
     for text in (INK, SOFT):
         assert contrast(shown(text), background) >= 4.5
-    for tile in (WORSE, BETTER, SOFT, LINE):
+    for tile in (WORSE_COLOR, BETTER_COLOR, SOFT, LINE):
         strong, pale = (mix(shown(tile), background, opacity) for opacity in (0.4, 0.15))
         assert contrast(shown(INK), strong) >= 4.5
         assert contrast(shown(SOFT), pale) >= 4.5
     assert min(contrast(color, background) for color in (DARK, LIGHT)[place]) >= 4.5
     # Marks without words.
-    assert min(contrast(shown(mark), background) for mark in (WORSE, BETTER, SOFT)) >= 3
+    assert min(contrast(shown(mark), background) for mark in (WORSE_COLOR, BETTER_COLOR, SOFT)) >= 3
     assert contrast(GREY, background) >= 3
 
 

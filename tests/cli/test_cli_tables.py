@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.tables import ReferenceKind
+from polars_wroc.audits.tables import AuditReferenceKind
 from polars_wroc.cli import main
 from polars_wroc.cli.commands.curve import CURVE_KINDS
 
@@ -307,7 +307,7 @@ REFERENCES = {
 
 
 def test_every_kind_of_reference_is_in_words() -> None:
-    assert {*get_args(ReferenceKind)} <= REFERENCES.keys()
+    assert {*get_args(AuditReferenceKind)} <= REFERENCES.keys()
 
 
 @pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))

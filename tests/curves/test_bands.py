@@ -94,14 +94,6 @@ def test_simultaneous_band_holds_the_pointwise_one_and_that_the_curve(
     assert (np.diff(ladder, axis=0) >= -1e-12).all()
 
 
-@given(FRAMES, st.sampled_from(KINDS))
-def test_frequencies_are_repeated_rows(frame: pl.DataFrame, kind: Kind) -> None:
-    times = pl.col("w").cast(pl.Int64)
-    repeated = frame.select(pl.col("y", "s").repeat_by(times).explode(empty_as_null=False))
-    found = drawn(frame, kind, weight=wroc.frequency("w"))
-    assert_frame_equal(found, wroc.roc_curve(repeated, "y", "s", band=kind), abs_tol=1e-12)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_bands_of_groups(
     grouped: pl.DataFrame,
@@ -125,15 +117,6 @@ def test_bands_of_models_do_not_meet(grouped: pl.DataFrame, kind: Kind) -> None:
     for model in ("s", "r"):
         own = wroc.roc_curve(frame, "y", model, weight="w", by="g", band=kind)
         assert_frame_equal(table.filter(model=model).drop("model"), own, rel_tol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_only_ratios_of_probability_weights_count(grouped: pl.DataFrame, kind: Kind) -> None:
-    tables = [
-        wroc.roc_curve(grouped, "y", "s", weight=pl.col("w") * k, by="g", band=kind)
-        for k in (1.0, 2.0**-30)
-    ]
-    assert_frame_equal(tables[0].select("g", *LIMITS), tables[1].select("g", *LIMITS))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -20,7 +19,6 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Any
 Row: TypeAlias = tuple[bool, float, int]
 
 CURVE = [
@@ -40,7 +38,6 @@ CURVE = [
 LARGE = "mean_calibration_error"
 ERROR = [*CURVE[5:9], LARGE, f"{LARGE}_low", f"{LARGE}_high"]
 ERRORS = ["expected_calibration_error", "maximum_calibration_error"]
-WHOLE = {"bin", "n"}
 TABLES: list[Callable[..., pl.DataFrame]] = [wroc.calibration_curve, wroc.calibration_summary]
 STRATEGIES = ["uniform", "quantile"]
 
@@ -156,38 +153,6 @@ def test_quantiles_put_the_same_weight_into_each_bin() -> None:
 
 @pytest.mark.parametrize("function", TABLES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_lazy_frame_gives_a_plan_that_serialises(
-    function: Callable[..., Any], strategy: str, engine: Engine
-) -> None:
-    plan = function(sample(1).lazy(), "y", "s", by="g", strategy=strategy)
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = function(sample(1), "y", "s", by="g", strategy=strategy)
-    assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
-
-
-@pytest.mark.parametrize("function", sweep(TABLES, fast=2))
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_groups_are_filtered_frames(
-    function: Callable[..., Any], strategy: str, engine: Engine
-) -> None:
-    frame = sample(1)
-    options: dict[str, Any] = {"weight": "w", "strategy": strategy, "level": 0.9}
-    table = function(frame.lazy(), "y", "s", by="g", **options).collect(engine=engine)
-    columns = CURVE if function is wroc.calibration_curve else [*ERROR, *ERRORS]
-    types = {name: pl.Int64() if name in WHOLE else pl.Float64() for name in columns}
-    assert table.select("g", *types).schema == {"g": pl.String(), **types}
-    parts = [
-        function(frame.filter(g=group), "y", "s", **options).select(
-            pl.lit(group).alias("g"), pl.all()
-        )
-        for group in "abc"
-    ]
-    assert_frame_equal(table, pl.concat(parts), abs_tol=1e-9)
-    assert_frame_equal(function(frame, "y", "s", by="g", **options), table, abs_tol=1e-9)
-
-
-@pytest.mark.parametrize("function", TABLES)
-@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_models_and_a_null_group(function: Callable[..., Any], strategy: str) -> None:
     frame = sample(2).with_columns(
         g=pl.when(pl.col("g") != "b").then("g"),
@@ -272,15 +237,6 @@ def test_whole_weights_are_repeated_rows(
     found = function(frame, "y", "s", weight="w", strategy=strategy, bins=7)
     expected = function(repeated, "y", "s", strategy=strategy, bins=7)
     assert_frame_equal(found.select(columns), expected.select(columns), abs_tol=1e-12)
-
-
-@pytest.mark.parametrize("factor", [1e-9, 1e9])
-def test_limits_do_not_depend_on_the_scale_of_the_weights(factor: float) -> None:
-    frame = sample(2)
-    expected = wroc.calibration_summary(frame, "y", "s", weight="w", by="g")
-    scaled = frame.with_columns(pl.col("w") * factor)
-    found = wroc.calibration_summary(scaled, "y", "s", weight="w", by="g")
-    assert_frame_equal(found, expected, rel_tol=1e-9)
 
 
 def test_limits_hold_a_calibrated_score() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from typing import Any, TypeAlias
 
@@ -32,20 +31,6 @@ SLOPE = [
     "calibration_slope_high",
     "calibration_slope_se",
 ]
-BRIER_PARTS = [
-    "brier_score",
-    "reliability",
-    "resolution",
-    "uncertainty",
-    "miscalibration",
-    "discrimination",
-]
-COUNTS = ["n", "n_pos", "n_missing", "n_extreme", "n_impossible"]
-OBSERVED = ["observed_rate", "observed_rate_low", "observed_rate_high"]
-LARGE = [name.replace("observed_rate", "mean_calibration_error") for name in OBSERVED]
-ERRORS = ["expected_calibration_error", "maximum_calibration_error"]
-NUMBERS = [*LARGE, *OE, *SLOPE, *INTERCEPT, "mean_score", *OBSERVED, *ERRORS, *BRIER_PARTS]
-COLUMNS = [*NUMBERS, *COUNTS]
 TWELVE = pl.DataFrame(
     {
         "s": [0.9, 0.8, 0.75, 0.7, 0.6, 0.55, 0.5, 0.4, 0.35, 0.3, 0.2, 0.1],
@@ -329,21 +314,6 @@ def test_many_rows_with_scores_of_zero_and_one_have_the_slope_of_the_others(
     assert found.select(names).null_count().sum_horizontal().item() == 0
 
 
-def test_rows_that_are_missing_or_weigh_nothing_are_left_out() -> None:
-    frame = sample(7)
-    place = pl.int_range(pl.len())
-    holes = frame.with_columns(
-        y=pl.when(place % 50 != 1).then("y"),
-        s=pl.when(place % 50 == 2).then(math.nan).when(place % 50 == 3).then(0.0).otherwise("s"),
-        w=pl.when(place % 50 == 3).then(0.0).otherwise("w"),
-    )
-    kept = holes.filter(~(place % 50).is_between(1, 3))
-    table = wroc.calibration_summary(holes, "y", "s", weight="w", by="g")
-    expected = wroc.calibration_summary(kept, "y", "s", weight="w", by="g")
-    assert table["n_missing"].sum() == 24
-    assert_frame_equal(table.drop("n_missing"), expected.drop("n_missing"), rel_tol=1e-9)
-
-
 def test_what_is_undefined_is_null() -> None:
     nothing = sample(1).with_columns(
         s=pl.when(pl.col("g") != "b").then("s").otherwise(pl.lit(None, pl.Float64))
@@ -392,42 +362,6 @@ def test_limits_are_null_where_squares_overflow_or_underflow(factor: float) -> N
     assert limits.null_count().sum_horizontal().item() == limits.width
 
 
-def test_frequencies_are_repeated_rows() -> None:
-    frame = sample(3).with_columns(pl.col("w").ceil().cast(pl.Int64))
-    repeated = frame.select(pl.col("g", "y", "s").repeat_by("w").explode(empty_as_null=False))
-    found = wroc.calibration_summary(frame, "y", "s", weight=wroc.frequency("w"), by="g")
-    expected = wroc.calibration_summary(repeated, "y", "s", by="g")
-    assert_frame_equal(found, expected, rel_tol=1e-9)
-
-
-def test_lazy_frame_gives_a_plan_that_serialises(engine: Engine) -> None:
-    plan = wroc.calibration_summary(sample(1).lazy(), "y", "s", weight="w", by="g")
-    assert isinstance(plan, pl.LazyFrame)
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.calibration_summary(sample(1), "y", "s", weight="w", by="g")
-    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
-    types = dict.fromkeys(NUMBERS, pl.Float64()) | dict.fromkeys(COUNTS, pl.Int64())
-    assert plan.collect_schema() == table.schema == {"g": pl.String(), **types}
-
-
-@pytest.mark.slow
-def test_groups_are_filtered_frames() -> None:
-    frame = sample(4).with_columns(
-        g=pl.when(pl.col("g") != "b").then("g"),
-        r=pl.when(pl.int_range(pl.len()) % 5 > 0).then(1 - pl.col("s").sqrt()),
-    )
-    table = frame.wroc.calibration_summary("y", ["s", "r"], weight="w", by="g", level=0.9)  # type: ignore[attr-defined]
-    assert table.columns == ["g", "model", *COLUMNS]
-    assert table.select("g", "model").rows() == [
-        (g, model) for g in (None, "a", "c") for model in ("s", "r")
-    ]
-    for g, model in table.select("g", "model").rows():
-        part = frame.filter(pl.col("g").eq_missing(g))
-        alone = wroc.calibration_summary(part, "y", model, weight="w", level=0.9)
-        found = table.filter(pl.col("g").eq_missing(g), pl.col("model") == model)
-        assert_frame_equal(found.drop("g", "model"), alone, rel_tol=1e-9)
-
-
 @pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
 def test_counts_by_score_give_the_same(weight_type: str) -> None:
     frame = sample(9, rows=3000).with_columns(pl.col("s").round(2).clip(0.01, 0.99))
@@ -440,17 +374,6 @@ def test_counts_by_score_give_the_same(weight_type: str) -> None:
     binned = wroc.score_counts(frame, "y", "s", bins=64)
     with pytest.raises(ValueError, match="`counts` must be by score for a calibration"):
         wroc.from_counts(binned).calibration_summary()
-
-
-def test_labels_of_other_kinds() -> None:
-    frame = sample(10).with_columns(
-        text=pl.when("y").then(pl.lit("bad")).otherwise(pl.lit("good")),
-        sign=pl.when("y").then(1).otherwise(-1),
-    )
-    expected = wroc.calibration_summary(frame, "y", "s")
-    found = wroc.calibration_summary(frame, "text", "s", pos_label="bad")
-    assert_frame_equal(found, expected, rel_tol=1e-9)
-    assert_frame_equal(wroc.calibration_summary(frame, "sign", "s"), expected, rel_tol=1e-9)
 
 
 def test_errors() -> None:

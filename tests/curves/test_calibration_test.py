@@ -15,7 +15,6 @@ from plain_ranges import calibration_steps, picked, range_quantile, range_tail
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.stats import walks
 
 ROWS = pl.DataFrame(
     {
@@ -37,7 +36,7 @@ def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     # The module of a function is imported when the function is first used, and must not take over
     # the number for good.
     import_module("polars_wroc.groups.calibration_test")
-    monkeypatch.setattr(walks, "LEAST_EXPECTED", 0)
+    monkeypatch.setattr("polars_wroc.stats.walks.LEAST_EXPECTED", 0)
 
 
 def one(table: pl.DataFrame) -> dict[str, Any]:
@@ -123,16 +122,6 @@ def test_mcgrad_on_distinct_scores() -> None:
     assert range_tail(range_.size / range_.sd) == pytest.approx(0.1386034040, abs=1e-10)
 
 
-def test_the_law_of_the_range() -> None:
-    x = np.concatenate([np.linspace(0.2, 8, 79), [1.999999, 2.0]])
-    expected = [range_tail(each) for each in x]
-    assert walks.range_p_value(x).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-15)
-    quantiles = [walks.range_quantile(tail) for tail in (0.1, 0.05, 0.01, 1e-9)]
-    known = [2.2411746364, 2.4976721610, 3.0233410818, range_quantile(1e-9)]
-    assert quantiles == pytest.approx(known, rel=1e-9)
-    assert walks.range_quantile(0.9) == walks.range_quantile(0.5)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("any_rows")
 @pytest.mark.parametrize("kind", ["none", "weights", "frequency"])
@@ -189,20 +178,6 @@ def test_what_changes_nothing(seed: int, scale: float) -> None:
     counted = wroc.calibration_test(frame, "y", "s", weight=wroc.frequency("w"))
     once = wroc.calibration_test(repeated, "y", "s")
     assert_frame_equal(counted, once, rel_tol=1e-9)
-
-
-def test_counts_and_models() -> None:
-    frame = sample(3, 900).with_columns(t=pl.col("s") ** 2)
-    frame = frame.with_columns(s=pl.when(pl.int_range(pl.len()) % 50 > 0).then("s"))
-    scores = ["s", "t"]
-    expected = wroc.calibration_test(frame.lazy(), "y", scores, weight="w", by="g").collect()
-    assert expected["n_missing"].sum() > 0
-    counts = wroc.from_counts(wroc.score_counts(frame, "y", scores, weight="w", by="g"))
-    found = wroc.calibration_test(frame, "y", scores, weight="w", by="g")
-    assert_frame_equal(found, expected, rel_tol=1e-9)
-    assert_frame_equal(counts.calibration_test(by="g"), expected, rel_tol=1e-9)
-    whole = wroc.calibration_test(frame, "y", "s", weight="w")
-    assert_frame_equal(whole, wroc.calibration_test(frame.lazy(), "y", "s", weight="w").collect())
 
 
 def test_clusters_by_hand() -> None:

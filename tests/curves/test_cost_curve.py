@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
@@ -14,7 +12,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_curve
 
@@ -267,28 +264,6 @@ def test_groups_and_scores_are_as_if_alone(people: pl.DataFrame, engine: Engine)
     unknown = one.select(*COLUMNS[1:], "expected_cost")
     assert unknown.null_count().row(0) == (3,) * 6
     assert one["tp"].to_list() == [0.0, 1.0, 2.0]
-
-
-def test_plan_is_not_run_before(people: pl.DataFrame, engine: Engine) -> None:
-    reads = []
-
-    def read(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
-        reads.append(columns)
-        yield people if columns is None else people.select(columns)
-
-    source = register_io_source(read, schema=people.schema)
-    plan = wroc.cost_curve(source, "y", "s", weight="w", by="g")
-    assert isinstance(plan, pl.LazyFrame)
-    assert reads == []
-    expected = wroc.cost_curve(people, "y", "s", weight="w", by="g")
-    assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-12)
-
-
-def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
-    expected = wroc.cost_curve(people, "y", "s", weight="w", by="g")
-    lazy = wroc.cost_curve(people.lazy(), "y", "s", weight="w", by="g")
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(lazy.serialize()))
-    assert_frame_equal(shipped.collect(engine=engine), expected, rel_tol=1e-12)
 
 
 def test_empty_frame(people: pl.DataFrame, engine: Engine) -> None:

@@ -18,7 +18,6 @@ from samplics.utils.types import PopParam
 from scipy import stats
 
 import polars_wroc as wroc
-from polars_wroc.curves import roc_curve
 
 Array: TypeAlias = Any
 # Estimates with the weights, and the influence of each row on each of them.
@@ -432,7 +431,7 @@ def test_counts_have_no_design(survey: pl.DataFrame) -> None:
 
 
 def test_many_points_of_a_band_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roc_curve, "_MOST_POINTS", 3)
+    monkeypatch.setattr("polars_wroc.curves.roc_curve._MOST_POINTS", 3)
     rows = pl.DataFrame({"y": [1, 0, 1, 0], "s": [4, 3, 2, 1], "c": [1, 2, 3, 4]})
     plan = wroc.roc_curve(rows.lazy(), "y", "s", band="pointwise", design="c")
     with pytest.raises(ValueError, match=r"`max_points` must be given .*; found 5"):

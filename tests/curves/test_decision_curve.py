@@ -17,7 +17,6 @@ from polars.testing import assert_frame_equal
 import polars_wroc as wroc
 
 Engine: TypeAlias = Any
-Array: TypeAlias = Any
 Row: TypeAlias = tuple[bool, float, int]
 
 NET = ["net_benefit", "net_benefit_low", "net_benefit_high"]
@@ -243,29 +242,6 @@ def test_what_is_undefined_is_null() -> None:
     assert wroc.decision_curve(empty, "y", "s", by="g").height == 0
 
 
-def test_a_lazy_frame_gives_the_same_table(engine: Engine) -> None:
-    plan = wroc.decision_curve(sample(1).lazy(), "y", "s", weight="w", by="g")
-    table = wroc.decision_curve(sample(1), "y", "s", weight="w", by="g")
-    assert_frame_equal(plan.collect(engine=engine), table)
-    assert table.schema == {"g": pl.String(), **dict.fromkeys(COLUMNS, pl.Float64())}
-
-
-def test_groups_are_filtered_frames() -> None:
-    frame = sample(4).with_columns(
-        g=pl.when(pl.col("g") != "b").then("g"),
-        r=pl.when(pl.int_range(pl.len()) % 5 > 0).then(1 - pl.col("s").sqrt()),
-    )
-    options: dict[str, Any] = {"weight": "w", "thresholds": [0.6, 0.2], "level": 0.9}
-    table = frame.wroc.decision_curve("y", ["s", "r"], by="g", **options)  # type: ignore[attr-defined]
-    assert table.columns == ["g", "model", *COLUMNS]
-    order = [(g, m, t) for g in (None, "a", "c") for m in ("s", "r") for t in (0.2, 0.6)]
-    assert table.select("g", "model", "threshold").rows() == order
-    for (g, model), found in table.group_by("g", "model", maintain_order=True):
-        part = frame.filter(pl.col("g").eq_missing(g))
-        alone = wroc.decision_curve(part, "y", model, **options)
-        assert_frame_equal(found.drop("g", "model"), alone, abs_tol=1e-9)
-
-
 @pytest.mark.parametrize("bins", [None, 64])
 def test_counts_give_the_same(bins: int | None) -> None:
     frame = sample(9, digits=2)
@@ -277,13 +253,6 @@ def test_counts_give_the_same(bins: int | None) -> None:
     if bins:
         with pytest.raises(ValueError, match="`thresholds` must not be inside a bin"):
             counts.decision_curve(thresholds=0.253)
-
-
-def test_labels_of_other_kinds() -> None:
-    frame = sample(10).with_columns(text=pl.when("y").then(pl.lit("bad")).otherwise(pl.lit("ok")))
-    expected = wroc.decision_curve(frame, "y", "s")
-    found = wroc.decision_curve(frame, "text", "s", pos_label="bad")
-    assert_frame_equal(found, expected)
 
 
 def test_errors() -> None:

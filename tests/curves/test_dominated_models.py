@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -14,7 +12,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_auc_score
@@ -220,28 +217,6 @@ def test_one_class_group_is_null_and_columns_are_typed(
         for (g,), part in people.sort("g").group_by("g", maintain_order=True)
     ]
     assert_frame_equal(known, pl.concat(alone), abs_tol=1e-12)
-
-
-def test_plan_is_not_run_before(people: pl.DataFrame, engine: Engine) -> None:
-    reads = []
-
-    def read(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
-        reads.append(columns)
-        yield people if columns is None else people.select(columns)
-
-    source = register_io_source(read, schema=people.schema)
-    plan = wroc.dominated_models(source, "y", ["s", "w"], by="g")
-    assert isinstance(plan, pl.LazyFrame)
-    assert reads == []
-    expected = wroc.dominated_models(people, "y", ["s", "w"], by="g")
-    assert_frame_equal(plan.collect(engine=engine), expected, abs_tol=1e-12)
-
-
-def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
-    expected = wroc.dominated_models(people, "y", ["s", "w"], by="g")
-    lazy = wroc.dominated_models(people.lazy(), "y", ["s", "w"], by="g")
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(lazy.serialize()))
-    assert_frame_equal(shipped.collect(engine=engine), expected, abs_tol=1e-12)
 
 
 def test_no_rows_and_fewer_than_two_scores(people: pl.DataFrame, engine: Engine) -> None:

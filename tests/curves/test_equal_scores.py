@@ -16,9 +16,6 @@ from polars.testing import assert_frame_equal
 from statsmodels.stats.contingency_tables import StratifiedTable
 
 import polars_wroc as wroc
-from polars_wroc.groups import score_blocks
-from polars_wroc.stats import walks
-from polars_wroc.steps import SegmentRows
 
 OWN, OTHERS = ("100", "110", "1110", "111"), ("01000", "00100", "1010", "101")
 TIED = pl.DataFrame(
@@ -46,7 +43,7 @@ def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     # The module of a function is imported when the function is first used, and must not take over
     # the number for good.
     import_module("polars_wroc.groups.calibration_test")
-    monkeypatch.setattr(walks, "LEAST_EXPECTED", 0)
+    monkeypatch.setattr("polars_wroc.stats.walks.LEAST_EXPECTED", 0)
 
 
 def equal_scores(frame: Any, label: str, score: Any, *, by: str, **options: Any) -> Any:
@@ -77,7 +74,7 @@ def sample(seed: int, rows: int, *, digits: int = 2) -> pl.DataFrame:
 
 @pytest.mark.usefixtures("any_rows")
 def test_tied_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score_blocks, "_ROWS", 3)
+    monkeypatch.setattr("polars_wroc.groups.score_blocks._ROWS", 3)
     found = of_own(equal_scores(TIED, "y", "s", by="g"))
     tables = [
         [[labels.count("1"), labels.count("0")] for labels in sides]
@@ -97,59 +94,13 @@ def test_tied_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert weighted["mean_gap"] / z == pytest.approx(1.9671987363)
 
 
-# Of each block: the difference, its variance, and the weight where it is given.
-WORKED_BLOCKS: dict[str, tuple[pl.DataFrame, str | None, list[list[float]]]] = {
-    "tied": (
-        *(TIED, None),
-        [[0.25, 0.875, 0.5, 0.5], [0.4017857143, 0.5022321429, 0.5357142857, 0.25]],
-    ),
-    "tied, with weights": (TIED, "w", [[0.6666666667, 1.2222222222, 0.6666666667, 0.5714285714]]),
-    "no probabilities": (
-        *(BLOCKS.with_columns(pl.col("s") * 100), None),
-        [[0.6666666667, 1, -0.5], [0.2222222222, 0.4, 0.3214285714], [4 / 3, 4 / 3, 1.5]],
-    ),
-    "probabilities": (BLOCKS, None, [[0.5666666667, 1, -0.45]]),
-}
-
-
-def segments_of(frame: pl.DataFrame, weight: str | None) -> SegmentRows:
-    """The rows of both groups, of which the others come first."""
-    ordered = frame.sort("g", maintain_order=True)
-    n, height = int((ordered["g"] == "others").sum()), ordered.height
-    signed = np.where(ordered["y"].to_numpy() == 1, 1.0, -1.0)
-    if weight is not None:
-        signed *= ordered[weight].to_numpy()
-    score = ordered["s"].cast(pl.Float64).to_numpy()
-    keys, starts = pl.DataFrame({"g": ["others", "own"]}), np.array([0, n, height])
-    return SegmentRows(keys, starts, np.arange(height), score, signed, np.zeros(2, np.int64))
-
-
-@pytest.mark.parametrize("name", WORKED_BLOCKS)
-def test_worked_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    frame, weight, expected = WORKED_BLOCKS[name]
-    least = 3 if frame is TIED else 2
-    monkeypatch.setattr(score_blocks, "_ROWS", least)
-    blocks = score_blocks.find_blocks(segments_of(frame, weight))[1]
-    values = blocks.weight * blocks.gap, blocks.variance, blocks.weight
-    found = [value[::-1] for value in values[: len(expected)]]
-    np.testing.assert_allclose(found, expected, atol=6e-11)
-    w = [1.0] * len(frame) if weight is None else frame[weight].to_list()
-    own = (frame["g"] == "own").to_list()
-    s, y = frame["s"].to_list(), frame["y"].to_list()
-    plain = equal_steps(s, y, w, [x * x for x in w], own, least)
-    by_hand = zip(*((step.difference, step.variance, step.weight) for step in plain), strict=True)
-    np.testing.assert_allclose(found, [*by_hand][: len(expected)], rtol=1e-12)
-    if name == "tied":
-        assert picked(plain, 1e-12).correction == pytest.approx(0.3012035175, abs=6e-11)
-
-
 @pytest.mark.usefixtures("any_rows")
 def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     points = BLOCKS.with_columns(pl.col("s") * 100)
     found = of_own(equal_scores(points, "y", "s", by="g"))
     assert (found["n_blocks"], found["mean_gap"]) == (3, pytest.approx(0.28))
     assert found["p_value"] == pytest.approx(0.1569314172)
-    monkeypatch.setattr(score_blocks, "_ROWS", 2)
+    monkeypatch.setattr("polars_wroc.groups.score_blocks._ROWS", 2)
     found = of_own(equal_scores(BLOCKS, "y", "s", by="g"))
     assert (found["n_blocks"], found["mean_gap"]) == (3, pytest.approx(0.268))
     assert found["p_value"] == pytest.approx(0.2001972931)

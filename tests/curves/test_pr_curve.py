@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.exceptions import InvalidOperationError
-from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 from sklearn import metrics as sklearn_metrics
 
@@ -149,23 +146,6 @@ def messy(people: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("name", CURVES)
-def test_groups_and_scores_are_as_if_alone(messy: pl.DataFrame, name: str, engine: Engine) -> None:
-    scores = [pl.col("s").alias("later"), (-pl.col("s")).alias("earlier")]
-    lazy = CURVES[name](messy.lazy(), "y", scores, weight="w", by="g")
-    found = lazy.collect(engine=engine)
-    alone = [
-        CURVES[name](messy.filter(pl.col("g").eq_missing(g)), "y", score, weight="w").select(
-            pl.lit(g, pl.String).alias("g"), pl.lit(model).alias("model"), pl.all()
-        )
-        for g in (None, "a", "b", "c", "d", "one")
-        for model, score in zip(("later", "earlier"), scores, strict=True)
-    ]
-    assert_frame_equal(found, pl.concat(alone), abs_tol=1e-12)
-    assert found.columns == ["g", "model", "threshold", *RATES[name], *CELLS]
-    assert_frame_equal(CURVES[name](messy, "y", scores, weight="w", by="g"), found, abs_tol=1e-12)
-
-
-@pytest.mark.parametrize("name", CURVES)
 def test_rates_of_a_class_that_is_not_there_are_null(messy: pl.DataFrame, name: str) -> None:
     found = CURVES[name](messy, "y", "s", weight="w", by="g").filter(g="one")
     assert found["threshold"].to_list() == [math.inf, 2.0, 1.0]
@@ -178,31 +158,6 @@ def test_rates_of_a_class_that_is_not_there_are_null(messy: pl.DataFrame, name: 
 
 
 @pytest.mark.parametrize("name", CURVES)
-def test_plan_is_not_run_before(messy: pl.DataFrame, name: str, engine: Engine) -> None:
-    reads = []
-
-    def read(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
-        reads.append(columns)
-        yield messy if columns is None else messy.select(columns)
-
-    source = register_io_source(read, schema=messy.schema)
-    plan = CURVES[name](source, "y", "s", weight="w", by="g")
-    assert isinstance(plan, pl.LazyFrame)
-    assert reads == []
-    expected = CURVES[name](messy, "y", "s", weight="w", by="g")
-    assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-12)
-    assert reads != []
-
-
-@pytest.mark.parametrize("name", CURVES)
-def test_plan_can_be_shipped(messy: pl.DataFrame, name: str, engine: Engine) -> None:
-    expected = CURVES[name](messy, "y", "s", weight="w", by="g")
-    lazy = CURVES[name](messy.lazy(), "y", "s", weight="w", by="g")
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(lazy.serialize()))
-    assert_frame_equal(shipped.collect(engine=engine), expected, rel_tol=1e-12)
-
-
-@pytest.mark.parametrize("name", CURVES)
 def test_empty_frame(messy: pl.DataFrame, name: str, engine: Engine) -> None:
     none = messy.lazy().clear()
     found = CURVES[name](none, "y", "s", weight="w", by="g").collect(engine=engine)
@@ -211,18 +166,6 @@ def test_empty_frame(messy: pl.DataFrame, name: str, engine: Engine) -> None:
     assert found.schema == {"g": pl.String} | dict.fromkeys(columns, pl.Float64)
     origin = CURVES[name](none, "y", "s", weight="w").collect(engine=engine)
     assert origin["threshold"].to_list() == [math.inf]
-
-
-@pytest.mark.parametrize("name", CURVES)
-def test_integer_weights_repeat_rows_and_labels_are_found(name: str) -> None:
-    random = np.random.default_rng(5)
-    frame = frame_of([(int(random.random() < 0.4), k % 9, k % 4) for k in range(60)])
-    weighted = CURVES[name](frame, "y", "s", weight="w")
-    repeated = frame.select(pl.exclude("w").repeat_by("w").explode(empty_as_null=False))
-    assert_frame_equal(CURVES[name](repeated, "y", "s"), weighted, abs_tol=1e-12)
-    words = frame.with_columns(y=pl.when(y=1).then(pl.lit("bad")).otherwise(pl.lit("good")))
-    found = CURVES[name](words, "y", "s", weight="w", pos_label="bad")
-    assert_frame_equal(found, weighted)
 
 
 @pytest.mark.parametrize("name", CURVES)

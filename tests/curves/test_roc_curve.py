@@ -14,7 +14,6 @@ from polars.testing import assert_frame_equal
 from sklearn import metrics as sklearn_metrics
 
 import polars_wroc as wroc
-from polars_wroc.ranking.curve_points import parts_of_curve
 
 Groups = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
@@ -167,12 +166,6 @@ def test_drop_collinear_keeps_the_corner_at_a_weight_too_small_to_count() -> Non
     frame = pl.DataFrame({"y": [1, 1, 0], "s": [3, 2, 1], "w": [1.0, 1e-20, 1.0]})
     curve = wroc.roc_curve(frame, "y", "s", weight="w", drop_collinear=True)
     assert _area(curve) == 1.0
-
-
-@pytest.mark.parametrize(("max_points", "parts"), [(3, 1), (4, 1), (5, 2), (100, 49)])
-def test_ends_of_parts_and_the_origin_are_the_points(max_points: int, parts: int) -> None:
-    found = parts_of_curve(max_points)
-    assert (found, type(found)) == (parts, int)
 
 
 @pytest.mark.parametrize("drop_collinear", [False, True])

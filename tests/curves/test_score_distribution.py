@@ -190,21 +190,6 @@ def test_counts_give_the_distribution_of_each_class() -> None:
         of_bins.score_distribution(bins=30)
 
 
-def test_labels_of_other_kinds() -> None:
-    frame = sample(10).with_columns(
-        text=pl.when("y").then(pl.lit("bad")).otherwise(pl.lit("good")),
-        sign=pl.when("y").then(1).otherwise(-1),
-    )
-    expected = wroc.score_distribution(frame, "s", label="y", by="g")
-    found = wroc.score_distribution(frame, "s", label="text", by="g", pos_label="bad")
-    assert_frame_equal(found, expected)
-    assert_frame_equal(wroc.score_distribution(frame, "s", label="sign", by="g"), expected)
-    # Where a label is missing the row is.
-    some = frame.with_columns(y=pl.when(pl.col("y")).then("y"))
-    table = wroc.score_distribution(some, "s", label="y")
-    assert table["n"].sum() == expected.filter(pl.col("positive"))["n"].sum()
-
-
 def test_errors() -> None:
     frame = sample(8)
     with pytest.raises(ValueError, match="`range` must hold all scores; found"):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_wroc.documents.blocks import Text
+from polars_wroc.documents.blocks import TextBlock
 from polars_wroc.documents.screen import Screen
 from polars_wroc.documents.text_writer import write_text
 
@@ -44,8 +44,8 @@ def test_columns_that_are_asked_for() -> None:
 
 def test_a_pipe_breaks_no_line() -> None:
     sentence = "word " * 100
-    assert len(write_text([Text(sentence)], Screen(200).terminal).splitlines()) == 5
-    assert write_text([Text(sentence)], Screen(1_000_000).terminal) == sentence.strip()
+    assert len(write_text([TextBlock(sentence)], Screen(200).terminal).splitlines()) == 5
+    assert write_text([TextBlock(sentence)], Screen(1_000_000).terminal) == sentence.strip()
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def lines_of(table: object, width: int = 200, rows: int | None = 40) -> list[str
 @pytest.mark.parametrize("file", printed_tables.PRINTED)
 def test_printed_tables_are_those_of_the_files(file: str) -> None:
     text = (printed_tables.FOLDER / file).read_text(encoding="utf-8")
-    assert printed_tables.PRINTED[file]() == text, "python tests/printed_tables.py renews it"
+    assert printed_tables.PRINTED[file]() == text, "python tools/renew.py printed renews it"
 
 
 def test_every_function_that_makes_a_table_is_shown() -> None:

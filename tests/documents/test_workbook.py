@@ -17,7 +17,6 @@ import polars_wroc as wroc
 from polars_wroc.cli import main
 from polars_wroc.documents import workbook
 from polars_wroc.documents.workbook import write_workbook
-from polars_wroc.groups.categories import split_crossed
 
 MADE = dt.datetime(2026, 3, 9, 12, 30, tzinfo=dt.UTC)
 # How the values and the gaps of metrics are shown.
@@ -123,13 +122,18 @@ def test_groups_that_are_not_crossed_stay_in_one_column(tmp_path: Path) -> None:
         ("a, b", ("a", "b")),
         ("unknown to the table, b", ("unknown to the table", "b")),
         ("a, b, c", ("a, b", "c")),
-        ("x, y, z", ("x, y, z", "")),
-        ("none, of, these", ("none, of, these", "")),
+        ("x, y, z", ("x, y, z", None)),
+        ("none, of, these", ("none, of, these", None)),
     ],
 )
-def test_names_of_crossed_groups_are_split(segment: str, parts: tuple[str, str]) -> None:
-    known = [{"a", "a, b", "x", "x, y"}, {"b", "c", "z", "y, z"}]
-    assert split_crossed(segment, known) == parts
+def test_names_of_crossed_groups_are_split(
+    segment: str, parts: tuple[str, str | None], tmp_path: Path
+) -> None:
+    known = {"p": ["a", "a, b", "x", "x, y"], "q": ["b", "c", "z", "y, z"]}
+    groups = [(attribute, name) for attribute, names in known.items() for name in names]
+    groups.append(("p \N{MULTIPLICATION SIGN} q", segment))
+    table = pl.DataFrame(groups, schema=["attribute", "segment"], orient="row")
+    assert values_of(write(table, tmp_path / "x.xlsx"))[-1][1:3] == parts
 
 
 def test_shares_are_shown_in_percent_and_counts_with_commas(book: openpyxl.Workbook) -> None:

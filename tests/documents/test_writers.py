@@ -21,7 +21,7 @@ from polars_wroc.documents.blocks import (
     Row,
     Sign,
     Table,
-    Text,
+    TextBlock,
 )
 from polars_wroc.documents.html_writer import write_html
 from polars_wroc.documents.markdown_writer import write_markdown
@@ -56,16 +56,16 @@ GROUPS = Table(
     note="2 groups",
 )
 DOCUMENT: list[Block] = [
-    Text("Audit", 1),
-    Text(
+    TextBlock("Audit", 1),
+    TextBlock(
         "56%, against 80%.", style="answer worse", lead="Black applicants are selected less often:"
     ),
     Lines([Line("in race", "failed", "Failed: gap below 0.1"), Line("plain")], "Checks"),
     GROUPS,
     Figures([Figure('<svg width="1"></svg>', "AUC of 0.8", "higher is better", "a curve")]),
-    Fold("How this was measured", [Text("By weights.")]),
-    Fold("All numbers", [Text("1,000 numbers")], "Numbers are in the CSV file."),
-    Beside([[Text("left")], [Text("right")]]),
+    Fold("How this was measured", [TextBlock("By weights.")]),
+    Fold("All numbers", [TextBlock("1,000 numbers")], "Numbers are in the CSV file."),
+    Beside([[TextBlock("left")], [TextBlock("right")]]),
 ]
 
 
@@ -247,13 +247,13 @@ def _of_name(name: str) -> list[Block]:
         name,
     )
     return [
-        Text(name, 1, lead=name),
-        Text(name, lead=name),
+        TextBlock(name, 1, lead=name),
+        TextBlock(name, lead=name),
         Lines([Line(name, "worse", name)], name),
         table,
         Figures([Figure("<svg ></svg>", name, name, name)]),
-        Fold(name, [Text(name)], name),
-        Beside([[Text(name)]]),
+        Fold(name, [TextBlock(name)], name),
+        Beside([[TextBlock(name)]]),
     ]
 
 
@@ -300,7 +300,7 @@ def test_names_are_inert_in_a_terminal(name: str, width: int) -> None:
     ],
 )
 def test_a_text_in_markdown_begins_no_list_and_is_no_rule(text: str, written: str) -> None:
-    assert write_markdown([Text(text)]) == f"{written}\n"
+    assert write_markdown([TextBlock(text)]) == f"{written}\n"
     assert write_markdown([Lines([Line(text)])]) == f"- {written}\n"
 
 

@@ -139,13 +139,6 @@ def test_a_seed_repeats_the_permutations(people: pl.DataFrame) -> None:
     assert table["abroca"].equals(other["abroca"])
 
 
-def test_lazy_frame_gives_the_same_table(people: pl.DataFrame, engine: Engine) -> None:
-    table = measured(people, permutations=40, seed=7)
-    plan = wroc.abroca_test(people.lazy(), "y", "s", weight="w", by="g", permutations=40, seed=7)
-    assert plan.collect_schema() == table.schema
-    assert_frame_equal(plan.collect(engine=engine), table, check_exact=True)
-
-
 def test_threads_and_the_order_of_rows_do_not_matter(
     people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,14 +190,6 @@ def test_models_and_groups_of_several_columns(people: pl.DataFrame) -> None:
     for model in ("s", "r"):
         alone = wroc.abroca_test(frame, "y", model, **options)
         assert_frame_equal(table.filter(model=model).drop("model"), alone, abs_tol=1e-12)
-
-
-def test_rows_that_miss_something_take_no_part(people: pl.DataFrame) -> None:
-    table = measured(people, permutations=20)
-    missing = people.head(50).with_columns(s=None, g=pl.lit("a"))
-    nothing = people.head(50).with_columns(w=0.0)
-    more = pl.concat([people, missing, nothing], how="vertical_relaxed")
-    assert_frame_equal(measured(more, permutations=20), table, abs_tol=1e-12)
 
 
 def test_what_is_undefined_is_null(people: pl.DataFrame) -> None:

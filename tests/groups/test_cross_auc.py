@@ -186,17 +186,6 @@ def test_interval_of_the_gap_by_hand(people: pl.DataFrame) -> None:
         assert gap == pytest.approx([x - x2, x - x2 - below, x - x2 + above])
 
 
-def test_null_is_a_group(few: pl.DataFrame) -> None:
-    nulls = few.with_columns(g=pl.when(pl.col("g") != "d").then("g"))
-    table = wroc.cross_auc(nulls, "y", "s", weight="w", by="g")
-    names = [None, "a", "b", "c"]
-    assert table.select(KEYS).rows() == list(product(names, names))
-    assert_counts(table, nulls)
-    again = wroc.cross_auc(few, "y", "s", weight="w", by="g")
-    order = pl.when(pl.col(*KEYS) != "d").then(pl.col(*KEYS))
-    assert_frame_equal(table, again.with_columns(order).sort(KEYS))
-
-
 def test_groups_of_several_columns(few: pl.DataFrame) -> None:
     frame = few.with_columns(h=pl.int_range(pl.len()) % 2).filter(pl.col("g").is_in(["a", "b"]))
     keys = ["positive_g", "positive_h", "negative_g", "negative_h"]
@@ -209,21 +198,6 @@ def test_groups_of_several_columns(few: pl.DataFrame) -> None:
         assert row[4:] == pytest.approx(expected[row[:4]], rel=1e-10)
     gaps = table["xauc"] - exchanged(table, keys)["xauc"]
     assert table["xauc_gap"].fill_null(0).to_list() == pytest.approx(gaps.to_list())
-
-
-def test_models_are_ranked_each_for_itself(few: pl.DataFrame, engine: Engine) -> None:
-    models = few.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
-    plan = wroc.cross_auc(models.lazy(), "y", ["s", "r"], weight="w", by="g")
-    table = plan.collect(engine=engine)
-    assert table.columns == [*KEYS, "model", *COLUMNS]
-    assert table["model"].to_list() == ["s", "r"] * 16
-    for model in ("s", "r"):
-        alone = models.select("g", "y", "w", s=model)
-        assert_frame_equal(
-            table.filter(model=model).drop("model"),
-            wroc.cross_auc(alone, "y", "s", weight="w", by="g"),
-        )
-        assert_counts(table.filter(model=model).drop("model"), alone)
 
 
 def test_a_group_of_one_class_has_half_a_row_and_column(few: pl.DataFrame) -> None:
@@ -239,33 +213,6 @@ def test_a_group_of_one_class_has_half_a_row_and_column(few: pl.DataFrame) -> No
     assert (table["xauc"] * table["pair_weight"]).sum() == pytest.approx(
         roc_auc_score(frame["y"], frame["s"], sample_weight=frame["w"]), abs=1e-12
     )
-
-
-def test_rows_that_miss_something_count_nowhere(few: pl.DataFrame) -> None:
-    some = pl.int_range(pl.len()) % 5
-    frame = few.with_columns(
-        s=pl.when(some != 0).then("s"),
-        y=pl.when(some != 1).then("y"),
-        w=pl.when(some != 2).then("w"),
-    )
-    table = wroc.cross_auc(frame, "y", "s", weight="w", by="g")
-    assert_counts(table, frame)
-    assert_frame_equal(table, wroc.cross_auc(frame.drop_nulls(), "y", "s", weight="w", by="g"))
-
-
-def test_order_of_the_rows_does_not_matter(people: pl.DataFrame) -> None:
-    shuffled = people.sample(fraction=1.0, shuffle=True, seed=1)
-    tables = [wroc.cross_auc(each, "y", "s", weight="w", by="g") for each in (people, shuffled)]
-    assert_frame_equal(tables[0], tables[1], rel_tol=1e-9)
-
-
-def test_lazy_frame_gives_the_same_table(people: pl.DataFrame, engine: Engine) -> None:
-    for against in ("groups", "rest"):
-        options: dict[str, Any] = {"weight": "w", "by": "g", "against": against}
-        plan = wroc.cross_auc(people.lazy(), "y", "s", **options)
-        table = wroc.cross_auc(people, "y", "s", **options)
-        assert plan.collect_schema() == table.schema
-        assert_frame_equal(plan.collect(engine=engine), table, check_exact=True)
 
 
 def test_groups_that_are_not_numbers_stay_apart_from_missing_ones() -> None:

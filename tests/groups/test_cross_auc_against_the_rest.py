@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
@@ -79,14 +78,6 @@ def test_intervals_are_those_of_the_summary(people: pl.DataFrame, method: Any) -
             assert limits == pytest.approx(summary.select("auc_low", "auc_high").row(0))
 
 
-def test_frequencies_are_repeated_rows(people: pl.DataFrame) -> None:
-    counted = people.with_columns(w=pl.col("w").ceil())
-    times = pl.col("w").cast(pl.Int64)
-    rows = counted.select(pl.exclude("w").repeat_by(times).explode(empty_as_null=False))
-    found = against_rest(counted, weight=wroc.frequency("w"))
-    assert_frame_equal(found, against_rest(rows, weight=None), rel_tol=1e-9)
-
-
 def test_worked_example(seven: pl.DataFrame) -> None:
     table = against_rest(seven.with_columns(g=pl.Series(list("abaabab"))))
     assert table["subgroup_auc"].to_list() == pytest.approx([0.875, 1 / 3])
@@ -137,11 +128,3 @@ def test_null_and_several_columns_and_rows_that_miss_something(people: pl.DataFr
         group = (pl.col("g") == row["g"]) & pl.col("h").eq_missing(row["h"])
         for name, rows in samples_of(frame, group).items():
             assert row[name] == pytest.approx(learned(rows))
-
-
-def test_models_are_measured_each_for_itself(people: pl.DataFrame) -> None:
-    models = people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
-    table = against_rest(models, ["s", "r"])
-    assert table["model"].to_list() == ["s", "r"] * 4
-    for model in ("s", "r"):
-        assert_frame_equal(table.filter(model=model).drop("model"), against_rest(models, model))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +11,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 from scipy.optimize import linprog
 
@@ -315,36 +312,6 @@ def test_groups_with_few_rows_are_left_out(people: pl.DataFrame, constraint: Any
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
-def test_null_is_a_group_and_models_are_as_if_alone(
-    people: pl.DataFrame, constraint: str, engine: Engine
-) -> None:
-    rows = people.with_columns(
-        pl.when(pl.col("g") != "b").then("g"),
-        h=pl.col("w") > 1,
-        later=pl.col("s"),
-        earlier=-pl.col("s"),
-    )
-    by = ["g", "h"]
-    options: Any = {"weight": "w", "by": by, "constraint": constraint, "cost_fp": 0.3}
-    found = thresholds_of(rows.lazy(), "y", ["later", "earlier"], **options)
-    table = found.collect(engine=engine)
-    assert table.columns == ["g", "h", "model", *COLUMNS]
-    assert table.select(by).unique(maintain_order=True).rows() == [
-        (g, h) for g in (None, "a", "c", "d") for h in (False, True)
-    ]
-    assert table["model"].to_list() == ["later", "earlier"] * 8
-    for model in ("later", "earlier"):
-        alone = thresholds_of(rows, "y", model, **options)
-        assert_frame_equal(alone_of(table, model), alone, abs_tol=1e-12)
-    named = thresholds_of(rows.with_columns(pl.col("g").fill_null("")), "y", "later", **options)
-    assert_frame_equal(alone_of(table, "later").drop(by), named.drop(by), abs_tol=1e-12)
-
-
-def alone_of(table: pl.DataFrame, model: str) -> pl.DataFrame:
-    return table.filter(model=model).drop("model")
-
-
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_one_group_and_equal_groups_pay_nothing(people: pl.DataFrame, constraint: str) -> None:
     one = people.with_columns(g=pl.lit("a"))
     twice = pl.concat([one, one.with_columns(g=pl.lit("b"))])
@@ -394,30 +361,3 @@ def test_arguments_that_cannot_be(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         thresholds_of(people, "y", "s", **{"by": "g"} | options)
-
-
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
-def test_plan_is_not_run_before(people: pl.DataFrame, engine: Engine, constraint: str) -> None:
-    reads = []
-
-    def read(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
-        reads.append(columns)
-        yield people if columns is None else people.select(columns)
-
-    source = register_io_source(read, schema=people.schema)
-    options: Any = {"weight": "w", "by": "g", "constraint": constraint}
-    plan = thresholds_of(source, "y", "s", **options)
-    assert isinstance(plan, pl.LazyFrame)
-    assert reads == []
-    expected = equalized(people, constraint=constraint)
-    assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-12)
-    assert all(columns is not None and set(columns) <= {"y", "s", "w", "g"} for columns in reads)
-
-
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
-def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine, constraint: str) -> None:
-    options: Any = {"weight": "w", "by": "g", "constraint": constraint}
-    expected = equalized(people, constraint=constraint)
-    lazy = people.lazy().wroc.equalized_thresholds("y", "s", **options)  # type: ignore[attr-defined]
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(lazy.serialize()))
-    assert_frame_equal(shipped.collect(engine=engine), expected, rel_tol=1e-12)

@@ -15,7 +15,6 @@ from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
-from polars_wroc.groups import expected_metrics as of_values
 
 A = pl.DataFrame(
     {
@@ -38,7 +37,7 @@ B = pl.DataFrame(
 @pytest.fixture
 def few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worked examples are smaller than what has limits."""
-    monkeypatch.setattr(of_values, "LEAST_ROWS", 0)
+    monkeypatch.setattr("polars_wroc.groups.expected_metrics.LEAST_ROWS", 0)
 
 
 def people(seed: int, n: int = 400) -> pl.DataFrame:
@@ -178,14 +177,6 @@ def test_nannyml_counts_own_pairs() -> None:
     assert found == pytest.approx(0.8266277309, abs=1e-10)
     total, own = p.sum() * (1 - p).sum(), (p * (1 - p)).sum()
     assert (found * (total - own) + own / 2) / total == pytest.approx(0.8030911281, abs=1e-6)
-
-
-def test_a_frequency_is_so_many_rows() -> None:
-    frame = people(3)
-    repeated = frame.select(pl.all().repeat_by("f").list.explode(empty_as_null=False))
-    options: dict[str, Any] = {"label": "y", "by": "g", "threshold": 0.3}
-    counted = wroc.expected_metrics(frame, "p", weight=wroc.frequency("f"), **options)
-    assert_frame_equal(counted, wroc.expected_metrics(repeated, "p", **options))
 
 
 def test_labels_as_probabilities_leave_nothing_open() -> None:

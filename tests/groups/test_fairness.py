@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pytest
 from fairlearn import metrics as fairlearn
@@ -16,10 +14,8 @@ from sklearn.metrics import precision_score, roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 
 Engine: TypeAlias = Any
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 METRICS = [
     "demographic_parity_difference",
@@ -95,7 +91,6 @@ def test_values_are_those_of_fairlearn(
         people.lazy(), "y", "s", weight="w", attributes="g", threshold=threshold, min_rows=0
     )
     table = plan.collect(engine=engine)
-    assert dict(table.schema) == COMPARISON_SCHEMA
     assert table["metric"].to_list() == METRICS
     values = values_of(table)
     for name, expected in by_fairlearn(people, threshold).items():
@@ -231,32 +226,6 @@ def test_every_metric_has_a_row(people: pl.DataFrame, groups: str, threshold: fl
     assert table["metric"].to_list() == METRICS
 
 
-def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
-    plan = wroc.fairness(
-        people.lazy(), "y", "s", weight="w", attributes="g", threshold=0.5, min_rows=0
-    )
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.fairness(people, "y", "s", weight="w", attributes="g", threshold=0.5, min_rows=0)
-    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
-
-
-@pytest.mark.slow
-def test_models_are_compared_each_for_itself(people: pl.DataFrame, engine: Engine) -> None:
-    models = people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
-    options: dict[str, Any] = {"weight": "w", "attributes": "g", "threshold": 0.5}
-    table = wroc.fairness(models.lazy(), "y", ["s", "r"], **options, min_rows=0).collect(
-        engine=engine
-    )
-    assert sorted(table.select("metric", "model").rows()) == sorted(
-        (name, model) for name in METRICS for model in ("s", "r")
-    )
-    for model in ("s", "r"):
-        alone = models.select("g", "y", "w", s=model).drop_nulls()
-        found = table.filter(model=model).drop("model")
-        assert found["metric"].to_list() == METRICS
-        assert_frame_equal(found, fair(alone).drop("model"), rel_tol=1e-9)
-
-
 def test_attributes_are_compared_each_alone_or_crossed(people: pl.DataFrame) -> None:
     h = pl.int_range(pl.len()) % 3
     frame = people.with_columns(h=pl.when(h > 0).then(h))
@@ -270,19 +239,6 @@ def test_attributes_are_compared_each_alone_or_crossed(people: pl.DataFrame) -> 
     name = pl.format("{}, {}", "g", "h")
     named = fair(frame.with_columns(g=name)).drop("attribute")
     assert_frame_equal(crossed.drop("attribute"), named)
-
-
-def test_frequencies_are_repeated_rows(people: pl.DataFrame) -> None:
-    counted = people.with_columns(w=pl.col("w").ceil())
-    times = pl.col("w").cast(pl.Int64)
-    rows = counted.select(pl.exclude("w").repeat_by(times).explode(empty_as_null=False))
-    found = fair(counted, weight=wroc.frequency("w"))
-    assert_frame_equal(found, fair(rows.with_columns(w=pl.lit(1.0))), rel_tol=1e-9)
-
-
-def test_order_of_the_rows_does_not_matter(people: pl.DataFrame) -> None:
-    shuffled = people.sample(fraction=1.0, shuffle=True, seed=1)
-    assert_frame_equal(fair(people), fair(shuffled), rel_tol=1e-9)
 
 
 def test_options_are_checked(people: pl.DataFrame) -> None:

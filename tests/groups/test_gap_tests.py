@@ -203,29 +203,6 @@ def test_groups_without_rows_do_not_make_three_of_two(names: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("reference", "min_rows"),
-    sweep([("rest", 20), ("rest", 45), ("overall", 30), ("best", 30), ("a", 20), ("a", 45)]),
-)
-def test_frequencies_are_as_many_rows(reference: str, min_rows: int) -> None:
-    random = np.random.default_rng(6)
-    frame = people({"a": 60, "b": 30, "c": 16}).with_columns(
-        s=pl.col("s").round(1), k=random.integers(0, 5, 106)
-    )
-    expanded = frame.select(pl.exclude("k").repeat_by("k").explode(empty_as_null=False))
-    given: dict[str, Any] = {
-        "by": "g",
-        "threshold": 0.7,
-        "reference": reference,
-        "min_rows": min_rows,
-    }
-    found = wide_gaps(frame, "y", "s", weight=wroc.frequency("k"), **given)
-    expected = wide_gaps(expanded, "y", "s", **given)
-    assert_frame_equal(found.select(P_VALUES + ADJUSTED), expected.select(P_VALUES + ADJUSTED))
-    assert 0 < found.select(P_VALUES).count().sum_horizontal().item() < 18
-
-
-@pytest.mark.slow
 def test_small_segments_are_those_of_few_frequencies() -> None:
     random = np.random.default_rng(6)
     frame = people({"a": 60, "b": 30, "c": 16}).with_columns(k=random.integers(1, 5, 106))

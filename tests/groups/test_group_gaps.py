@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -11,7 +10,6 @@ import numpy.typing as npt
 import plain_picked
 import plain_score
 import polars as pl
-import polars.selectors as cs
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -117,12 +115,6 @@ def assert_follows(found: pl.DataFrame, expected: dict[str, plain_score.Gap | No
 
 
 @pytest.fixture
-def nulls(people: pl.DataFrame) -> pl.DataFrame:
-    """The people of group d belong to no group that has a name."""
-    return people.with_columns(g=pl.when(pl.col("g") != "d").then("g"))
-
-
-@pytest.fixture
 def models(people: pl.DataFrame) -> pl.DataFrame:
     """The people with a second score that some lack, which is better in group c."""
     noise = pl.Series(np.random.default_rng(5).normal(size=people.height)).round(1)
@@ -136,26 +128,6 @@ def test_gaps_follow_their_definition(frame: pl.DataFrame, reference: str) -> No
     assume(any(plain_score.auc_of(rows) for _, rows in frame.group_by("g")))
     table = gaps_of(frame, "y", "s", weight="w", by="g", reference=reference)
     assert_follows(table, definition(frame, reference))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
-def test_frequencies_are_repeated_rows_of_any_reference(reference: Any) -> None:
-    random = np.random.default_rng(5)
-    frame = pl.DataFrame(
-        {
-            "g": random.choice(["a", "b", "c"], 60),
-            "y": random.random(60) < 0.5,
-            "s": random.normal(size=60).round(1),
-            "w": random.integers(1, 4, 60),
-        }
-    )
-    repeated = frame.select(pl.exclude("w").repeat_by("w").explode(empty_as_null=False))
-    options: dict[str, Any] = {"by": "g", "reference": reference}
-    found = gaps_of(frame, "y", "s", weight=wroc.frequency("w"), **options)
-    expected = gaps_of(repeated, "y", "s", **options)
-    gaps = cs.starts_with("auc_gap")
-    assert_frame_equal(found.select(gaps), expected.select(gaps), rel_tol=1e-6)
 
 
 @given(FRAMES, st.sampled_from(REFERENCES))
@@ -195,17 +167,6 @@ def test_groups_of_unequal_size_and_weight(people: pl.DataFrame, reference: str)
     )
     table = gaps_of(frame, "y", "s", weight="w", by="g", reference=reference)
     assert_follows(table, definition(frame, reference))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reference", sweep(REFERENCES))
-def test_only_ratios_of_probability_weights_count(people: pl.DataFrame, reference: str) -> None:
-    tables = [
-        gaps_of(people, "y", "s", weight=pl.col("w") * k, by="g", reference=reference)
-        for k in (1.0, 1e-7, 1e9)
-    ]
-    assert_frame_equal(tables[0], tables[1], rel_tol=1e-8)
-    assert_frame_equal(tables[0], tables[2], rel_tol=1e-8)
 
 
 @pytest.mark.slow
@@ -278,15 +239,6 @@ def test_groups_of_several_columns(people: pl.DataFrame, reference: Any, engine:
     assert_follows(
         table.select(g=pl.format("{}-{}", *by), **{n: n for n in GAP}), definition(crossed, named)
     )
-
-
-@pytest.mark.parametrize("reference", ["best"])
-def test_null_is_a_group(nulls: pl.DataFrame, reference: str, engine: Engine) -> None:
-    plan = gaps_of(nulls.lazy(), "y", "s", weight="w", by="g", reference=reference)
-    table = plan.collect(engine=engine)
-    assert table["g"].to_list() == [None, "a", "b", "c"]
-    named = nulls.with_columns(pl.col("g").fill_null("-"))
-    assert_follows(table.with_columns(pl.col("g").fill_null("-")), definition(named, reference))
 
 
 @pytest.mark.parametrize("reference", sweep(REFERENCES, fast=1))
@@ -438,43 +390,6 @@ def test_groups_are_named_by_their_value(
     assert own["auc_gap"] is None
     assert own["auc"] == own["auc_reference"]
     assert table["auc_reference"].to_list() == pytest.approx([own["auc"]] * table.height)
-
-
-@pytest.mark.slow
-def test_order_of_the_rows_does_not_matter(people: pl.DataFrame) -> None:
-    for reference in REFERENCES:
-        tables = [
-            gaps_of(frame, "y", "s", weight="w", by="g", reference=reference)
-            for frame in (people, people.sample(fraction=1.0, shuffle=True, seed=1))
-        ]
-        assert_frame_equal(tables[0], tables[1], rel_tol=1e-9)
-
-
-@pytest.mark.slow
-def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
-    some = pl.int_range(pl.len()) % 5 == 0
-    frame = people.with_columns(s=pl.when(~some).then("s"))
-    for reference in REFERENCES:
-        tables = [
-            gaps_of(each, "y", "s", weight="w", by="g", reference=reference)
-            for each in (frame, frame.drop_nulls())
-        ]
-        assert_frame_equal(tables[0], tables[1], rel_tol=1e-9)
-        assert_follows(tables[0], definition(frame, reference))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reference", sweep(REFERENCES))
-def test_lazy_frame_gives_a_plan_that_serialises(
-    people: pl.DataFrame, reference: str, engine: Engine
-) -> None:
-    options: dict[str, Any] = {"weight": "w", "by": "g", "reference": reference}
-    plan = gaps_of(people.lazy(), "y", "s", **options)
-    assert isinstance(plan, pl.LazyFrame)
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = gaps_of(people, "y", "s", **options)
-    assert isinstance(table, pl.DataFrame)
-    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("reference", sweep(["e", "A"]))

@@ -268,12 +268,6 @@ def test_models_have_limits_of_their_own(people: pl.DataFrame) -> None:
         assert_frame_equal(of_model, fair(alone).drop("model"), rel_tol=1e-9)
 
 
-def test_counts_give_the_same(people: pl.DataFrame) -> None:
-    state = wroc.score_counts(people, "y", "s", weight="w", by="g")
-    table = wroc.from_counts(state).fairness(attributes="g", threshold=0.5, min_rows=0)
-    assert_frame_equal(table.drop("model"), fair(people).drop("model"), rel_tol=1e-9)
-
-
 def test_plan_serialises(people: pl.DataFrame, engine: Engine) -> None:
     plan = fair(people.lazy(), level=0.9)
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))

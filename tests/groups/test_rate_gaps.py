@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -282,29 +281,6 @@ def test_a_single_group_has_no_rest(people: pl.DataFrame) -> None:
         assert own is not None
         assert row[rate] == pytest.approx(own.value)
         assert [row[f"{rate}{end}"] for end in ENDINGS[1:]] == [None] * 9
-
-
-@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best", "b"]))
-def test_frequencies_are_repeated_rows(people: pl.DataFrame, reference: str) -> None:
-    counted = people.with_columns(w=pl.col("w").ceil())
-    times = pl.col("w").cast(pl.Int64)
-    rows = counted.select(pl.exclude("w").repeat_by(times).explode(empty_as_null=False))
-    found = gaps(counted, reference, weight=wroc.frequency("w"))
-    expected = gaps(rows, reference, weight=None)
-    assert_frame_equal(found, expected, rel_tol=1e-8)
-
-
-def test_only_ratios_of_weights_and_no_order_of_rows_count(people: pl.DataFrame) -> None:
-    shuffled = people.sample(fraction=1.0, shuffle=True, seed=1)
-    again = gaps(shuffled.with_columns(pl.col("w") * 1e-7))
-    assert_frame_equal(gaps(people), again, rel_tol=1e-8)
-
-
-@pytest.mark.slow
-def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
-    plan = gaps(people.lazy(), "overall")
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    assert_frame_equal(shipped.collect(engine=engine), gaps(people, "overall"), rel_tol=1e-9)
 
 
 def test_threshold_must_be_a_number(people: pl.DataFrame) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 import pytest
 import statsmodels.api as sm
 from hypothesis import given
@@ -18,7 +17,6 @@ from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
 import polars_wroc as wroc
-from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 
 Array = NDArray[Any]
 ROWS = pl.DataFrame(
@@ -30,7 +28,9 @@ ROWS = pl.DataFrame(
     }
 )
 BOTH = {"threshold": {"old": 0.5, "new": 0.45}, "net_benefit_at": 0.3}
-ALL: dict[str, Any] = {**BOTH, "metrics": RELEASE_METRICS}
+METRICS = ["auc", "selection_rate", "tpr", "fpr", "accuracy", "ppv", "npv"]
+METRICS += ["net_benefit", "brier_score", "log_loss"]
+ALL: dict[str, Any] = {**BOTH, "metrics": METRICS}
 NUMBERS = ["reference_value", "value", "gap_low", "gap_high", "p_value"]
 # By hand: the old and the new value, limits and p-value.
 UNWEIGHTED = {
@@ -299,13 +299,6 @@ def test_replicate_weights_that_leave_out_clusters() -> None:
         assert found[name].to_list() == pytest.approx(linearised[name].to_list(), abs=0.03)
 
 
-def test_frequencies_are_repeated_rows() -> None:
-    rows = releases(7, 120)
-    counted = check(rows, weight=wroc.frequency("k"), **ALL)
-    repeated = check(rows.select(pl.all().repeat_by("k")).explode(cs.all()), **ALL)
-    assert_frame_equal(counted, repeated, rel_tol=1e-8, abs_tol=1e-12)
-
-
 TABLES = st.lists(
     st.tuples(st.booleans(), st.integers(0, 9), st.integers(0, 9), st.integers(1, 4)),
     min_size=4,
@@ -451,28 +444,6 @@ def test_few_rows_are_not_tested() -> None:
     others = few.filter(pl.col("metric") != "auc")
     assert (others.select(pl.min_horizontal("n", "n_reference")).to_series() < 150).all()
     assert table.filter(attribute="overall", metric="auc")["n"].item() == 400
-
-
-def test_missing_values_are_left_out_of_all_metrics() -> None:
-    rows = releases(11, 60)
-    gaps = rows.with_columns(
-        y=pl.when(pl.int_range(60) != 3).then("y"),
-        old=pl.when(pl.int_range(60) != 5).then("old"),
-        new=pl.when(pl.int_range(60) != 7).then("new").otherwise(math.nan),
-        w=pl.when(pl.int_range(60) != 9).then("w"),
-    )
-    complete = rows.filter(~pl.int_range(60).is_in([3, 5, 7, 9]))
-    found, expected = check(gaps, weight="w", **ALL), check(complete, weight="w", **ALL)
-    is_rate = pl.col("metric") == "selection_rate"
-    numbers = ["metric", "n", "value", "gap", "gap_low", "gap_high", "p_value", "n_changed"]
-    of_labels = found.filter(~is_rate).select(numbers)
-    assert_frame_equal(of_labels, expected.filter(~is_rate).select(numbers))
-    # Who is selected is known without a label too.
-    decided = rows.filter(~pl.int_range(60).is_in([5, 7, 9]))
-    expected = check(decided, weight="w", **ALL)
-    rates = found.filter(is_rate).select(numbers)
-    assert_frame_equal(rates, expected.filter(is_rate).select(numbers))
-    assert rates["n"].item() == 57
 
 
 def test_recorded_decisions() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import plain_score
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from plain_rates import statistic
-from polars.testing import assert_frame_equal
 from sweeps import sweep
 from wide_tables import wide_gaps
 
@@ -174,19 +173,6 @@ def test_groups_that_rank_perfectly_have_gaps(reference: str) -> None:
     low, high = row["auc_gap_low"].item(), row["auc_gap_high"].item()
     assert low < row["auc_gap"].item() < high
     assert 0 < row["auc_gap_p_value"].item() < 1
-
-
-@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
-def test_on_both_polars_engines_and_in_any_order(reference: str) -> None:
-    frame = people(13, {"a": 50, "b": 90, "c": 40})
-    options: Any = {"weight": "w", "by": "g", "reference": reference}
-    expected = wide_gaps(frame, "y", "s", **options, min_rows=0)
-    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1).lazy()
-    plan = wide_gaps(shuffled, "y", "s", **options, min_rows=0)
-    engines: tuple[Literal["in-memory", "streaming"], ...] = ("in-memory", "streaming")
-    for engine in engines:
-        found = plan.collect(engine=engine)
-        assert_frame_equal(found, expected, rel_tol=1e-8)
 
 
 def test_no_group_takes_digits_from_the_others() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
 from typing import Any, TypeAlias
@@ -205,13 +204,6 @@ def test_a_lonely_unit_leaves_everything_but_the_values_unknown(survey: pl.DataF
             **(UNITS | {"design": wroc.Survey("c", strata="h", lonely=choice)}),
         )
         assert known.drop_nulls("gap")["gap_low"].null_count() == 0
-
-
-@pytest.mark.slow
-def test_the_plan_can_be_stored(survey: pl.DataFrame) -> None:
-    plan = wroc.fairness(survey.lazy(), "y", "s", **SAMPLE, **UNITS)
-    stored = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    assert_frame_equal(stored.collect(), plan.collect(engine="streaming"), rel_tol=1e-9)
 
 
 @pytest.mark.slow

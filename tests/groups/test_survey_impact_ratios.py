@@ -17,7 +17,7 @@ from sweeps import sweep
 from wide_tables import wide_ratios
 
 import polars_wroc as wroc
-from polars_wroc.inputs.decisions import Favorable
+from polars_wroc.typing import Favorable
 
 THRESHOLD = 0.5
 DESIGN: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}

@@ -315,16 +315,6 @@ def test_best_is_the_best_without_strata() -> None:
 
 
 @pytest.mark.slow
-def test_frequency_weights_are_repeated_rows() -> None:
-    frame = people(10, 120).with_columns(w=pl.int_range(pl.len()) % 3 + 1)
-    repeated = frame.select(pl.exclude("w").repeat_by("w").explode())
-    found = gaps(frame, weight=wroc.frequency("w"), min_rows=3)
-    expected = gaps(repeated, weight=None, min_rows=3)
-    rates = [name for name in found.columns if name.startswith(RATES)]
-    assert_frame_equal(found.select(rates), expected.select(rates), rel_tol=1e-8)
-
-
-@pytest.mark.slow
 def test_several_columns_and_null_are_strata() -> None:
     frame = people(11, 300).with_columns(
         k=pl.when(pl.col("k") > 0).then("k"), h=pl.int_range(pl.len()) % 2

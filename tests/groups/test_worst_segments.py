@@ -60,7 +60,7 @@ def search(
     return SegmentSearch(cells, rules, rows.sample)
 
 
-def examined(weight: str | None) -> SegmentSearch:
+def examine(weight: str | None) -> SegmentSearch:
     """Examine all segments of the worked example."""
     score = pl.col("hired").cast(pl.Float64)
     columns = {"label": None, "score": score, "weight": weight, "selected": "hired"}
@@ -92,9 +92,9 @@ WORKED = {
 
 @pytest.mark.parametrize(("segment", "weight"), [*WORKED])
 def test_the_worked_numbers_of_each_segment(segment: str, weight: str | None) -> None:
-    found = examined(weight)
-    assert found.examined.sum() == 8
-    names = [found.name(number)[1] for number in range(found.examined.size)]
+    found = examine(weight)
+    assert found.is_examined.sum() == 8
+    names = [found.name(number)[1] for number in range(found.is_examined.size)]
     number = names.index(segment)
     tests, own = found.all.tests, found.all.own
     limits = found.limits(np.array([number]))
@@ -103,7 +103,7 @@ def test_the_worked_numbers_of_each_segment(segment: str, weight: str | None) ->
         limits["gap"][0],
         tests.z[number],
         tests.skewness[number],
-        found.p_values()[np.flatnonzero(found.examined).tolist().index(number)],
+        found.p_values()[np.flatnonzero(found.is_examined).tolist().index(number)],
         limits["gap_low"][0],
         limits["gap_high"][0],
     ]
@@ -111,8 +111,8 @@ def test_the_worked_numbers_of_each_segment(segment: str, weight: str | None) ->
 
 
 def test_the_worked_p_values_of_the_skewed_distribution() -> None:
-    found = examined(None)
-    names = [found.name(number)[1] for number in range(found.examined.size)]
+    found = examine(None)
+    names = [found.name(number)[1] for number in range(found.is_examined.size)]
     for segment, p_value in {"f, y": 0.0003529802, "f": 0.0103439871}.items():
         number = names.index(segment)
         tests = found.all.tests
@@ -121,9 +121,9 @@ def test_the_worked_p_values_of_the_skewed_distribution() -> None:
 
 
 def test_z_is_that_of_statsmodels_and_group_gaps() -> None:
-    found = examined(None)
+    found = examine(None)
     z, _ = proportions_ztest([35, 53], [100, 100])
-    names = [found.name(number)[1] for number in range(found.examined.size)]
+    names = [found.name(number)[1] for number in range(found.is_examined.size)]
     assert found.all.tests.z[names.index("f")] == pytest.approx(z, rel=1e-12)
     gaps = wroc.group_gaps(
         PEOPLE, "hired", attributes="sex", selected="hired", metrics=["selection_rate"]
@@ -154,8 +154,8 @@ def test_exact_tails_are_those_of_scipy() -> None:
 def test_mid_p_values_are_those_of_fisher_less_half_of_the_observed_table(
     segment: str, mid_p: float, fisher: float
 ) -> None:
-    found = examined(None)
-    names = [found.name(number)[1] for number in range(found.examined.size)]
+    found = examine(None)
+    names = [found.name(number)[1] for number in range(found.is_examined.size)]
     own = found.all.own
     chosen, rows = (each[names.index(segment)] for each in (own.first, own.n))
     # The smaller tail, of selected or of rejected rows.
@@ -261,7 +261,7 @@ def searched(
 
 def numbers_of(found: SegmentSearch) -> dict[tuple[str, str | None], int]:
     """Number the examined segments by name."""
-    return {found.name(number): number for number in np.flatnonzero(found.examined).tolist()}
+    return {found.name(number): number for number in np.flatnonzero(found.is_examined).tolist()}
 
 
 def skewed(z: float, skewness: float, least: float) -> tuple[float, float]:
@@ -416,13 +416,6 @@ def test_weights_of_one_size_and_frequencies_are_rows() -> None:
     assert_frame_equal(counted, expected, rel_tol=1e-9)
     equal = wroc.worst_segments(repeated, "y", "s", weight=pl.lit(0.1), **options)
     assert_frame_equal(equal, expected, rel_tol=1e-9)
-
-
-def test_the_order_of_rows_does_not_matter() -> None:
-    table, options = people(9), {**SEARCH, "redundant": True, "level": 0.7}
-    expected = wroc.worst_segments(table, "y", "s", **options)
-    shuffled = table.sample(fraction=1, shuffle=True, seed=1)
-    assert_frame_equal(wroc.worst_segments(shuffled, "y", "s", **options), expected)
 
 
 @pytest.mark.parametrize("label", [0, 1])

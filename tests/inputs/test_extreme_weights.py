@@ -12,11 +12,12 @@ import polars as pl
 import pytest
 from calls import OF_ONE_SCORE
 from polars.testing import assert_frame_equal
+from queries import LOSSES
 from sweeps import sweep
 from wide_tables import by_attributes, segments_of, wide_gaps
 
 import polars_wroc as wroc
-from polars_wroc.metrics.registry import CURVE_METRICS, MetricName
+from polars_wroc.typing import MetricName
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
@@ -244,9 +245,7 @@ def test_weights_of_classes_that_overflow_are_null(rows: pl.DataFrame) -> None:
         assert table.select("w_pos", "w_neg").row(0) == (None, pytest.approx(negative))
 
 
-METRICS: list[MetricName] = [
-    name for name in get_args(MetricName) if not CURVE_METRICS[name].uses_scores
-]
+METRICS: list[MetricName] = [name for name in get_args(MetricName) if name not in LOSSES]
 
 
 @pytest.mark.parametrize("scale", sweep([*SCALES, 1e-320]))

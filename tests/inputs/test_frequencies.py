@@ -8,15 +8,15 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from calls import COMPARISONS, OF_ONE_SCORE, TABLES
+from calls import COMPARISONS, TABLES
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
 
 UNTYPED: Any = wroc
-CALLS = TABLES | OF_ONE_SCORE
-REFUSED = {"abroca_test", "bootstrap"}
+# Others are among the queries of test_contracts.py.
+NO_QUERIES = ("audit", "counts", "summary_in_ranges")
 # Quantiles of few rows are where the sums of rows in another order put them.
 EQUAL: dict[str, Any] = {"rel_tol": 1e-8, "abs_tol": 1e-10}
 
@@ -39,11 +39,11 @@ def repeated(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(pl.exclude("n").repeat_by("n").explode(empty_as_null=False))
 
 
-@pytest.mark.parametrize("name", sweep([name for name in CALLS if name not in REFUSED], fast=8))
+@pytest.mark.parametrize("name", sweep([n for n in TABLES if n.startswith(NO_QUERIES)], fast=3))
 def test_frequencies_are_repeated_rows(name: str) -> None:
     frame = some_rows()
-    found = CALLS[name](frame, "y", "s", "g", weight=wroc.frequency("n"))
-    assert_frame_equal(found, CALLS[name](repeated(frame), "y", "s", "g"), **EQUAL)
+    found = TABLES[name](frame, "y", "s", "g", weight=wroc.frequency("n"))
+    assert_frame_equal(found, TABLES[name](repeated(frame), "y", "s", "g"), **EQUAL)
 
 
 @pytest.mark.parametrize("name", COMPARISONS)

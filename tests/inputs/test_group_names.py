@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from inspect import signature
 from itertools import cycle, islice
 from typing import Any
 
@@ -18,8 +19,6 @@ from sweeps import sweep
 from wide_tables import impact_of, wide_gaps
 
 import polars_wroc as wroc
-from polars_wroc.counts.count_table import STATE_COLUMNS
-from polars_wroc.inputs.columns import MODEL
 
 ROWS = 80
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -44,8 +43,12 @@ def rows() -> pl.LazyFrame:
     return pl.LazyFrame(columns)
 
 
+# Columns of counts, of some or of others.
+STATE = {"model", "labelled", "bins", "score", "score_low", "score_high"}
+STATE |= {f"{sums}_{side}" for sums in ("n", "w", "w2", "w3") for side in ("pos", "neg")}
+STATE |= {"n_missing"}
 # The queries that have groups.
-GROUPED = [name for name, table in TABLES.items() if getattr(table, "__defaults__", None)]
+GROUPED = [name for name, table in TABLES.items() if "by" in signature(table).parameters]
 
 
 def is_key(column: str) -> bool:
@@ -60,7 +63,7 @@ def refused(name: str) -> set[str]:
         return set()
     taken = {column for column in columns if not is_key(column)}
     # Whatever the counts are by, a table of them is read by the names of all its columns.
-    return taken | {*STATE_COLUMNS, MODEL} if "counts" in name else taken
+    return taken | STATE if "counts" in name else taken
 
 
 def of_first(table: pl.DataFrame) -> pl.DataFrame:

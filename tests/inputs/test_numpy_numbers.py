@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 from wide_tables import by_attributes
 
 import polars_wroc as wroc
-from polars_wroc.thresholds.rules import Rule
+from polars_wroc.typing import Rule
 
 HALF, QUARTER = np.float32(0.5), np.float32(0.25)
 DATA = pl.DataFrame(

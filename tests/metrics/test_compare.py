@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -546,25 +545,6 @@ def test_swapping_the_scores_flips_the_sign(models: pl.DataFrame, options: dict[
     assert [turned[name] for name in names] == pytest.approx(flipped, rel=1e-11)
     for name in ("gap_se", "p_value"):
         assert turned[name] == pytest.approx(found[name], rel=1e-10)
-
-
-def test_order_of_the_rows_changes_nothing(models: pl.DataFrame) -> None:
-    shuffled = models.sample(fraction=1.0, shuffle=True, seed=3)
-    tables = [
-        wroc.compare(frame, "y", ["a", "b", "c"], weight="w", by="g", design="house")
-        for frame in (models, shuffled)
-    ]
-    assert_frame_equal(*tables, rel_tol=1e-9)
-
-
-def test_lazy_frame_gives_a_plan_that_serialises(models: pl.DataFrame, engine: Engine) -> None:
-    options: dict[str, Any] = {"weight": "w", "by": "g", "design": "house"}
-    plan = wroc.compare(models.lazy(), "y", ["a", "b", "c"], **options)
-    assert isinstance(plan, pl.LazyFrame)
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.compare(models, "y", ["a", "b", "c"], **options)
-    assert isinstance(table, pl.DataFrame)
-    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
 
 
 def test_scores_labels_and_keys_may_be_expressions(models: pl.DataFrame) -> None:

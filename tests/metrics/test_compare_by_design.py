@@ -15,7 +15,6 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
-Engine = Literal["in-memory", "streaming"]
 METHODS: list[Literal["delong"] | None] = [None, "delong"]
 SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
@@ -134,11 +133,3 @@ def test_lonely_units_have_no_variance(survey: pl.DataFrame) -> None:
             **(SAMPLE | {"design": wroc.Survey("c", strata="h", lonely="adjust")}),
         )
         assert given["gap_se"].item() > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_lazily(survey: pl.DataFrame, engine: Engine) -> None:
-    expected = wroc.compare(survey, "y", ["a", "b", "d"], by="g", **SAMPLE)
-    lazy = wroc.compare(survey.lazy(), "y", ["a", "b", "d"], by="g", **SAMPLE)
-    assert_frame_equal(lazy.collect(engine=engine), expected)

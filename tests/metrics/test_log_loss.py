@@ -82,21 +82,6 @@ def test_each_model_has_the_precision_of_its_type(engine: Engine) -> None:
     assert len(set(found.values())) == len(models)
 
 
-def test_groups_are_as_if_alone(engine: Engine) -> None:
-    random = np.random.default_rng(2)
-    frame = pl.DataFrame(
-        {
-            "g": random.integers(0, 5, 400),
-            "y": random.random(400) < 0.3,
-            "s": random.random(400).round(2),
-            "w": random.lognormal(size=400),
-        }
-    )
-    table = frame.lazy().group_by("g").agg(wroc.log_loss("y", "s", weight="w")).sort("g")
-    for group, value in table.collect(engine=engine).rows():
-        assert value == pytest.approx(expected(frame.filter(g=group)), rel=1e-12)
-
-
 @pytest.mark.parametrize("bad", [-1e-5, 1 + 1e-5, float("inf")])
 def test_score_must_be_a_probability(bad: float, engine: Engine) -> None:
     frame = frame_of([(1, 0.5, 1), (0, bad, 1)]).lazy()

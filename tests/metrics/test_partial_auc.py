@@ -206,13 +206,6 @@ def test_no_standardized_area_where_chance_has_all_of_it(fpr: Range) -> None:
         assert partial(frame, fpr=fpr, tpr=(0.2, 0.5), standardize="mean") is not None
 
 
-def test_areas_do_not_change_with_the_scale_of_weights() -> None:
-    frame, scaled = sample(1), sample(1).with_columns(pl.col("w") * 1e6)
-    for ranges in RANGES:
-        assert partial(scaled, **ranges) == pytest.approx(partial(frame, **ranges), abs=1e-12)
-    assert cost(scaled, cost_fn=0.3) == pytest.approx(cost(frame, cost_fn=0.3), abs=1e-12)
-
-
 def test_one_class_has_no_areas() -> None:
     for frame in (ONE_CLASS, PERFECT.clear(), PERFECT.with_columns(w=pl.col("w") * pl.col("y"))):
         for ranges in RANGES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,6 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
-Engine = Literal["in-memory", "streaming"]
 RANGES: list[dict[str, Any]] = [{"fpr": (0.0, 0.3)}, {"tpr": (0.7, 1.0)}, {"fpr": (0.0, 1.0)}]
 SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
@@ -144,14 +143,6 @@ def test_mixed_labels_are_refused(survey: pl.DataFrame, options: dict[str, Any])
     mixed = survey.with_columns(y=pl.when(y=0).then(-(pl.int_range(pl.len()) % 2)).otherwise("y"))
     with pytest.raises(ValueError, match=r"`label` must hold 0 and 1 or -1 and 1; it"):
         summarise_area(mixed, fpr=(0.0, 0.3), **options)
-
-
-@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_lazily(survey: pl.DataFrame, engine: Engine) -> None:
-    areas = {"late": wroc.PartialAUC(tpr=(0.7, 1.0))}
-    expected = wroc.summary(survey, "y", "s", by="g", areas=areas, **SAMPLE)
-    lazy = wroc.summary(survey.lazy(), "y", "s", by="g", areas=areas, **SAMPLE)
-    assert_frame_equal(lazy.collect(engine=engine), expected)
 
 
 @pytest.mark.parametrize(

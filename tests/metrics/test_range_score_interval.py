@@ -385,23 +385,6 @@ def test_range_that_ends_below_1_has_no_limits() -> None:
     assert found(rows, tpr=(0.2, 0.9), method="logit")["partial_auc_low"] > 0
 
 
-@given(st.integers(0, 10_000), st.sampled_from([1e-3, 1e5]))
-def test_scale_of_the_weights_does_not_count(seed: int, scale: float) -> None:
-    rows = frame_of(sample(seed, 20, 20, 5.0))
-    interval, scaled = (
-        found(rows, tpr=(0.5, 1), weight=pl.col("w") * factor) for factor in (1.0, scale)
-    )
-    assert scaled == pytest.approx(interval)
-
-
-def test_frequencies_are_repeated_rows() -> None:
-    rows = frame_of(sample(3, 10, 20, 3.0)).with_columns(w=pl.int_range(pl.len()) % 4 + 1)
-    repeated = rows.select(pl.col("y", "s").repeat_by("w").explode(empty_as_null=False))
-    counted = found(rows, tpr=(0.45, 1), weight=wroc.frequency("w"))
-    expected = found(repeated, tpr=(0.45, 1), weight=None)
-    assert counted == pytest.approx(expected, abs=1e-12)
-
-
 def test_a_cluster_for_each_row_changes_the_quantile_only() -> None:
     rows = frame_of(sample(6, 30, 40, 5.0)).with_row_index("c")
     # The positives are in 30 of the 70 clusters.

@@ -128,15 +128,6 @@ def test_equals_counting_of_weighted_pairs(name: str, rows: list[Row]) -> None:
     assert found == (None if expected is None else pytest.approx(expected, abs=1e-12))
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_integer_weights_repeat_rows(judged: pl.DataFrame, name: str) -> None:
-    counted = judged.with_columns(w=pl.int_range(pl.len()) % 4)
-    repeated = counted.select(pl.all().repeat_by("w").explode(empty_as_null=False))
-    found = auc(counted, **OPTIONS[name])
-    assert found == pytest.approx(auc(repeated, weight=None, **OPTIONS[name]), abs=1e-12)
-    assert found != pytest.approx(auc(counted, weight=None, **OPTIONS[name]), abs=1e-4)
-
-
 @pytest.mark.parametrize("average", ["macro", "weighted"])
 def test_class_that_is_absent_is_left_out(judged: pl.DataFrame, average: str) -> None:
     three = judged.filter(pl.col("y") != "d")

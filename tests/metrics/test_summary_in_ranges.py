@@ -18,26 +18,12 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.config import Division
-from polars_wroc.metrics.counted_parts import CountedParts, count_parts
-from polars_wroc.metrics.given_tables import GivenTables
-from polars_wroc.metrics.score_ranges import ScoreRange
-from polars_wroc.metrics.summary import BYTES_IN_SCORE_RANGE, add_segments, measure_range
 
 SCHEMA = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
 
 
 def assert_same(table: pl.DataFrame, expected: pl.DataFrame) -> None:
     assert_frame_equal(table, expected, check_exact=False, rel_tol=1e-12, abs_tol=1e-14)
-
-
-def count_rows(
-    frame: pl.DataFrame, *, rows_per_range: int, by: str | None = None, weight: str | None = None
-) -> tuple[CountedParts, list[ScoreRange]]:
-    """Count rows with the label y and the score s, and cut their scores."""
-    given = GivenTables(frame, "y", "s", weight, by, None, None)
-    counted = count_parts(given.read_parts(), Division(rows_per_range * BYTES_IN_SCORE_RANGE))
-    return counted, counted.cut(BYTES_IN_SCORE_RANGE)
 
 
 def thirds(frame: pl.DataFrame) -> list[pl.DataFrame]:
@@ -157,9 +143,18 @@ def test_one_wrong_pair_of_many() -> None:
 
 
 def test_few_scores_take_no_second_look() -> None:
+    reads = []
+
+    def read(frame: pl.DataFrame) -> pl.DataFrame:
+        reads.append(frame.height)
+        return frame
+
     frame = pl.DataFrame({"y": [True, False, True, False] * 500, "s": [1.0, 2.0, 2.0, 3.0] * 500})
-    _, ranges = count_rows(frame, rows_per_range=400)
-    assert all(each.counts is not None for each in ranges)
+    lazy = frame.lazy().map_batches(read, streamable=False)
+    table = summary_in_ranges(lazy, "y", "s", rows_per_range=400)
+    assert_same(table, wroc.summary(frame, "y", "s"))
+    # How many there are, and counts of them.
+    assert len(reads) == 2
 
 
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
@@ -174,11 +169,6 @@ def test_a_score_of_many_rows_among_others_is_counted(
             "w": np.ceil(random.lognormal(size=900)),
         }
     )
-    counted, ranges = count_rows(frame, rows_per_range=100, weight="w")
-    (crowded,) = (each for each in ranges if each.crowded)
-    assert crowded.low == 3
-    (part,) = counted.parts
-    assert len(part.read(crowded).weight) < 200 < crowded.rows
     table = summary_in_ranges(
         thirds(frame), "y", "s", weight=weight_as("w", weight_type), rows_per_range=100
     )
@@ -229,23 +219,6 @@ def test_any_parts_and_any_ranges_give_the_same(
     parts = [numbered.filter(part=part).drop("part") for part in range(4)]
     table = summary_in_ranges(parts, "y", "s", weight="w", by="g", rows_per_range=rows_per_range)
     assert_same(table, wroc.summary(frame, "y", "s", weight="w", by="g"))
-
-
-@given(st.permutations(range(6)), st.integers(1, 5))
-def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> None:
-    random = np.random.default_rng(3)
-    frame = pl.DataFrame(
-        {"y": random.random(600) < 0.5, "s": random.random(600) + 3, "g": ["a", "b", "c"] * 200}
-    )
-    counted, ranges = count_rows(frame, rows_per_range=100, by="g")
-    assert [each.counts for each in ranges] == [None] * len(order)
-    parts = counted.measure(ranges, partial(measure_range, keys=counted.keys))
-    shuffled = [parts[number] for number in order]
-    nested = [add_segments(shuffled[:first]), add_segments(shuffled[first:])]
-    found, expected = add_segments(nested).aucs, add_segments(parts).aucs
-    for name, values in vars(found).items():
-        if values is not None:
-            np.testing.assert_allclose(values, getattr(expected, name), rtol=1e-12, err_msg=name)
 
 
 def test_frames_must_have_the_same_groups() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,8 @@ import pytest
 from conftest import Engine
 from polars.testing import assert_frame_equal, assert_series_equal
 from scipy import stats
-from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
-from polars_wroc.stats.designs import Units
-from polars_wroc.stats.resampling import hash_evenly, rescale_units, seeds
 
 UNTYPED: Any = wroc
 SURVEY = wroc.Survey("c", strata="h")
@@ -43,64 +39,6 @@ def rows() -> pl.DataFrame:
         w=pl.when(empty).then(0.0).otherwise("w"),
         s=pl.when(~missing.fill_null(value=False)).then("s"),
     )
-
-
-def multipliers(rows: pl.DataFrame, count: int, seed: int = 0) -> pl.DataFrame:
-    """What the weight of each unit is multiplied by in each replicate."""
-    used = rows.filter(pl.col("w") > 0).select("h", "c").unique().with_columns(used=True)
-    # Units without weights come after the others of their stratum.
-    units = (
-        rows.select("h", "c").unique().join(used, on=["h", "c"], how="left", nulls_equal=True)
-    ).sort("h", pl.col("used").is_null(), "c")
-    size = units.group_by("h", maintain_order=True).len()["len"].to_numpy()
-    stratum = np.repeat(np.arange(len(size)), size)
-    design = Units(stratum, size.astype(float), np.zeros(len(size)))
-    draws = pl.Series(np.arange((size - 1).sum()), dtype=pl.UInt32)
-    return units.select("h", "c").with_columns(
-        pl.Series(f"{i}", rescale_units(design, np.arange(len(stratum)), hash_evenly(draws, each)))
-        for i, each in enumerate(islice(seeds(seed), count))
-    )
-
-
-@pytest.mark.slow
-def test_units_of_a_stratum_are_drawn_with_replacement(rows: pl.DataFrame) -> None:
-    count = 400
-    of_units = multipliers(rows.with_columns(w=1), count)
-    assert of_units.height == sum(SIZES.values())
-    for stratum, size in SIZES.items():
-        inside = of_units.filter(pl.col("h").eq_missing(stratum)).drop("h", "c")
-        times = inside.to_numpy() * (size - 1) / size
-        assert np.abs(times - times.round()).max() < 1e-12
-        assert times.sum(axis=0) == pytest.approx([size - 1] * count)
-        # Each draw takes each unit with the same probability.
-        seen = np.bincount(times.round().astype(int).ravel(), minlength=size)
-        share = stats.binom.pmf(np.arange(len(seen)), size - 1, 1 / size)
-        counted = share * times.size > 5
-        expected = np.append(share[counted], 1 - share[counted].sum()) * times.size
-        found = np.append(seen[counted], seen[~counted].sum())
-        chi2 = ((found - expected) ** 2 / np.maximum(expected, 1e-9))[expected > 1].sum()
-        assert chi2 < stats.chi2.isf(1e-4, (expected > 1).sum() - 1)
-        assert times.mean(axis=1) == pytest.approx(np.full(size, 1 - 1 / size), abs=0.2)
-
-
-def test_each_replicate_is_an_auc_with_these_weights(rows: pl.DataFrame) -> None:
-    weighted = rows.filter(pl.col("w") > 0)
-    is_known = weighted["s"].is_not_null()
-    known = weighted.filter(is_known)
-    kept = known.join(
-        multipliers(rows, 6, seed=3),
-        on=["h", "c"],
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )
-    table = wroc.bootstrap(
-        rows, "y", "s", "roc_auc", weight="w", design=SURVEY, resamples=6, seed=3, replicates=True
-    )
-    for number, value in table.rows()[1:]:
-        weights = known["w"].to_numpy() * kept[f"{number - 1}"].to_numpy()
-        expected = roc_auc_score(known["y"], known["s"], sample_weight=weights)
-        assert value == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -293,9 +292,3 @@ def test_text_is_no_correction(sampled: pl.DataFrame) -> None:
             "s",
             **(KEYS | {"design": wroc.Survey("c", strata="h", fpc="n")}),
         )
-
-
-def test_the_plan_can_be_stored(sampled: pl.DataFrame) -> None:
-    plan = summary_of(sampled.lazy(), "y", "s", **KEYS)
-    stored = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    assert_frame_equal(stored.collect(), plan.collect())

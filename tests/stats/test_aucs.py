@@ -74,9 +74,9 @@ def test_tied_scores_have_limits_around_one_half() -> None:
 
 def test_misranked_rows_of_a_worked_example() -> None:
     # methods3c.md 3, A and B
-    pos, neg = of_letters("ppnpnpnn").misranked("low")
+    pos, neg = of_letters("ppnpnpnn").find_misranked("low")
     assert [pos.number[0], neg.number[0]] == pytest.approx([1.1618950039] * 2, abs=5e-11)
-    pos, _ = of_letters("pppnpnnn").misranked("high")
+    pos, _ = of_letters("pppnpnnn").find_misranked("high")
     assert pos.number[0] == pytest.approx(3.8474188203, abs=5e-11)
     assert of_letters("pppnpnnn").limit_size("high")[0] == pytest.approx(0.2089749645, abs=5e-11)
 
@@ -101,7 +101,7 @@ def test_heaviness_that_was_not_seen_is_predicted_from_the_other_class() -> None
     # statistics.md, section 3
     auc = heavy_tailed()
     assert auc.value[0] == pytest.approx(0.9882244935, abs=5e-11)
-    pos, neg = auc.misranked("low")
+    pos, neg = auc.find_misranked("low")
     found = [pos.number[0], neg.number[0], pos.heaviness[0], neg.heaviness[0]]
     expected = [1.0477993734, 1.6266406985, 1.3257141679, 0.1815640251]
     assert found == pytest.approx(expected, abs=5e-11)
@@ -145,7 +145,7 @@ def test_equal_weights_have_the_limits_of_the_definition(
     assert plain is not None
     auc = auc_of(score, label)
     assert limits(auc) == pytest.approx(plain_score.limits(plain, stats.norm.ppf(0.975)), rel=1e-9)
-    k = [each.number[0] for each in auc.misranked()]
+    k = [each.number[0] for each in auc.find_misranked()]
     assert k == pytest.approx(plain_score.misranked(plain), rel=1e-9, abs=1e-9)
 
 
@@ -273,7 +273,7 @@ def test_moments_of_the_running_example() -> None:
     effective = [auc.pos.effective_rows[0], auc.neg.effective_rows[0]]
     assert effective == pytest.approx([2.667, 3.571], abs=5e-4)
     assert auc.satterthwaite_df[0] == pytest.approx(4.23, abs=5e-3)
-    k = [each.number[0] for each in auc.misranked()]
+    k = [each.number[0] for each in auc.find_misranked()]
     assert k == pytest.approx([1.3921447702, 1.6110945125], abs=5e-11)
     # The upper limit rests on the heaviness that statistics.md, section 3, predicts.
     assert limits(auc) == pytest.approx([0.1244433037, 0.9218201104], abs=5e-9)

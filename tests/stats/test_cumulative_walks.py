@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from plain_ranges import Step, picked
+from plain_ranges import Step, picked, range_tail
+from plain_ranges import range_quantile as plain_quantile
 
-from polars_wroc.stats.walks import RangeTests, WalkSteps, find_ranges
+from polars_wroc.stats.walks import (
+    RangeTests,
+    WalkSteps,
+    find_ranges,
+    range_p_value,
+    range_quantile,
+)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -45,3 +52,13 @@ def test_no_segments_have_no_ranges() -> None:
     none = np.zeros(0)
     steps = WalkSteps(none, none, none, none, none, np.zeros(1, np.int64))
     assert find_ranges(steps).size.size == 0
+
+
+def test_the_law_of_the_range() -> None:
+    x = np.concatenate([np.linspace(0.2, 8, 79), [1.999999, 2.0]])
+    expected = [range_tail(each) for each in x]
+    assert range_p_value(x).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-15)
+    quantiles = [range_quantile(tail) for tail in (0.1, 0.05, 0.01, 1e-9)]
+    known = [2.2411746364, 2.4976721610, 3.0233410818, plain_quantile(1e-9)]
+    assert quantiles == pytest.approx(known, rel=1e-9)
+    assert range_quantile(0.9) == range_quantile(0.5)

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.thresholds.rules import Rule, read_threshold
+from polars_wroc.typing import Rule
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
@@ -220,7 +220,9 @@ def test_weights_have_no_scale(people: pl.DataFrame, scale: float) -> None:
 
 
 def test_threshold_of_minus_0_is_0() -> None:
-    assert str(read_threshold(-0.0)) == "0.0"
+    frame = pl.DataFrame({"y": [0, 1], "s": [-1.0, 1.0]})
+    table = wroc.threshold_metrics(frame, "y", "s", threshold=-0.0)
+    assert str(table["threshold"].item()) == "0.0"
 
 
 @pytest.mark.parametrize("name", sweep(SEARCHES, fast=list(SEARCHES)[::2]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import of_table
+from polars_wroc.audits.gates import find_table_scope
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
 from polars_wroc.cli.options import Approximate, Conditions, FileNames, Workers, with_arguments_of
@@ -28,7 +28,7 @@ def auc(
     with workers.at_work(), source.at_work():
         plan = source.plan(wroc.summary, **given, **options.limits)
         keys = sentences.list_before(plan.collect_schema(), "auc")
-        gates = conditions.read(of_table(plan.collect_schema(), keys))
+        gates = conditions.read(find_table_scope(plan.collect_schema(), keys))
         table = plan.collect()
     source.check_positives(found=bool(table["n_pos"].sum()))
     verdict = sentences.say_backwards(table, keys)

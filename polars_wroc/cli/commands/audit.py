@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import of_audit
-from polars_wroc.audits.result import SUFFIXES, Audit
+from polars_wroc.audits.gates import find_audit_scope
+from polars_wroc.audits.result import AUDIT_SUFFIXES, Audit
 from polars_wroc.audits.sections import write_summary
 from polars_wroc.cli.bundles import SegmentOptions
 from polars_wroc.cli.options import (
@@ -47,13 +47,15 @@ def audit(
     **given: Any,
 ) -> None:
     """Audit segments, print a summary and write reports."""
-    output.check((*SUFFIXES, prometheus.SUFFIX), file)
+    output.check((*AUDIT_SUFFIXES, prometheus.SUFFIX), file)
     options.require_favorable(given["favorable"])
     source = options.make_source(file)
     _require_columns(source, options)
     labeled = source.counts is not None or options.rows.label is not None
     ratios = given["favorable"] != "neither"
-    gates = conditions.read(of_audit(decides=options.decides, ratios=ratios, labeled=labeled))
+    gates = conditions.read(
+        find_audit_scope(decides=options.decides, ratios=ratios, labeled=labeled)
+    )
     given |= {"threshold": options.threshold, "text": wording.text} | options.limits
     with workers.at_work(), source.at_work():
         result: Audit = source.plan(wroc.audit, unknown=source.read_unknown(unknown), **given)

@@ -9,12 +9,12 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
 from polars_wroc.cli.options import OUTPUT, FileNames, with_arguments_of
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.curves.calibration_curve import Strategy
+from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 
 CurveBins = Annotated[

@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_PAIRS, judged_pairs
-from polars_wroc.audits.words import first_few, many
+from polars_wroc.audits.gates import PAIR_SCOPE, tabulate_pairs
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
 from polars_wroc.cli.options import Conditions, FileNames, with_arguments_of
 from polars_wroc.cli.report import Report, Shown, show_report
+from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.looks import ConfidenceLevel, as_number
 from polars_wroc.metrics.compare import PAIR
 
@@ -33,7 +33,7 @@ def compare(
     **given: Any,
 ) -> None:
     """Test the differences between the AUCs of scores."""
-    gates = conditions.read(OF_PAIRS)
+    gates = conditions.read(PAIR_SCOPE)
     source = options.read(file)
     source.refuse_counts("compare")
     table = source.compute(wroc.compare, **given, **options.limits)
@@ -42,7 +42,7 @@ def compare(
     verdict = _say_which_differ(table, keys, options.uncertainty.confidence)
     shown = Shown(f"differences between AUCs{sentences.name_groups(keys)}", table, keys, verdict)
     report = Report(source, table, [shown], lambda: [wroc.gap_chart(table)])
-    show_report(report, options.output, conditions.judge(gates, judged_pairs(table)))
+    show_report(report, options.output, conditions.judge(gates, tabulate_pairs(table)))
 
 
 def _say_which_differ(table: pl.DataFrame, keys: Sequence[str], level: ConfidenceLevel) -> str:

@@ -11,7 +11,6 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.words import first_few
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
 from polars_wroc.cli.options import OUTPUT, Approximate, FileNames, with_arguments_of
@@ -20,6 +19,7 @@ from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source
 from polars_wroc.cli.terminal import print_text
 from polars_wroc.config import Config
+from polars_wroc.documents.phrases import first_few
 from polars_wroc.documents.text_writer import write_text
 from polars_wroc.files import outputs, prometheus
 

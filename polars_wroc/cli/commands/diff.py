@@ -17,7 +17,7 @@ from polars_wroc.audits.audit_changes import (
     read_audit,
 )
 from polars_wroc.audits.change_sentences import write_changes
-from polars_wroc.audits.gates import OF_CHANGES
+from polars_wroc.audits.gates import CHANGE_SCOPE
 from polars_wroc.audits.page import write_document
 from polars_wroc.cli.options import INPUT, OUTPUT, Conditions, FirstRun, with_arguments_of
 from polars_wroc.cli.output import TABLES_AND_CHARTS, TableOutput
@@ -70,7 +70,7 @@ def diff(
         if value is not None and not has_chart:
             msg = f"{flag} applies to a chart: -o FILE with one of .html, .png, .svg"
             raise ValueError(msg)
-    gates = conditions.read(OF_CHANGES)
+    gates = conditions.read(CHANGE_SCOPE)
     if first_run_ok and is_first_run(before, after, partial(read_audit, "after")):
         return
     changes = changes_between(before, after, **given)

@@ -8,13 +8,13 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_COMPARISONS
+from polars_wroc.audits.gates import COMPARISON_SCOPE
 from polars_wroc.audits.tables import name_of
-from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByAttributes
 from polars_wroc.cli.options import Conditions, FileNames, with_arguments_of
 from polars_wroc.cli.report import Report, Shown, show_report
+from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs.columns import AUDIT_KEYS
 
@@ -29,7 +29,7 @@ def fairness(
     **given: Any,
 ) -> None:
     """Measure how different the most different groups of each attribute are."""
-    gates = conditions.read(replace(OF_COMPARISONS, what="the table", metrics=[*FAIRNESS]))
+    gates = conditions.read(replace(COMPARISON_SCOPE, what="the table", metrics=[*FAIRNESS]))
     if not options.decides:
         msg = "--threshold or --selected must be given"
         raise ValueError(msg)

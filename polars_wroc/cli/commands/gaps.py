@@ -10,13 +10,13 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_COMPARISONS
-from polars_wroc.audits.words import first_few, many, verb
+from polars_wroc.audits.gates import COMPARISON_SCOPE
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByAttributes
 from polars_wroc.cli.options import TESTS, Conditions, FileNames, with_arguments_of
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.documents.numbers import POINTS
+from polars_wroc.documents.phrases import first_few, many, verb
 from polars_wroc.groups.comparisons import GAP_METRICS, REPEATS
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
@@ -54,7 +54,7 @@ def gaps(
         msg = f"--metric {metric} needs --threshold or --selected; found none of them"
         raise ValueError(msg)
     metrics = [*GAP_METRICS] if options.decides else ["auc"]
-    gates = conditions.read(replace(OF_COMPARISONS, what="the table", metrics=metrics))
+    gates = conditions.read(replace(COMPARISON_SCOPE, what="the table", metrics=metrics))
     source = options.read(file, "label", "score")
     if source.counts is None:
         source = replace(source, left_out=_LEFT_OUT)

@@ -10,8 +10,7 @@ import polars as pl
 import polars_wroc as wroc
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits import hints
-from polars_wroc.audits.gates import OF_IMPACT
-from polars_wroc.audits.words import first_few, verb
+from polars_wroc.audits.gates import IMPACT_SCOPE
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import UnlabeledByAttributes
@@ -19,8 +18,9 @@ from polars_wroc.cli.options import Conditions, FileNames, UnknownCategories, wi
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source
 from polars_wroc.cli.terminal import print_note
+from polars_wroc.documents.phrases import first_few, verb
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import IMPACT_RATIO, is_finding, rated_ratios
+from polars_wroc.groups.comparisons import IMPACT_RATIO, is_finding, select_rated_ratios
 from polars_wroc.groups.impact_ratios import count_decisions
 from polars_wroc.inputs.columns import UNKNOWN_CATEGORY
 from polars_wroc.inputs.spellings import say_near_equal
@@ -38,7 +38,7 @@ def impact(
     **given: Any,
 ) -> None:
     """Print or write impact ratios; raise if a condition holds."""
-    gates = conditions.read(OF_IMPACT)
+    gates = conditions.read(IMPACT_SCOPE)
     source = options.read(file)
     _check_decisions(source, options)
     options.require_favorable(given["favorable"])
@@ -54,7 +54,7 @@ def impact(
     with source.at_work():
         table, counts = collect_all([plan, _count_decisions(source, options.threshold)])
     source.check_selected(counts["selected"].sum())
-    ratios = rated_ratios(table)
+    ratios = select_rated_ratios(table)
     notes = _write_notes(ratios, counts, source, options.threshold, given["unknown"])
     report = Report(
         source,

@@ -58,7 +58,7 @@ def new_york(
     **given: Any,
 ) -> None:
     """Print or write the summary of a bias audit for New York City."""
-    output.check(new_york_result.SUFFIXES, file)
+    output.check(new_york_result.NEW_YORK_SUFFIXES, file)
     weights = Weights(frequency=frequency)
     columns = RowColumns(score=[score] if score else [], weights=weights)
     rows = Source(

@@ -11,9 +11,8 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_RELEASE
+from polars_wroc.audits.gates import RELEASE_SCOPE
 from polars_wroc.audits.tables import segment_in_words
-from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import values
 from polars_wroc.cli.bundles import Dialect
 from polars_wroc.cli.options import (
@@ -38,7 +37,7 @@ from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source, is_first_run
 from polars_wroc.cli.terminal import print_text
 from polars_wroc.documents.numbers import DIFFERENCE
-from polars_wroc.documents.phrases import write_list
+from polars_wroc.documents.phrases import first_few, many, write_list
 from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.files.scan import scan_files
 from polars_wroc.groups.comparisons import COMPARABLE
@@ -156,7 +155,7 @@ def release(
 ) -> None:
     """Check a new score against the old one; raise if a condition holds."""
     output.check(TABLES_AND_CHARTS, file)
-    gates = conditions.read(OF_RELEASE)
+    gates = conditions.read(RELEASE_SCOPE)
     if first_run_ok and len(file) == 2:  # noqa: PLR2004  (before and after)
         before, after = file
         if is_first_run(before, after, partial(_check_new, rows)):

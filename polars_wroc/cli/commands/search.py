@@ -8,11 +8,11 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.words import many, verb
 from polars_wroc.cli.bundles import ByAttributes
 from polars_wroc.cli.options import TESTS, FileNames, with_arguments_of
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.phrases import many, verb
 from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS
 from polars_wroc.inputs.reasons import NO_VARIANCE

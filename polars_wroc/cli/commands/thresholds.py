@@ -10,8 +10,7 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import of_table
-from polars_wroc.audits.words import first_few
+from polars_wroc.audits.gates import find_table_scope
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
 from polars_wroc.cli.options import (
@@ -25,6 +24,7 @@ from polars_wroc.cli.options import (
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.values import parse_threshold
 from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.phrases import first_few
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.thresholds.rules import Rule
 
@@ -72,7 +72,7 @@ def thresholds(
     source = options.read(file)
     plan = source.plan(wroc.threshold_metrics, threshold=thresholds, **given, **options.limits)
     keys = sentences.list_before(plan.collect_schema(), "threshold")
-    gates = conditions.read(of_table(plan.collect_schema(), keys))
+    gates = conditions.read(find_table_scope(plan.collect_schema(), keys))
     (table,) = source.compute_all(plan)
     source.check_positives(found=table.select((pl.col("tp") + pl.col("fn") > 0).any()).item())
     verdict = _say_what_tells_nothing(table, keys)

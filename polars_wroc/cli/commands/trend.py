@@ -9,8 +9,7 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import OF_COMPARISONS
-from polars_wroc.audits.words import first_few, many
+from polars_wroc.audits.gates import COMPARISON_SCOPE
 from polars_wroc.cli import sentences, values
 from polars_wroc.cli.bundles import TableOptions
 from polars_wroc.cli.options import (
@@ -26,6 +25,7 @@ from polars_wroc.cli.options import (
 from polars_wroc.cli.output import TABLES_AND_CHARTS
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source
+from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.groups.categories import is_period
 from polars_wroc.groups.comparisons import COMPARABLE, SHIFTS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
@@ -46,10 +46,10 @@ TrendMetric = Annotated[
     ),
 ]
 _OF_TREND = replace(
-    OF_COMPARISONS,
+    COMPARISON_SCOPE,
     what="the trend",
     metrics=[*COMPARABLE, *SHIFTS],
-    schema={"period": pl.String, **OF_COMPARISONS.schema, "critical": pl.Float64},
+    schema={"period": pl.String, **COMPARISON_SCOPE.schema, "critical": pl.Float64},
 )
 
 

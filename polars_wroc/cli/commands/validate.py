@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import of_table
+from polars_wroc.audits.gates import find_table_scope
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
 from polars_wroc.cli.options import DECISIONS, Conditions, FileNames
@@ -41,7 +41,7 @@ def validate(
         given["smooth"] = find_spec("skmisc") is not None
     plan = source.plan(wroc.validate, **given, **options.limits)
     keys = sentences.list_before(plan.collect_schema(), "value")
-    gates = conditions.read(of_table(plan.collect_schema(), keys))
+    gates = conditions.read(find_table_scope(plan.collect_schema(), keys))
     (table,) = source.compute_all(plan)
     source.check_positives(found=bool(table["value"].count()))
     groups = sentences.list_before(table.schema, "measure")

@@ -1,7 +1,6 @@
 """What users rely on: public names, signatures, options of the command, columns of results.
 
-``python tests/public_surface.py`` writes it to the snapshot that tests compare with, so that a
-change of it is a decision.
+The snapshot of it, which a test compares with the package, makes every change a decision.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 import polars as pl
 import queries
 from cyclopts.argument import Argument
+from site_navigation import ROOT
 
 import polars_wroc as wroc
 from polars_wroc import typing
@@ -25,7 +25,7 @@ from polars_wroc.audits.formats import SCHEMA, SCHEMA_VERSION
 from polars_wroc.cli.app import app
 from polars_wroc.cli.commands import COMMANDS
 
-SNAPSHOT = Path(__file__).with_name("public_surface.json")
+SNAPSHOT = ROOT / "tests" / "public_surface.json"
 # Classes of `polars_wroc.typing` whose methods users call; functions return them.
 RESULT_TYPES = ("Counts", "NewYorkSummary")
 JSON_SCHEMA = Path(wroc.__file__).with_name("audits") / "audit-2.0.schema.json"
@@ -185,7 +185,8 @@ def differences(old: Any, new: Any, place: str = "") -> list[str]:
     return [] if old == new else [f"{place}: {old} became {new}"]
 
 
-if __name__ == "__main__":
+def renew() -> None:
+    """Write the snapshot."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SNAPSHOT.write_text(json.dumps(surface(), indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write the pages of the site that other files contain already: ``python tests/fill_site.py``.
+"""Write the pages of the site that other files contain already.
 
 The notebooks become pages, and the audit of the loan applications a report. `zensical build` needs
 them; they are not under version control.
@@ -56,7 +56,8 @@ def _shown(output: nbformat.NotebookNode, picture: Path) -> str:
     return f"```text\n{output.get('text') or data['text/plain']}\n```"
 
 
-if __name__ == "__main__":
+def renew() -> None:
+    """Write the pages and the report."""
     for path in NOTEBOOKS:
         page_of(path, MADE)
     loan_audit().save(REPORT)

@@ -13,6 +13,8 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # Red, green, blue and opacity of 8 bits each, and not interlaced; rows begin with their filter,
 # of which 1 means: the difference to the pixel on the left.
 _KIND, _FILTER = b"\x08\x06\x00\x00\x00", 1
+# Keyword of a text, and what says that it is neither compressed nor in a language.
+_SOURCE = b"Source" + b"\0" * 5
 # Of a channel: smaller differences are those of the edges of letters.
 _VISIBLE = 64
 
@@ -27,14 +29,19 @@ def png_of(pixels: NDArray[np.uint8]) -> bytes:
     return _SIGNATURE + b"".join(_chunk(*part) for part in parts)
 
 
-def smaller(png: bytes) -> bytes:
-    """Compress a picture as much as zlib can, which vl-convert does not."""
+def smaller(png: bytes, source: str = "") -> bytes:
+    """Compress a picture as much as zlib can, which vl-convert does not, and add its source."""
     parts = list(_chunks(png))
-    packed = zlib.compress(_rows_of(parts), 9)
-    kept = [part for part in parts if part[0] != b"IDAT"]
-    return _SIGNATURE + b"".join(
-        _chunk(*part) for part in [*kept[:-1], (b"IDAT", packed), kept[-1]]
-    )
+    texts = [(b"iTXt", _SOURCE + source.encode())] if source else []
+    pixels = [(b"IDAT", zlib.compress(_rows_of(parts), 9))]
+    first, *kept, last = [part for part in parts if part[0] != b"IDAT"]
+    return _SIGNATURE + b"".join(_chunk(*part) for part in [first, *texts, *kept, *pixels, last])
+
+
+def source_of(png: bytes) -> str:
+    """Read the source that `smaller` added to a picture."""
+    texts = [data for kind, data in _chunks(png) if kind == b"iTXt"]
+    return texts[0].removeprefix(_SOURCE).decode() if texts else ""
 
 
 def size_of(png: bytes) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Write what the examples of pages print: ``python tests/fill_pages.py docs/start.md ...``.
+"""Write what the examples of pages print.
 
 Python examples are those of doctest; commands are those in blocks of ``console``. Read the changes
 before you commit them: this makes pages true, not right.
@@ -12,7 +12,6 @@ import io
 import os
 import re
 import shlex
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -85,8 +84,8 @@ def _with_examples(text: str) -> str:
     return "".join([*filled, *lines[at:]])
 
 
-if __name__ == "__main__":
-    os.chdir(ROOT)
-    for path in map(Path, sys.argv[1:]):
-        page = path.read_text(encoding="utf-8")
+def renew(path: Path) -> None:
+    """Write the output of the examples and commands of a page."""
+    page = path.read_text(encoding="utf-8")
+    with contextlib.chdir(ROOT):
         path.write_text(_with_commands(_with_examples(page)), encoding="utf-8")

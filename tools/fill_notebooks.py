@@ -1,4 +1,4 @@
-"""Run notebooks and store what they print and draw: ``python tests/fill_notebooks.py [NAME ...]``.
+"""Run notebooks and store what they print and draw.
 
 Read the changes before you commit them: the sentences between the cells interpret these results.
 """
@@ -6,13 +6,11 @@ Read the changes before you commit them: the sentences between the cells interpr
 from __future__ import annotations
 
 import base64
-import sys
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
 from pictures import smaller
-from site_navigation import NOTEBOOKS
 
 
 def read(path: Path) -> nbformat.NotebookNode:
@@ -37,8 +35,6 @@ def executed(path: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-if __name__ == "__main__":
-    wanted = sys.argv[1:] or [path.stem for path in NOTEBOOKS]
-    for path in NOTEBOOKS:
-        if path.stem in wanted:
-            nbformat.write(executed(path), path)
+def renew(path: Path) -> None:
+    """Run a notebook and store its output."""
+    nbformat.write(executed(path), path)

@@ -1,4 +1,4 @@
-"""Draw the pictures of README and of the notebooks: ``python tests/fill_pictures.py``.
+"""Draw the pictures of README and of the notebooks.
 
 Look at them before you commit them. That of the report needs Chromium or Chrome.
 """
@@ -113,6 +113,7 @@ def _png(chart: alt.TopLevelMixin, scale: float) -> bytes:
     return smaller(vl_convert.vegalite_to_png(chart.to_dict(), scale=scale))
 
 
-if __name__ == "__main__":
+def renew() -> None:
+    """Draw all pictures."""
     for path, draw in {**CHARTS, REPORT: report_picture}.items():
         path.write_bytes(draw())

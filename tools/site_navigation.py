@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-# What tests/fill_site.py writes, and is not under version control.
+# What `python tools/renew.py site` writes, and is not under version control.
 MADE = DOCS / "examples"
 REPORT = MADE / "report.html"
 MADE_FILES = {REPORT, *(MADE / f"{path.stem}.md" for path in NOTEBOOKS)}
@@ -46,8 +46,7 @@ def index_for_models(generated: Mapping[Path, str]) -> str:
             lines += ["", f"## {part or title}", ""]
         page = generated.get(DOCS / path) or _text_of(DOCS / path)
         text = _first_sentence(page)
-        # Some reports of benchmarks begin with the command that made them.
-        what = f": {text}" if text and not path.startswith("benchmarks/") else ""
+        what = f": {text}" if text else ""
         lines.append(f"- [{title}]({_html(path)}){what}")
     return "\n".join(lines) + "\n"
 

@@ -1,7 +1,7 @@
 """Eight audits as Markdown, text and the body of their page: what readers see of them.
 
-``python tests/audit_snapshots.py`` renews the files in `tests/snapshots/audits`; their diff is what
-a change does to words and layout. Pictures are left out: each is named by its finding.
+The diff of their files in `tests/snapshots/audits` is what a change does to words and layout.
+Pictures are left out: each is named by its finding.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import datetime as dt
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from site_navigation import ROOT
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import judge_all, of_audit, read_gate
+from polars_wroc.audits.gates import find_audit_scope, judge_gates, read_gate
 from polars_wroc.audits.sections import write_report, write_summary
 from polars_wroc.audits.tables import AuditedFile
 from polars_wroc.documents.html_writer import write_html
 from polars_wroc.documents.markdown_writer import write_markdown
 from polars_wroc.documents.text_writer import Terminal, write_text
 
-FOLDER = Path(__file__).parent / "snapshots" / "audits"
+FOLDER = ROOT / "tests" / "snapshots" / "audits"
 LOANS: dict[str, Any] = {"attributes": ["race", "sex"], "threshold": 0.85, "favorable": "selected"}
 GATES = ("impact_ratio.ratio_high<0.8", "tpr.gap>0.05", "auc.value<0.7", "sex:tpr.gap_low>0.1")
 
@@ -38,8 +38,8 @@ def gates() -> wroc.Audit:
     """Words for people, and conditions of which some fail."""
     text = wroc.Text(title="Mortgage score", note="Applications to lenders.", people="applicants")
     audit = wroc.audit(wroc.data.loans(), "approved", "score", **LOANS, text=text)
-    conditions = [read_gate(gate, of_audit(decides=True, ratios=True)) for gate in GATES]
-    return replace(audit, gates=judge_all(conditions, audit.table).gates)
+    conditions = [read_gate(gate, find_audit_scope(decides=True, ratios=True)) for gate in GATES]
+    return replace(audit, gates=judge_gates(conditions, audit.table).gates)
 
 
 def rejected() -> wroc.Audit:
@@ -183,13 +183,9 @@ def texts_of(audit: wroc.Audit) -> dict[str, str]:
     }
 
 
-def main() -> None:
-    """Renew the files."""
+def renew() -> None:
+    """Write the files."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for make in AUDITS:
         for suffix, text in texts_of(make()).items():
             (FOLDER / f"{make.__name__}.{suffix}").write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,4 @@
-"""Tables as they are printed, in files that a diff shows.
-
-``python tests/printed_tables.py`` writes them; a test compares them with what it would write.
-"""
+"""Tables as they are printed, in files that a diff shows."""
 
 from __future__ import annotations
 
@@ -11,17 +8,17 @@ from collections.abc import Callable
 from contextlib import chdir, redirect_stdout
 from functools import cache
 from io import StringIO
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
 
 import polars as pl
+from site_navigation import ROOT
 
 import polars_wroc as wroc
 from polars_wroc.cli import main
 
 _CHANGES = "changes.parquet"
-FOLDER = Path(__file__).with_name("printed")
+FOLDER = ROOT / "tests" / "printed"
 _ROWS = 8
 LOANS, PATIENTS = wroc.data.loans(), wroc.data.diabetes()
 _MONTHS = [dt.date(2026, 1 + number % 4, 1) for number in range(LOANS.height)]
@@ -160,7 +157,8 @@ PRINTED: dict[str, Callable[[], str]] = {
 }
 
 
-if __name__ == "__main__":
+def renew() -> None:
+    """Write the files."""
     FOLDER.mkdir(exist_ok=True)
     for file, write in PRINTED.items():
         (FOLDER / file).write_text(write(), encoding="utf-8")

@@ -6,10 +6,11 @@ import ast
 import html
 import textwrap
 import tomllib
-from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "polars_wroc"
-_CONTRACTS = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))
+from site_navigation import ROOT
+
+PACKAGE = ROOT / "polars_wroc"
+_CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # The layers that import-linter checks, the lowest first.
 FLOORS: tuple[tuple[str, ...], ...] = tuple(
     tuple(layer.split(" | "))

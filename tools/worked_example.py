@@ -1,7 +1,4 @@
-"""The steps of a page of the documentation: changes of files, commands and what they print.
-
-``python tests/worked_example.py docs/maintaining/add-a-metric.md`` writes what the commands print.
-"""
+"""The steps of a page of the documentation: changes of files, commands and what they print."""
 
 from __future__ import annotations
 
@@ -122,6 +119,6 @@ def _filled(page: str) -> str:
     return _BLOCK.sub(fill, page)
 
 
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        Path(name).write_text(_filled(Path(name).read_text(encoding="utf-8")), encoding="utf-8")
+def renew(path: Path) -> None:
+    """Write what the commands of a page print."""
+    path.write_text(_filled(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,7 +1,7 @@
 """Processor time of the tests: ``--core-seconds FILE`` writes that of each, child processes too.
 
     python -m pytest -n auto -p core_seconds --core-seconds seconds.json
-    python tests/core_seconds.py seconds.json
+    python tools/core_seconds.py seconds.json
 
 The second command adds up the times of each folder, and lists the tests that take most.
 """

@@ -1,7 +1,4 @@
-"""Pages of the documentation that follow from the code.
-
-``python tests/reference_pages.py`` writes them; tests compare them with what it would write.
-"""
+"""Pages of the documentation that follow from the code."""
 
 from __future__ import annotations
 
@@ -264,6 +261,7 @@ def _json() -> str:
     return _between(_reference("json").read_text(encoding="utf-8"), "fields", table)
 
 
-if __name__ == "__main__":
+def renew() -> None:
+    """Write the pages."""
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
