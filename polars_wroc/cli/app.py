@@ -27,7 +27,7 @@ from cyclopts.help import DefaultFormatter
 from polars.exceptions import PolarsError
 
 from polars_wroc.cli import report, settings, terminal
-from polars_wroc.cli.commands import COMMANDS, PARTS
+from polars_wroc.cli.commands import COMMAND_PARTS, COMMANDS
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.many_groups import ManyGroupsWarning
 
@@ -83,9 +83,9 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 app.register_install_completion_command(help="Install completion for the shell.")
-for _number, _part in enumerate(PARTS):
+for _number, _part in enumerate(COMMAND_PARTS):
     _group = Group(_part, sort_key=_number)
-    for _place, (_name, _about) in enumerate(PARTS[_part].items()):
+    for _place, (_name, _about) in enumerate(COMMAND_PARTS[_part].items()):
         _module = _name.replace("-", "_")
         app.command(
             f"polars_wroc.cli.commands.{_module}:{_module}",
@@ -95,7 +95,7 @@ for _number, _part in enumerate(PARTS):
             group=_group,
             sort_key=_place,
         )
-_group = Group("Options", sort_key=len(PARTS))
+_group = Group("Options", sort_key=len(COMMAND_PARTS))
 for _flag in ("--help", "--version", "--install-completion"):
     app[_flag].group = _group
 

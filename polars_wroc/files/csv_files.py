@@ -17,9 +17,9 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_wroc.checks import shortened
-from polars_wroc.files.column_types import Table
+from polars_wroc.files.column_types import OpenTable
 from polars_wroc.files.csv_dialect import (
-    MISSING,
+    MISSING_TEXTS,
     UTF_8,
     CsvDialect,
     FileFormat,
@@ -124,7 +124,7 @@ def open_csv(
     asked: Collection[str] = (),
     numbers: Collection[str] = (),
     tell: Callable[[str], None] | None = None,
-) -> Table:
+) -> OpenTable:
     """Open CSV files and check their headers.
 
     ``asked`` are the names of columns that are used, and ``numbers`` those that hold numbers.
@@ -140,7 +140,7 @@ def open_csv(
     def scan(types: Mapping[str, pl.DataType]) -> pl.LazyFrame:
         return _scan_rows(csv_files, dict(zip(columns, {**schema, **types}.values(), strict=True)))
 
-    return Table(
+    return OpenTable(
         name=name_sources(files),
         schema=schema,
         scan=scan,
@@ -248,7 +248,7 @@ def _infer_types(csv_files: _CsvFiles) -> list[pl.DataType]:
         # Polars takes a space before a number for a part of a text.
         content = io.StringIO()
         csv.writer(content).writerows(csv_files.start)
-        types = pl.scan_csv(content.getvalue().encode(), null_values=MISSING)
+        types = pl.scan_csv(content.getvalue().encode(), null_values=MISSING_TEXTS)
         return types.collect_schema().dtypes()
     most = _SMALL_FILES if csv_files.is_small else _INFERRED_FILES
     numbers = range(min(len(csv_files.files), most))
