@@ -1,4 +1,4 @@
-"""The help of public names: short enough to read, with links that lead somewhere."""
+"""The help of public names is short enough to read."""
 
 from __future__ import annotations
 
