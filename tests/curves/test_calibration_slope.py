@@ -376,7 +376,7 @@ def test_counts_by_score_give_the_same(weight_type: str) -> None:
         wroc.from_counts(binned).calibration_summary()
 
 
-def test_errors() -> None:
+def test_a_calibration_summary_refuses_what_is_no_probability() -> None:
     frame = sample(8)
     for bad in (1.5, -0.1, math.inf):
         off = frame.with_columns(s=pl.when(pl.int_range(pl.len()) == 3).then(bad).otherwise("s"))

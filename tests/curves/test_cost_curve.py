@@ -75,7 +75,7 @@ def lowest(curve: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.asarray((fpr * (1 - GRID) + fnr * GRID).min(axis=0))
 
 
-def test_worked_example(seven: pl.DataFrame) -> None:
+def test_seven_rows_have_the_worked_cost_curve(seven: pl.DataFrame) -> None:
     curve = wroc.cost_curve(seven, "y", "s", weight="w")
     best = curve.filter(~pl.col("dominated"))
     assert best["threshold"].to_list() == [math.inf, 0.9, 0.6, 0.3]
@@ -266,7 +266,7 @@ def test_groups_and_scores_are_as_if_alone(people: pl.DataFrame, engine: Engine)
     assert one["tp"].to_list() == [0.0, 1.0, 2.0]
 
 
-def test_empty_frame(people: pl.DataFrame, engine: Engine) -> None:
+def test_no_rows_have_an_origin_without_costs(people: pl.DataFrame, engine: Engine) -> None:
     none = people.lazy().clear()
     found = wroc.cost_curve(none, "y", "s", weight="w", by="g").collect(engine=engine)
     assert (found.height, found.columns) == (0, ["g", *COLUMNS, *CELLS])

@@ -243,7 +243,7 @@ def test_what_is_undefined_is_null() -> None:
 
 
 @pytest.mark.parametrize("bins", [None, 64])
-def test_counts_give_the_same(bins: int | None) -> None:
+def test_counts_by_score_and_in_bins_give_the_curve_of_the_rows(bins: int | None) -> None:
     frame = sample(9, digits=2)
     counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", weight="w", by="g", bins=bins))
     options: dict[str, Any] = {"thresholds": [0.25, 0.5]}
@@ -255,7 +255,7 @@ def test_counts_give_the_same(bins: int | None) -> None:
             counts.decision_curve(thresholds=0.253)
 
 
-def test_errors() -> None:
+def test_a_decision_curve_refuses_wrong_thresholds_and_scores() -> None:
     frame = sample(8)
     for bad in (1.5, -0.1, math.inf):
         off = frame.with_columns(s=pl.when(pl.int_range(pl.len()) == 3).then(bad).otherwise("s"))

@@ -55,7 +55,7 @@ def grouped(groups: dict[str | None, pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(groups.values()).sample(fraction=1.0, shuffle=True, seed=2)
 
 
-def test_worked_example(seven: pl.DataFrame) -> None:
+def test_seven_rows_have_the_worked_points(seven: pl.DataFrame) -> None:
     found = wroc.roc_point(seven, "y", "s", weight="w", fpr=0.3)
     assert found.columns == ["fpr", "tpr", "tpr_low", "tpr_high", "one_sided"]
     # With 3.57 negatives 0.7**3.57 = 0.28 is the probability that none is above the threshold.

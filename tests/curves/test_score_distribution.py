@@ -190,7 +190,7 @@ def test_counts_give_the_distribution_of_each_class() -> None:
         of_bins.score_distribution(bins=30)
 
 
-def test_errors() -> None:
+def test_a_distribution_refuses_wrong_bins_and_ranges() -> None:
     frame = sample(8)
     with pytest.raises(ValueError, match="`range` must hold all scores; found"):
         wroc.score_distribution(frame, "s", range=(0.1, 1))

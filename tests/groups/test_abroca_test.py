@@ -219,7 +219,7 @@ def test_no_area_where_one_of_two_groups_lacks_a_class(
     assert table.select(COLUMNS).rows() == [(None, None, None)] * 2
 
 
-def test_options_are_checked(people: pl.DataFrame) -> None:
+def test_an_abroca_test_refuses_wrong_options(people: pl.DataFrame) -> None:
     with pytest.raises(TypeError, match="`by` must name the groups to compare"):
         wroc.abroca_test(people, "y", "s", by=None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`permutations` must be 1 or more; found 0"):

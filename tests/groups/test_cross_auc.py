@@ -99,7 +99,7 @@ def test_each_pair_of_groups_through_scikit_learn(people: pl.DataFrame) -> None:
         assert row["xauc"] == pytest.approx(expected, rel=1e-10)
 
 
-def test_worked_example(seven: pl.DataFrame) -> None:
+def test_seven_rows_have_the_worked_cross_aucs(seven: pl.DataFrame) -> None:
     table = wroc.cross_auc(
         seven.with_columns(g=pl.Series(list("abaabab"))), "y", "s", weight="w", by="g"
     )

@@ -78,7 +78,7 @@ def test_intervals_are_those_of_the_summary(people: pl.DataFrame, method: Any) -
             assert limits == pytest.approx(summary.select("auc_low", "auc_high").row(0))
 
 
-def test_worked_example(seven: pl.DataFrame) -> None:
+def test_seven_rows_have_the_worked_aucs_against_the_rest(seven: pl.DataFrame) -> None:
     table = against_rest(seven.with_columns(g=pl.Series(list("abaabab"))))
     assert table["subgroup_auc"].to_list() == pytest.approx([0.875, 1 / 3])
     assert table["bnsp_auc"].to_list() == pytest.approx([2 / 3, 0.5])

@@ -241,7 +241,7 @@ def test_attributes_are_compared_each_alone_or_crossed(people: pl.DataFrame) -> 
     assert_frame_equal(crossed.drop("attribute"), named)
 
 
-def test_options_are_checked(people: pl.DataFrame) -> None:
+def test_fairness_refuses_wrong_options(people: pl.DataFrame) -> None:
     with pytest.raises(TypeError, match="`attributes` must name the groups to compare"):
         wroc.fairness(people, "y", "s", attributes=None, threshold=0.5, min_rows=0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`threshold` must be a number; found nan"):

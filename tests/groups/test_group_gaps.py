@@ -426,7 +426,7 @@ def test_reference_that_can_be_no_group(people: pl.DataFrame, reference: Any) ->
         ({"adjust": "by"}, "`adjust` must be one of 'holm', 'bh', 'none'; found 'by'"),
     ],
 )
-def test_options_that_do_not_exist(
+def test_group_gaps_refuse_unknown_options(
     people: pl.DataFrame, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):

@@ -299,7 +299,7 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("name", "options", "error", "message"), WRONG)
-def test_wrong_arguments_are_refused(
+def test_recorded_decisions_that_are_no_decisions_are_refused(
     people: pl.DataFrame, name: str, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     groups = "attributes" if name != "threshold_metrics" else "by"

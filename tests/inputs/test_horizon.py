@@ -250,7 +250,7 @@ def test_edges(times: list[int], events: list[int], labels: list[int | None]) ->
         assert table["horizon_weight"].to_list() == [1.0] * len(labels)
 
 
-def test_no_rows() -> None:
+def test_no_rows_have_no_labels_at_a_horizon() -> None:
     table = wroc.at_horizon(A.clear(), "t", "e", 5)
     assert table.schema == wroc.at_horizon(A, "t", "e", 5).schema
 
@@ -432,7 +432,7 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("changed", "error", "message"), ERRORS)
-def test_errors(
+def test_a_horizon_refuses_wrong_times_and_codes(
     changed: dict[str, Any], error: type[Exception], message: str, engine: Engine
 ) -> None:
     given: dict[str, Any] = {"time": "t", "event": "e", "horizon": 5} | changed

@@ -415,7 +415,7 @@ def test_tables_have_the_columns_that_are_promised(numbered: pl.DataFrame) -> No
         ),
     ],
 )
-def test_wrong_options(
+def test_a_bootstrap_refuses_wrong_numbers_and_metrics(
     people: pl.DataFrame,
     function: str,
     options: dict[str, Any],

@@ -263,7 +263,7 @@ BY_HAND: dict[tuple[str | None, str | None], tuple[float, ...]] = {
 
 
 @pytest.mark.parametrize(("weight", "method"), BY_HAND)
-def test_numbers_by_hand(weight: str | None, method: Any) -> None:
+def test_two_scores_have_the_difference_by_hand(weight: str | None, method: Any) -> None:
     found = compared(WORKED, "new", "old", weight=weight, method=method)
     numbers = [found[name] for name in ("gap", "gap_se", *TEST[2:4], "p_value")]
     numbers[1] **= 2
@@ -572,7 +572,9 @@ def test_namespace_is_the_function(models: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("cluster", [None, "house"])
-def test_empty_frame(models: pl.DataFrame, cluster: str | None, engine: Engine) -> None:
+def test_no_rows_have_no_difference(
+    models: pl.DataFrame, cluster: str | None, engine: Engine
+) -> None:
     empty = models.clear().lazy()
     grouped = wroc.compare(empty, "y", ["a", "b"], by="g", design=cluster)
     assert grouped.collect(engine=engine).height == 0

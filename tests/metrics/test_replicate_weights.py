@@ -137,7 +137,9 @@ def test_a_replicate_without_a_class_has_no_variance(survey: pl.DataFrame) -> No
         ({"kind": "brr", "df": 0}, "`df` must be 1 or more; found 0"),
     ],
 )
-def test_wrong_options(arguments: dict[str, Any], message: str) -> None:
+def test_replicate_weights_refuse_wrong_scales_and_degrees_of_freedom(
+    arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         ReplicateWeights("r", **arguments)
 
@@ -149,7 +151,7 @@ def test_wrong_options(arguments: dict[str, Any], message: str) -> None:
         ((["r1", "r2"], "brr"), {"rscales": [1]}, "`rscales` must have one number for each of 2"),
     ],
 )
-def test_wrong_columns(
+def test_replicate_weights_refuse_columns_that_are_no_weights(
     survey: pl.DataFrame, weights: Any, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):

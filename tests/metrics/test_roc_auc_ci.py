@@ -233,7 +233,7 @@ def test_weights_of_very_different_sizes() -> None:
         ({"method": "obuchowski"}, "`method` must be one of 'score', .*; found 'obuchowski'"),
     ],
 )
-def test_options_that_do_not_exist(options: dict[str, Any], message: str) -> None:
+def test_unknown_methods_of_intervals_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wroc.roc_auc_ci("y", "s", **options)
     with pytest.raises(ValueError, match=message):

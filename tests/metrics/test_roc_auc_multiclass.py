@@ -139,7 +139,7 @@ def test_class_that_is_absent_is_left_out(judged: pl.DataFrame, average: str) ->
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_two_classes(judged: pl.DataFrame, name: str) -> None:
+def test_two_classes_give_the_auc(judged: pl.DataFrame, name: str) -> None:
     two = judged.filter(pl.col("y").is_in(["a", "b"]))
     y, w, columns = two["y"] == "a", two["w"], [SCORES["a"], SCORES["b"]]
     if OPTIONS[name]["average"] == "micro":
@@ -262,7 +262,9 @@ def test_bad_values_are_rejected_at_collect(
         (SCORES | {"a": 3}, {}, TypeError, "`scores` must be a column name .*; found 3 of type"),
     ],
 )
-def test_wrong_arguments(scores: Any, options: Any, error: type[Exception], message: str) -> None:
+def test_a_multiclass_auc_refuses_wrong_scores_and_options(
+    scores: Any, options: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=f"^{message}"):
         wroc.roc_auc_multiclass("y", scores, **options)
 

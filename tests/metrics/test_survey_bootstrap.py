@@ -163,7 +163,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("replicates", [False, True])
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(rows: pl.DataFrame, replicates: bool, name: str) -> None:
+def test_a_bootstrap_refuses_options_that_do_not_go_with_a_design(
+    rows: pl.DataFrame, replicates: bool, name: str
+) -> None:
     options, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         UNTYPED.bootstrap(rows, "y", "s", metrics="ks", replicates=replicates, **options)

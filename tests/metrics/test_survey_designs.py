@@ -241,7 +241,9 @@ def test_population_sizes_are_fractions(survey: pl.DataFrame) -> None:
         ),
     ],
 )
-def test_wrong_corrections(sampled: pl.DataFrame, fpc: pl.Expr, message: str) -> None:
+def test_population_corrections_outside_their_range_are_refused(
+    sampled: pl.DataFrame, fpc: pl.Expr, message: str
+) -> None:
     with pytest.raises(ValueError, match=f"`fpc` {message}"):
         summary_of(sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)}))
 
@@ -261,7 +263,9 @@ def test_corrections_that_vary_need_strata(sampled: pl.DataFrame) -> None:
         ({"bins": 20}, "must be None with `bins`, which keeps .*; found a survey$"),
     ],
 )
-def test_wrong_options(sampled: pl.DataFrame, options: dict[str, Any], message: str) -> None:
+def test_summary_refuses_options_that_do_not_go_with_a_survey(
+    sampled: pl.DataFrame, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         summary_of(sampled, "y", "s", **(KEYS | options))
 
@@ -273,7 +277,7 @@ def test_wrong_options(sampled: pl.DataFrame, options: dict[str, Any], message: 
         ({"lonely": "adjust"}, "`lonely` must be 'null' without `strata`; found 'adjust'"),
     ],
 )
-def test_wrong_options_of_a_survey(options: dict[str, Any], message: str) -> None:
+def test_a_survey_refuses_wrong_columns_and_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wroc.Survey("c", **options)
 

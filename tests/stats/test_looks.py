@@ -361,12 +361,12 @@ def test_no_rows() -> None:
         ({"planned": 9, "level": True}, "`level` must be a number; found True of type bool"),
     ],
 )
-def test_bad_numbers(given: dict[str, Any], message: str) -> None:
+def test_looks_refuse_numbers_of_rows_that_cannot_be(given: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         wroc.Looks(**given)
 
 
-def test_bad_level() -> None:
+def test_looks_refuse_levels_beyond_one() -> None:
     with pytest.raises(ValueError, match=r"`level` must lie between 0.001 and 0.9999; found 95"):
         wroc.summary(scored(50), "y", "s", level=wroc.Looks(100, 95))
 

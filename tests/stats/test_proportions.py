@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -255,29 +254,6 @@ def test_predictive_values_of_a_population_at_their_ends() -> None:
     assert found_in(row[4], "ppv") == NOTHING
 
 
-@pytest.mark.slow
-def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
-    some = pl.int_range(pl.len()) % 4 == 0
-    frame = people.with_columns(s=pl.when(~some).then("s"))
-    options: dict[str, Any] = {"weight": "w", "threshold": 0.5, "metrics": "all"}
-    tables = [
-        each.select(wroc.confusion_matrix("y", "s", **options)).unnest("confusion_matrix")
-        for each in (frame, frame.drop_nulls())
-    ]
-    tables.append(wroc.threshold_metrics(frame, "y", "s", **options))
-    for other in tables[1:]:
-        assert_frame_equal(tables[0], other.select(tables[0].columns), abs_tol=1e-12)
-
-
-def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
-    options: dict[str, Any] = {"weight": "w", "by": "g", "level": 0.95}
-    plan = wroc.threshold_metrics(people.lazy(), "y", "s", **options, metrics="all")
-    assert isinstance(plan, pl.LazyFrame)
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.threshold_metrics(people, "y", "s", **options, metrics="all")
-    assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -285,7 +261,7 @@ def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: E
         ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
     ],
 )
-def test_options_that_do_not_exist(
+def test_levels_of_rates_beyond_one_are_refused(
     people: pl.DataFrame, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
