@@ -16,7 +16,6 @@ from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Any
 Row: TypeAlias = tuple[bool, float, int]
 
 NET = ["net_benefit", "net_benefit_low", "net_benefit_high"]
@@ -151,13 +150,11 @@ def limits_of_net_benefit(
 
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
 @pytest.mark.parametrize("prevalence", [None, 0.1])
-def test_curves_follow_their_definition(
-    weight_type: Any, prevalence: float | None, engine: Engine
-) -> None:
+def test_curves_follow_their_definition(weight_type: Any, prevalence: float | None) -> None:
     frame = sample(1).with_columns(pl.col("w").ceil())
     table = wroc.decision_curve(
         frame.lazy(), "y", "s", weight=weight_as("w", weight_type), by="g", prevalence=prevalence
-    ).collect(engine=engine)
+    ).collect()
     percents = [percent / 100 for percent in range(1, 100)]
     assert table.select("g", "threshold").rows() == [(g, t) for g in "abc" for t in percents]
     for row in table.filter((pl.col("threshold") * 100).round() % 9 == 4).rows(named=True):

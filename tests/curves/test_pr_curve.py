@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 import pytest
@@ -16,7 +16,6 @@ from sklearn import metrics as sklearn_metrics
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
 
 CURVES: dict[str, Callable[..., Any]] = {
@@ -158,15 +157,13 @@ def test_rates_of_a_class_that_is_not_there_are_null(messy: pl.DataFrame, name: 
 
 
 @pytest.mark.parametrize("name", CURVES)
-def test_no_rows_have_an_origin_without_rates(
-    messy: pl.DataFrame, name: str, engine: Engine
-) -> None:
+def test_no_rows_have_an_origin_without_rates(messy: pl.DataFrame, name: str) -> None:
     none = messy.lazy().clear()
-    found = CURVES[name](none, "y", "s", weight="w", by="g").collect(engine=engine)
+    found = CURVES[name](none, "y", "s", weight="w", by="g").collect()
     assert found.is_empty()
     columns = ["threshold", *RATES[name], *CELLS]
     assert found.schema == {"g": pl.String} | dict.fromkeys(columns, pl.Float64)
-    origin = CURVES[name](none, "y", "s", weight="w").collect(engine=engine)
+    origin = CURVES[name](none, "y", "s", weight="w").collect()
     assert origin["threshold"].to_list() == [math.inf]
 
 

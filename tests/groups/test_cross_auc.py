@@ -20,7 +20,6 @@ import polars_wroc as wroc
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
-Engine: TypeAlias = Any
 Place: TypeAlias = tuple[Any, ...]
 
 GAP = ["xauc_gap", "xauc_gap_low", "xauc_gap_high"]
@@ -81,8 +80,8 @@ def few(people: pl.DataFrame) -> pl.DataFrame:
     return people.head(150).with_columns(w=pl.when(rows % 11 > 0).then("w").otherwise(0.0))
 
 
-def test_pairs_are_counted(few: pl.DataFrame, engine: Engine) -> None:
-    table = wroc.cross_auc(few.lazy(), "y", "s", weight="w", by="g").collect(engine=engine)
+def test_pairs_are_counted(few: pl.DataFrame) -> None:
+    table = wroc.cross_auc(few.lazy(), "y", "s", weight="w", by="g").collect()
     assert table.columns == [*KEYS, *COLUMNS]
     assert table.select(KEYS).rows() == list(product("abcd", "abcd"))
     types = {"ci_method": pl.String()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,8 +12,6 @@ from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-
-Engine: TypeAlias = Any
 
 SAMPLES = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 COLUMNS = [f"{name}{end}" for name in SAMPLES for end in ("", "_low", "_high")]
@@ -56,8 +54,8 @@ def test_areas_are_those_of_the_rows(frame: pl.DataFrame) -> None:
             assert row[name] == pytest.approx(learned(rows), abs=1e-12)
 
 
-def test_columns(people: pl.DataFrame, engine: Engine) -> None:
-    table = against_rest(people.lazy()).collect(engine=engine)
+def test_columns(people: pl.DataFrame) -> None:
+    table = against_rest(people.lazy()).collect()
     assert table.schema == {"g": pl.String, **dict.fromkeys(COLUMNS, pl.Float64)}
     assert table["g"].to_list() == ["a", "b", "c", "d"]
     empty = against_rest(people.clear())

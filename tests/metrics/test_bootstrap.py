@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.typing import MetricName, Multiplier
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 ALL: list[MetricName] = ["roc_auc", "average_precision", "ks"]
@@ -48,9 +47,9 @@ def drawn(ids: pl.Series, seed: int) -> Floats:
 # The numbers.
 
 
-def test_values_are_those_of_the_data(people: pl.DataFrame, engine: Engine) -> None:
+def test_values_are_those_of_the_data(people: pl.DataFrame) -> None:
     plan = wroc.bootstrap(people.lazy(), "y", "s", metrics=ALL, weight="w", by="g", resamples=2)
-    found = plan.collect(engine=engine).pivot("metric", index="g", values="value")
+    found = plan.collect().pivot("metric", index="g", values="value")
     summary = wroc.summary(people, "y", "s", weight="w", by="g").rename({"auc": "roc_auc"})
     assert_frame_equal(found, summary.select("g", *ALL), rel_tol=1e-12)
 
@@ -434,12 +433,12 @@ def test_level_that_is_no_share(people: pl.DataFrame, level: float) -> None:
         wroc.bootstrap(people, "y", "s", metrics="ks", level=level)
 
 
-def test_bad_values_are_refused_at_collect(people: pl.DataFrame, engine: Engine) -> None:
+def test_bad_values_are_refused_at_collect(people: pl.DataFrame) -> None:
     plan = wroc.bootstrap(
         people.lazy().with_columns(y=pl.lit(3)), "y", "s", metrics="ks", resamples=2
     )
     with pytest.raises(ValueError, match=r"`label` must be Boolean, .* holds 3"):
-        plan.collect(engine=engine)
+        plan.collect()
 
 
 @pytest.mark.parametrize(

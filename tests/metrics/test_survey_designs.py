@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,6 @@ import polars_wroc as wroc
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 
 ROWS = st.lists(
     st.builds(
@@ -127,10 +126,10 @@ def test_without_clusters_each_row_is_a_unit(rows: list[Row]) -> None:
     assert found["auc_se"].item() ** 2 == pytest.approx(expected, abs=1e-13)
 
 
-def test_units_of_other_groups_count(survey: pl.DataFrame, engine: Engine) -> None:
+def test_units_of_other_groups_count(survey: pl.DataFrame) -> None:
     plan = summary_of(survey.lazy(), "y", "s", by="g", **KEYS)
     units = {row.psu for row in rows_of(survey)}
-    for found in plan.collect(engine=engine).rows(named=True):
+    for found in plan.collect().rows(named=True):
         rows = rows_of(survey.filter(g=found["g"]))
         z = totals(rows, auc_influences(rows)[1])
         assert found["auc_se"] ** 2 == pytest.approx(covariance(z, z, units), rel=1e-10)

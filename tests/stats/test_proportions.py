@@ -17,7 +17,6 @@ from scipy import stats
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Any
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Pair: TypeAlias = tuple[float | None, float | None]
 Row: TypeAlias = tuple[bool, int, int]
@@ -141,14 +140,12 @@ def test_rounding_does_not_keep_0_or_1_out() -> None:
 
 
 @pytest.mark.parametrize("thresholds", [None, [1.0, 0.25, -9.0, 9.0]])
-def test_weighted_groups_on_both_engines(
-    people: pl.DataFrame, thresholds: Any, engine: Engine
-) -> None:
+def test_weighted_groups_on_both_engines(people: pl.DataFrame, thresholds: Any) -> None:
     frame = people.with_columns(g=pl.when(pl.col("g") != "d").then("g"))
     plan = wroc.threshold_metrics(
         frame.lazy(), "y", "s", weight="w", by="g", threshold=thresholds, level=0.9, metrics="all"
     )
-    table = plan.collect(engine=engine)
+    table = plan.collect()
     for key in (None, "a", "b", "c"):
         own = frame.filter(pl.col("g").eq_missing(key))
         rows = table.filter(pl.col("g").eq_missing(key))
@@ -160,11 +157,11 @@ def test_weighted_groups_on_both_engines(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
-def test_both_forms_agree(people: pl.DataFrame, weight_type: Any, engine: Engine) -> None:
+def test_both_forms_agree(people: pl.DataFrame, weight_type: Any) -> None:
     people = people.with_columns(pl.col("w").ceil())
     options: dict[str, Any] = {"weight": weight_as("w", weight_type), "metrics": "all"}
     matrix = wroc.confusion_matrix("y", "s", threshold=pl.col("limit"), **options)
-    found = people.lazy().group_by("g").agg(matrix).sort("g").collect(engine=engine)
+    found = people.lazy().group_by("g").agg(matrix).sort("g").collect()
     for key, struct in found.rows():
         frame = people.filter(g=key)
         limit = frame["limit"][0]
