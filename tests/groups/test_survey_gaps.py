@@ -235,15 +235,6 @@ def test_a_lonely_unit_leaves_gaps_without_intervals(survey: pl.DataFrame) -> No
 
 
 @pytest.mark.slow
-def test_clusters_alone_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": "g", "threshold": 0.5}
-    units = pl.struct("h", "c")
-    found = wide_gaps(survey, "y", "s", **options, design=units)
-    one = wroc.Survey(units, strata=pl.lit(1))
-    assert_frame_equal(found, wide_gaps(survey, "y", "s", **options, design=one))
-
-
-@pytest.mark.slow
 def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
     two = survey.with_columns(t=-pl.col("s"))
     found = wide_gaps(two, "y", ["s", "t"], by="g", adjust="none", **SAMPLE)
