@@ -256,4 +256,4 @@ def _name_classes(label: str | None, value: object) -> tuple[str, str]:
         return "positive", "negative"
     if _PARTICIPLE.search(str(value).casefold()):
         return str(value), f"not {value}"
-    return f"with {label} = {value}", f"with {label} other than {value}"
+    return f"with {label} = {value}", f"with {label} \N{NOT EQUAL TO} {value}"

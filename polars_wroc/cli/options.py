@@ -39,7 +39,7 @@ from polars_wroc.inputs.designs import Design, Lonely, Survey
 from polars_wroc.looks import ConfidenceLevel, Looks
 
 # The parts of the help, those that most calls need first.
-PARTS = (
+HELP_PARTS = (
     "Input",
     "Groups",
     "Decisions",
@@ -52,12 +52,12 @@ PARTS = (
     "Large data",
 )
 INPUT, GROUPS, DECISIONS, TESTS, CONDITIONS, OUTPUT, WORDING, SURVEY, CSV_FILES, LARGE_DATA = (
-    Group(name, sort_key=number) for number, name in enumerate(PARTS)
+    Group(name, sort_key=number) for number, name in enumerate(HELP_PARTS)
 )
 COLUMN = Parameter(metavar="COLUMN")
 COLUMNS = Parameter(metavar="COLUMN...")
-Column = Annotated[str | None, COLUMN]
-Words = Annotated[str | None, Parameter(metavar="TEXT")]
+ColumnName = Annotated[str | None, COLUMN]
+ReportWords = Annotated[str | None, Parameter(metavar="TEXT")]
 
 Value = TypeVar("Value")
 
@@ -231,9 +231,9 @@ _GROUPS = {
 class Weights:
     """Weights of rows."""
 
-    weight: Column = None
+    weight: ColumnName = None
     """Column of weights: how much of a population a row represents."""
-    frequency: Column = None
+    frequency: ColumnName = None
     """Column of weights that count rows: how many a row is."""
 
     @property
@@ -250,7 +250,7 @@ class Weights:
 class RowColumns:
     """Columns of the labels, scores and weights of rows."""
 
-    label: Column = None
+    label: ColumnName = None
     """Column of the labels, which files of counts do not need."""
     score: Annotated[list[str], COLUMNS] = field(default_factory=list)
     """Column of a score, which files of counts do not need; higher means more positive;
@@ -260,9 +260,10 @@ class RowColumns:
     weights: Weights = Weights()
 
     @property
-    def names(self) -> dict[str, str | list[str] | None]:
-        """The columns that are named, by the options that name them."""
-        return {"label": self.label, "score": self.score, **vars(self.weights)}
+    def given(self) -> dict[str, str | list[str] | None]:
+        """What is given by each option."""
+        named = {"label": self.label, "score": self.score, "pos-label": self.pos_label}
+        return {**named, **vars(self.weights)}
 
 
 @Parameter(name="*", group=INPUT)
@@ -283,11 +284,11 @@ class Uncertainty:
     """Confidence level."""
     looks: Annotated[float | None, Parameter(group=TESTS, metavar="ROWS")] = None
     """Limits hold at all looks at growing data, and are tightest when so many rows are seen."""
-    cluster: Column = None
+    cluster: ColumnName = None
     """Column of clusters or sampling units: rows with the same value belong together."""
-    strata: Column = None
+    strata: ColumnName = None
     """Column of the strata of a survey."""
-    fpc: Column = None
+    fpc: ColumnName = None
     """Column of the finite population correction: the proportion of a stratum's sampling units
     that was sampled, or their number in the population."""
     lonely: Lonely | None = None
@@ -371,19 +372,19 @@ class Conditions:
 class Wording:
     """Title and note of a report, and the words of its sentences."""
 
-    title: Words = None
+    title: ReportWords = None
     """Title of the report."""
-    note: Words = None
+    note: ReportWords = None
     """What readers of the report should know about its rows."""
-    positive: Words = None
+    positive: ReportWords = None
     """What people of the positive class are, such as repaid."""
-    negative: Words = None
+    negative: ReportWords = None
     """What people of the negative class are, such as 'in default'."""
-    selected_word: Words = None
+    selected_word: ReportWords = None
     """What people are who are selected, such as hired."""
-    rejected_word: Words = None
+    rejected_word: ReportWords = None
     """What people are who are not selected, such as turned down."""
-    people: Words = None
+    people: ReportWords = None
     """What the rows are, in the plural, such as applicants."""
     group_words: Annotated[
         list[Any] | None,

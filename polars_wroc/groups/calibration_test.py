@@ -162,7 +162,7 @@ def calibration_test(
     than `calibration_summary` if all scores are off by the same amount. At equal scores,
     differences are weighted as by Mantel and Haenszel [5]_. A finding there is no proof of
     discrimination: any feature that the score leaves out and that differs between groups has this
-    effect. Formulas and simulations: [formulas](../explanation/formulas.md#calibration_test).
+    effect. Formulas: [formulas](../explanation/formulas.md#calibration_test).
 
     References
     ----------

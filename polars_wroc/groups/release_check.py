@@ -169,8 +169,8 @@ def release_check(
 
     Notes
     -----
-    Limits are too narrow where a few of some dozen clusters change as a whole. Formulas and
-    simulations: [formulas](../explanation/formulas.md#release_check).
+    Limits are too narrow where a few of some dozen clusters change as a whole. Formulas:
+    [formulas](../explanation/formulas.md#release_check).
 
     References
     ----------

@@ -121,7 +121,7 @@ def worst_segments(
     The test allows for the skewness of rare events [1]_; unweighted rates far from the rest use the
     hypergeometric test with the mid-p [2]_, and p-values are adjusted by Holm's method [3]_. With
     uneven weights or few clusters the test is cautious, so finding nothing says little. Verdicts of
-    an audit never use this search. Formulas and simulations:
+    an audit never use this search. Formulas:
     [formulas](../explanation/formulas.md#worst_segments).
 
     References

@@ -176,8 +176,8 @@ def summary(
     Notes
     -----
     The AUC is the weighted share of positive-negative pairs that are ranked correctly; ties count
-    half [1]_. With a design, and for partial AUCs, the variance is linearised [2]_. Formulas and
-    simulations: [formulas](../explanation/formulas.md#summary).
+    half [1]_. With a design, and for partial AUCs, the variance is linearised [2]_. Formulas:
+    [formulas](../explanation/formulas.md#summary).
 
     References
     ----------

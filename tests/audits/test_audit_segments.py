@@ -256,7 +256,7 @@ def test_one_of_two_scores_may_be_missing(rows: pl.DataFrame) -> None:
         ({"weight": -pl.col("w")}, ValueError, "`weight` must be finite and zero or "),
     ],
 )
-def test_options_that_do_not_exist(
+def test_an_audit_refuses_unknown_options_and_names_the_closest(
     rows: pl.DataFrame, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=f"^{message}"):

@@ -183,7 +183,7 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
         ),
     ],
 )
-def test_wrong_options(
+def test_favorable_without_decisions_is_refused(
     rows: pl.DataFrame, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

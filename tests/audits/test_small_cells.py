@@ -419,7 +419,9 @@ def test_nothing_is_left_out_of_large_segments(rows: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(("value", "error"), [(1, ValueError), (2.5, TypeError), (True, TypeError)])
-def test_wrong_numbers(rows: pl.DataFrame, value: Any, error: type[Exception]) -> None:
+def test_a_least_cell_below_two_is_refused(
+    rows: pl.DataFrame, value: Any, error: type[Exception]
+) -> None:
     with pytest.raises(error, match="`min_cell` must be "):
         wroc.audit(rows, "y", "s", attributes="g", min_cell=value)
 

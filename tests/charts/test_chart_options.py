@@ -173,7 +173,9 @@ def test_categories_keep_their_order() -> None:
         ({"figsize": (5, 5)}, TypeError, "no option `figsize`; did you mean `width`?"),
     ],
 )
-def test_wrong_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_charts_refuse_unknown_options(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=re.escape(message)):
         CHARTS["roc_chart"](make_rows(["a", "b"]), "s", **options)
 

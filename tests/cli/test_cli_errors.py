@@ -259,7 +259,7 @@ def test_a_mistake_in_every_file_is_not_blamed_on_one(
 ) -> None:
     rows.write_parquet(folder / "more.parquet")
     for label, message in (
-        ("no", "'one_class']\n"),
+        ("no", "negative, one_class\n"),
         ("two", "as --pos-label: 1, 2\n"),
     ):
         call = ["auc", "rows.parquet", "more.parquet", "--label", label, "--score", "s"]
@@ -365,7 +365,7 @@ def test_segments_of_one_class_are_no_mistake(
     [
         (
             "auc rows.parquet --label y --score s --by tow",
-            "'text', 'nothing', 'negative', 'one_class']; did you mean 'two'?",
+            "among y, s, g, two, text, nothing, negative, one_class; did you mean 'two'?",
         ),
         ("acu rows.parquet", "no command 'acu'; did you mean 'auc'? See polars-wroc --help"),
         (

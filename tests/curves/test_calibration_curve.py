@@ -311,7 +311,9 @@ def test_one_class_and_integer_scores(function: Callable[..., Any], strategy: st
 
 @pytest.mark.parametrize("function", TABLES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_errors(function: Callable[..., Any], strategy: str) -> None:
+def test_a_calibration_curve_refuses_wrong_bins_and_scores(
+    function: Callable[..., Any], strategy: str
+) -> None:
     frame = sample(8)
     for bad in (1.5, -0.1, math.inf):
         off = frame.with_columns(s=pl.when(pl.int_range(pl.len()) == 3).then(bad).otherwise("s"))

@@ -49,7 +49,7 @@ def ratios(frame: Any, **options: Any) -> Any:
     return wide_ratios(frame, **given | options)
 
 
-def test_worked_example() -> None:
+def test_eight_and_ten_people_have_the_worked_ratio_and_limits() -> None:
     table = ratios(PAIR)
     a, b, unknown = (of(table, name) for name in ("a", "b", None))
     expected = {
@@ -639,7 +639,7 @@ REFUSED_AT_COLLECT: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("lazy", [False, True])
-def test_refusals(name: str, lazy: bool) -> None:
+def test_impact_ratios_refuse_wrong_arguments_at_once(name: str, lazy: bool) -> None:
     arguments, kind, message = REFUSED[name]
     with pytest.raises(kind, match=message):
         UNTYPED.impact_ratios(
@@ -649,7 +649,7 @@ def test_refusals(name: str, lazy: bool) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED_AT_COLLECT)
-def test_refusals_at_collect(name: str) -> None:
+def test_impact_ratios_refuse_wrong_values_at_collect(name: str) -> None:
     arguments, message = REFUSED_AT_COLLECT[name]
     options = {"attributes": "g", **arguments, "favorable": "selected"}
     with pytest.raises(ValueError, match=message):

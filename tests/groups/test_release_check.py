@@ -102,7 +102,9 @@ def releases(seed: int, n: int = 400) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(("weight", "expected"), [(None, UNWEIGHTED), ("w", WEIGHTED)])
-def test_numbers_by_hand(weight: str | None, expected: dict[str, tuple[float, ...]]) -> None:
+def test_changes_of_a_release_are_those_by_hand(
+    weight: str | None, expected: dict[str, tuple[float, ...]]
+) -> None:
     table = check(ROWS, weight=weight, lazily=True, **ALL)
     for metric, numbers in expected.items():
         found = row(table, metric)

@@ -291,7 +291,9 @@ def test_the_gap_that_was_observed_is_refused() -> None:
         ),
     ],
 )
-def test_messages(given: dict[str, Any], message: str) -> None:
+def test_rows_needed_refuse_questions_without_an_answer(
+    given: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         wroc.rows_needed(**given)
 

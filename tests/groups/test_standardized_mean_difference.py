@@ -285,7 +285,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(name: str) -> None:
+def test_mean_differences_refuse_wrong_metrics_and_counts(name: str) -> None:
     arguments, kind, message = REFUSED[name]
     given: dict[str, Any] = {"score": "s", "attributes": "g", "metrics": [METRIC], **arguments}
     with pytest.raises(kind, match=message):

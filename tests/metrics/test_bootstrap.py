@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.typing import MetricName, Multiplier
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 ALL: list[MetricName] = ["roc_auc", "average_precision", "ks"]
@@ -48,9 +47,9 @@ def drawn(ids: pl.Series, seed: int) -> Floats:
 # The numbers.
 
 
-def test_values_are_those_of_the_data(people: pl.DataFrame, engine: Engine) -> None:
+def test_values_are_those_of_the_data(people: pl.DataFrame) -> None:
     plan = wroc.bootstrap(people.lazy(), "y", "s", metrics=ALL, weight="w", by="g", resamples=2)
-    found = plan.collect(engine=engine).pivot("metric", index="g", values="value")
+    found = plan.collect().pivot("metric", index="g", values="value")
     summary = wroc.summary(people, "y", "s", weight="w", by="g").rename({"auc": "roc_auc"})
     assert_frame_equal(found, summary.select("g", *ALL), rel_tol=1e-12)
 
@@ -398,7 +397,7 @@ def test_tables_have_the_columns_that_are_promised(numbered: pl.DataFrame) -> No
         ),
     ],
 )
-def test_wrong_options(
+def test_a_bootstrap_refuses_wrong_numbers_and_metrics(
     people: pl.DataFrame,
     function: str,
     options: dict[str, Any],
@@ -410,12 +409,12 @@ def test_wrong_options(
             FUNCTIONS[function](frame, "y", "s", **({"metrics": "ks"} | options))
 
 
-def test_bad_values_are_refused_at_collect(people: pl.DataFrame, engine: Engine) -> None:
+def test_bad_values_are_refused_at_collect(people: pl.DataFrame) -> None:
     plan = wroc.bootstrap(
         people.lazy().with_columns(y=pl.lit(3)), "y", "s", metrics="ks", resamples=2
     )
     with pytest.raises(ValueError, match=r"`label` must be Boolean, .* holds 3"):
-        plan.collect(engine=engine)
+        plan.collect()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Range: TypeAlias = tuple[float, float]
 
@@ -402,18 +401,18 @@ def test_trapezoids_at_vertices_are_wrong_with_few_scores() -> None:
     assert abs(at_vertices(few, 0.1) - exact) > 0.01
 
 
-def test_groups_are_measured_one_by_one(people: pl.DataFrame, engine: Engine) -> None:
+def test_groups_are_measured_one_by_one(people: pl.DataFrame) -> None:
     measures = [
         wroc.partial_auc("y", "s", fpr=(0, 0.3), weight="w"),
         wroc.cost_partial_auc("y", "s", cost_fn=0.3, weight="w"),
     ]
-    found = people.lazy().group_by("g").agg(measures).sort("g").collect(engine=engine)
+    found = people.lazy().group_by("g").agg(measures).sort("g").collect()
     parts = people.partition_by("g", as_dict=True)
     alone = [parts[key].select(pl.lit(key[0]).alias("g"), *measures) for key in sorted(parts)]
     assert_frame_equal(found, pl.concat(alone), abs_tol=1e-12)
 
 
-def test_rows_that_are_not_there_and_infinite_scores(people: pl.DataFrame, engine: Engine) -> None:
+def test_rows_that_are_not_there_and_infinite_scores(people: pl.DataFrame) -> None:
     measures = [
         wroc.partial_auc("y", "s", fpr=(0.1, 0.3), weight="w"),
         wroc.partial_auc("y", "s", tpr=(0.5, 1), weight="w").alias("tpr"),
@@ -432,7 +431,7 @@ def test_rows_that_are_not_there_and_infinite_scores(people: pl.DataFrame, engin
     infinite = (pl.col("s") == high).cast(pl.Int8) - (pl.col("s") == low).cast(pl.Int8)
     ends = pl.when(infinite != 0).then(infinite * float("inf")).otherwise("s")
     rows = pl.concat([gone, people.with_columns(s=ends)], how="diagonal").lazy()
-    found = rows.group_by("g").agg(measures).sort("g").collect(engine=engine)
+    found = rows.group_by("g").agg(measures).sort("g").collect()
     expected = people.group_by("g").agg(measures).sort("g")
     assert_frame_equal(found.filter(pl.col("g") != "one class"), expected, abs_tol=1e-12)
     areas = found.filter(pl.col("g") == "one class").drop("g").unnest("cost_partial_auc")

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 import pytest
-from conftest import Engine
 from polars.testing import assert_frame_equal, assert_series_equal
 from scipy import stats
 
@@ -67,15 +66,13 @@ def test_errors_are_those_of_the_design(rows: pl.DataFrame, design: wroc.Survey)
 
 
 @pytest.mark.parametrize("design", [SURVEY, wroc.Survey(strata="h")])
-def test_draws_do_not_depend_on_the_order_of_rows(
-    rows: pl.DataFrame, design: wroc.Survey, engine: Engine
-) -> None:
+def test_draws_do_not_depend_on_the_order_of_rows(rows: pl.DataFrame, design: wroc.Survey) -> None:
     options: dict[str, Any] = {"metrics": ["roc_auc", "ks"], "weight": "w", "by": "g"}
     options |= {"design": design, "resamples": 5}
     table = wroc.bootstrap(rows, "y", ["s", pl.col("s").alias("t")], **options, replicates=True)
     shuffled = rows.sample(fraction=1, shuffle=True, seed=1).lazy()
     plan = wroc.bootstrap(shuffled, "y", ["s", pl.col("s").alias("t")], **options, replicates=True)
-    assert_frame_equal(plan.collect(engine=engine), table, rel_tol=1e-12)
+    assert_frame_equal(plan.collect(), table, rel_tol=1e-12)
     both = table.partition_by("model", include_key=False)
     # Scores share the draws.
     assert_frame_equal(*both)
@@ -163,7 +160,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("replicates", [False, True])
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(rows: pl.DataFrame, replicates: bool, name: str) -> None:
+def test_a_bootstrap_refuses_options_that_do_not_go_with_a_design(
+    rows: pl.DataFrame, replicates: bool, name: str
+) -> None:
     options, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         UNTYPED.bootstrap(rows, "y", "s", metrics="ks", replicates=replicates, **options)

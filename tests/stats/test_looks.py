@@ -354,7 +354,7 @@ def test_no_rows() -> None:
         ({"planned": 9, "seen": "all"}, "`seen` must be a number; found 'all' of type str"),
     ],
 )
-def test_bad_numbers(given: dict[str, Any], message: str) -> None:
+def test_looks_refuse_numbers_of_rows_that_cannot_be(given: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         wroc.Looks(**given)
 
