@@ -77,7 +77,9 @@ def word(argument: str, value: object, allowed: Sequence[str]) -> str:
     """Check a word that must be one of a few."""
     if not isinstance(value, str) or value not in allowed:
         listed = ", ".join(repr(each) for each in allowed)
-        reject(argument, f"be one of {listed}", f"{shown(value)}{did_you_mean(value, allowed)}")
+        reject(
+            argument, f"be one of {listed}", f"{show_value(value)}{did_you_mean(value, allowed)}"
+        )
     return value
 
 
@@ -113,7 +115,7 @@ def hold(options: object, **values: object) -> None:
         object.__setattr__(options, name, value)
 
 
-def given(**values: object) -> list[str]:
+def list_given(**values: object) -> list[str]:
     """Return the names of the arguments that are not None."""
     return [name for name, value in values.items() if value is not None]
 
@@ -126,7 +128,7 @@ def favorable_choice(selection: str) -> str:
     )
 
 
-def named(arguments: Iterable[str]) -> str:
+def quote_names(arguments: Iterable[str]) -> str:
     """Write the names of arguments for a message."""
     return " and ".join(f"`{name}`" for name in arguments) or "none"
 
@@ -136,7 +138,7 @@ def check_text(argument: str, value: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        msg = f"`{argument}` must be text in UTF-8; found {shown(value)}"
+        msg = f"`{argument}` must be text in UTF-8; found {show_value(value)}"
         raise ValueError(msg) from None
 
 
@@ -162,17 +164,17 @@ def reject_type(argument: str, rule: str, value: object, hint: str = "") -> NoRe
     kind = type(value).__name__
     # A table has many lines, and the address of an object says nothing.
     is_long = re.search("^<|\n", repr(value)) is not None
-    found = f"{'a value' if is_long else shown(value)} of type {kind}"
+    found = f"{'a value' if is_long else show_value(value)} of type {kind}"
     msg = f"`{argument}` must {rule}; found {found}{hint}"
     raise TypeError(msg)
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """Write a value for a message, in one short line."""
-    return shortened(" ".join(repr(value).split()))
+    return shorten_text(" ".join(repr(value).split()))
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
+def shorten_text(text: str, longest: int = _LONGEST) -> str:
     """Cut a text that is too long for a message."""
     return text if len(text) <= longest else f"{text[:longest]}..."
 
@@ -189,7 +191,7 @@ class Limit:
     def check(self, found: int) -> None:
         """Raise for a number that is known when the plan is built."""
         if found > self.most:
-            msg = f"{self._rule}; found {self._found.format(found, found)}"
+            msg = f"{self._rule}; found {self._advice.format(found, found)}"
             raise ValueError(msg)
 
     @property
@@ -197,7 +199,7 @@ class Limit:
         return f"`{self.makers}` must give at most {self.most} {self.things}"
 
     @property
-    def _found(self) -> str:
+    def _advice(self) -> str:
         return f"{{}}: ask for fewer, or pass {self.argument}={{}}"
 
 
@@ -214,7 +216,7 @@ class Costs(NamedTuple):
     fp: float
 
     @property
-    def scaled(self) -> Costs:
+    def unit_costs(self) -> Costs:
         """The costs in the unit in which they add up to 1, for choices that their ratio decides."""
         if self.fn + self.fp == 1:
             return self
@@ -223,7 +225,7 @@ class Costs(NamedTuple):
         both = self.fn / largest + self.fp / largest
         return Costs(self.fn / largest / both, self.fp / largest / both)
 
-    def expected(self, fnr: _RateT, fpr: _RateT, prevalence: _RateT | float) -> _RateT:
+    def expected_cost(self, fnr: _RateT, fpr: _RateT, prevalence: _RateT | float) -> _RateT:
         """Return the expected cost of a decision."""
         return self.fn * prevalence * fnr + self.fp * (1 - prevalence) * fpr
 

@@ -260,8 +260,8 @@ class RowColumns:
     weights: Weights = Weights()
 
     @property
-    def given(self) -> dict[str, str | list[str] | None]:
-        """What is given by each option."""
+    def values(self) -> dict[str, str | list[str] | None]:
+        """The value of each option."""
         named = {"label": self.label, "score": self.score, "pos-label": self.pos_label}
         return {**named, **vars(self.weights)}
 

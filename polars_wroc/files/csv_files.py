@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.checks import shortened
+from polars_wroc.checks import shorten_text
 from polars_wroc.files.column_types import OpenTable
 from polars_wroc.files.csv_dialect import (
     MISSING_TEXTS,
@@ -275,7 +275,7 @@ def _check_header(header: Sequence[str], asked: Collection[str], file: str) -> N
         raise ValueError(msg)
     has_number = any(_NUMBER.fullmatch(name.strip()) for name in header)
     if asked and has_number and not any(name.strip() in asked for name in header):
-        shown = shortened(",".join(header))
+        shown = shorten_text(",".join(header))
         msg = f"{name_sources([file])} has no header: add a line of names above {shown!r}"
         raise ValueError(msg)
 
