@@ -103,14 +103,14 @@ def find_separator(names: Sequence[str]) -> str | None:
 
 
 def flag(argument: str, value: object) -> bool:
-    """Check an argument that is switched on or off."""
+    """Return an argument that is True or False."""
     if not isinstance(value, bool):
         reject_type(argument, "be True or False", value)
     return value
 
 
 def hold(options: object, **values: object) -> None:
-    """Keep what was checked in a frozen dataclass: the numbers of Python, not those of NumPy."""
+    """Store checked values in a frozen dataclass: Python's numbers instead of NumPy's."""
     for name, value in values.items():
         object.__setattr__(options, name, value)
 
@@ -121,7 +121,7 @@ def list_given(**values: object) -> list[str]:
 
 
 def favorable_choice(selection: str) -> str:
-    """Say which decision to call favorable, where a ``selection`` is what may be good."""
+    """Return which decision to call favorable, given the words for a ``selection``."""
     return (
         f"'selected' if {selection} is good for a person, as for a loan, 'rejected' if it is bad, "
         "as for a fraud alert"
@@ -129,12 +129,12 @@ def favorable_choice(selection: str) -> str:
 
 
 def quote_names(arguments: Iterable[str]) -> str:
-    """Write the names of arguments for a message."""
+    """Return the names of arguments for a message."""
     return " and ".join(f"`{name}`" for name in arguments) or "none"
 
 
 def check_text(argument: str, value: str) -> None:
-    """Check that a text can be written in UTF-8."""
+    """Raise for a text that cannot be written in UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -143,12 +143,12 @@ def check_text(argument: str, value: str) -> None:
 
 
 def reject(argument: str, rule: str, found: object) -> NoReturn:
-    """Raise for a value of an argument; ``found`` is how a message says it."""
+    """Raise for a value of an argument, which the message calls ``found``."""
     msg = f"`{argument}` must {rule}; found {found}"
     raise ValueError(msg)
 
 
-# What to do with the values of columns where a table or the name of a column is wanted.
+# A hint for values of columns in place of a table or the name of a column.
 INTO_TABLE = ": put the values into pl.DataFrame({'label': y, 'score': s}), and name its columns"
 
 
@@ -170,12 +170,12 @@ def reject_type(argument: str, rule: str, value: object, hint: str = "") -> NoRe
 
 
 def show_value(value: object) -> str:
-    """Write a value for a message, in one short line."""
+    """Return a value as one short line for a message."""
     return shorten_text(" ".join(repr(value).split()))
 
 
 def shorten_text(text: str, longest: int = _LONGEST) -> str:
-    """Cut a text that is too long for a message."""
+    """Return a text, cut if it is too long for a message."""
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
@@ -203,9 +203,9 @@ class Limit:
         return f"{{}}: ask for fewer, or pass {self.argument}={{}}"
 
 
-# Of rates and AUCs: smaller gaps.
+# The default margin: smaller gaps of rates and AUCs do not matter.
 MARGIN = 0.05
-# Of selection rates: by convention, the least ratio to the highest (first in 29 CFR 1607.4 D).
+# By convention, the least ratio of a selection rate to the highest (first in 29 CFR 1607.4 D).
 FOUR_FIFTHS = 0.8
 
 
@@ -217,7 +217,7 @@ class Costs(NamedTuple):
 
     @property
     def unit_costs(self) -> Costs:
-        """The costs in the unit in which they add up to 1, for choices that their ratio decides."""
+        """The costs divided by their sum, for choices that depend on their ratio."""
         if self.fn + self.fp == 1:
             return self
         # The larger is divided out first, since the sum may overflow.

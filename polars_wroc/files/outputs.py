@@ -235,7 +235,7 @@ def _resolve(path: Path) -> Path:
 
 
 def _find_obstacle(path: Path, target: Path) -> str | None:
-    """Say why a file cannot be written; None if it can."""
+    """Return why a file cannot be written; None if it can."""
     for folder in (path.parent, target.parent):
         if not folder.is_dir():
             return f"there is no folder {name_sources([str(folder)])}"

@@ -1,4 +1,4 @@
-"""Files of rows as one LazyFrame, in the formats and dialects that people have."""
+"""Files of rows as one LazyFrame, in common formats and dialects."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def _require_columns(table: OpenTable, columns: Collection[str], first: str) -> 
         raise ValueError(msg)
 
 
-# What Polars says about a text that is not of the type of its column.
+# The message of Polars about a text that does not have the type of its column.
 _UNREADABLE_TEXT = re.compile(
     r"could not parse `(.*?)` as dtype `(\w+)` at column '(.*?)'", re.DOTALL
 )
