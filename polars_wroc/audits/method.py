@@ -1,4 +1,4 @@
-"""How an audit was measured: whole paragraphs on what was used, and nothing on what was not."""
+"""The method of an audit: paragraphs on everything that was used, and nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COSTS = {
     "fp": "cost {:g} of a false positive",
     "prevalence": "prevalence {:g}",
 }
-# Smaller differences are not told apart.
+# Smaller differences count as equal.
 _LEAST_SHOWN = 0.01
 _ADJUSTED = {
     "holm": "adjusted for the number of comparisons (Holm)",
@@ -44,7 +44,7 @@ _CALIBRATION = (
 
 
 def write_method(audit: AuditTables, words: Words) -> list[TextBlock]:
-    """Write the paragraphs that this audit needs."""
+    """Return the paragraphs that this audit needs."""
     paragraphs = {
         "Decisions": _explain_decisions(audit, words),
         "Comparison": _explain_comparison(audit.settings, words),
@@ -82,7 +82,7 @@ def _explain_decisions(audit: AuditTables, words: Words) -> str:
 
 
 def _explain_rule(rule: Rule | None) -> str:
-    """Say how a rule chose the threshold; nothing without one."""
+    """Return the paragraph on how a rule chose the threshold; empty without a rule."""
     if rule is None:
         return ""
     options = {name: value for name, value in rule.options if value is not None}
@@ -93,7 +93,7 @@ def _explain_rule(rule: Rule | None) -> str:
 
 
 def _say_optimism(audit: AuditTables, words: Words) -> str:
-    """Say how optimistic results are at a threshold that was chosen on the same rows."""
+    """Return the sentences on optimistic results at a threshold chosen on the same rows."""
     settings = audit.settings
     chosen = "As" if settings.rule is not None else "If"
     start = f"{chosen} the threshold was chosen on these same rows"
@@ -148,7 +148,7 @@ def _explain_intervals(audit: AuditTables, words: Words) -> str:
 
 
 def _name_design(design: Mapping[str, Any]) -> str:
-    """Name what the design of a survey is made of."""
+    """Return the parts of a survey design as text."""
     if "replicates" in design:
         return f"replicate weights: {design['replicates']}"
     named = {"sampling units": "cluster", "strata": "strata", "sampled shares": "fpc"}

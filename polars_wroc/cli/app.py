@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 import warnings
+from ast import literal_eval
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from importlib.metadata import version
@@ -26,7 +27,7 @@ from cyclopts.help import DefaultFormatter
 from polars.exceptions import PolarsError
 
 from polars_wroc.cli import report, settings, terminal
-from polars_wroc.cli.commands import COMMANDS, PARTS
+from polars_wroc.cli.commands import COMMAND_PARTS, COMMANDS
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.many_groups import ManyGroupsWarning
 
@@ -82,9 +83,9 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 app.register_install_completion_command(help="Install completion for the shell.")
-for _number, _part in enumerate(PARTS):
+for _number, _part in enumerate(COMMAND_PARTS):
     _group = Group(_part, sort_key=_number)
-    for _place, (_name, _about) in enumerate(PARTS[_part].items()):
+    for _place, (_name, _about) in enumerate(COMMAND_PARTS[_part].items()):
         _module = _name.replace("-", "_")
         app.command(
             f"polars_wroc.cli.commands.{_module}:{_module}",
@@ -94,7 +95,7 @@ for _number, _part in enumerate(PARTS):
             group=_group,
             sort_key=_place,
         )
-_group = Group("Options", sort_key=len(PARTS))
+_group = Group("Options", sort_key=len(COMMAND_PARTS))
 for _flag in ("--help", "--version", "--install-completion"):
     app[_flag].group = _group
 
@@ -240,9 +241,32 @@ def _name_options(message: str) -> str:
         message = message.replace("a column of the frame", f"a column of {files[0]}")
     message = message.replace("a column of the frame", "a column of the files")
     message = re.sub(r"`(--[\w-]+)`", r"\1", message)
+    message = _LIST.sub(lambda found: _write_names(literal_eval(found[0])), message)
     # What is no argument is a file.
     message = re.sub(r"^`(?!\w+`)([^`]+)`", r"\1", message)
-    return re.sub(r"`(\w+)`", lambda found: known.get(found[1], found[0]), message)
+    message = re.sub(r"`(\w+)`", lambda found: known.get(found[1], found[0]), message)
+    return message + _name_setting(message)
+
+
+# A list of texts as Python writes it.
+_TEXT = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_LIST = re.compile(rf"\[{_TEXT}(?:, {_TEXT})*\]")
+
+
+def _write_names(names: Iterable[str]) -> str:
+    """List names, in quotes where they would not be told apart."""
+    return ", ".join(name if re.fullmatch(r"[^\s,;'\"]+", name) else repr(name) for name in names)
+
+
+def _name_setting(message: str) -> str:
+    """Say where the option comes from that a message begins with, if not from the call."""
+    flag, _, _ = message.partition(" ")
+    for argument in _called:
+        source = argument.tokens[0].source if argument.tokens else "cli"
+        if argument.name == flag and source != "cli":
+            variable = f"the variable {source}{flag[2:].replace('-', '_').upper()}"
+            return f"; {flag} comes from {variable if source == settings.VARIABLES else source}"
+    return ""
 
 
 def _describe_wrong_call(error: CycloptsError) -> str:

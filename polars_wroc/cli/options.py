@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
-from types import NoneType, UnionType
+from types import NoneType
 from typing import (
     Annotated,
     Any,
@@ -30,6 +31,7 @@ from cyclopts.exceptions import UnknownOptionError
 import polars_wroc
 from polars_wroc.audits.gates import Gate, GateScope, Judgement, judge_gates, read_gate
 from polars_wroc.audits.tables import Text
+from polars_wroc.bounds import find_number_type, list_alternatives
 from polars_wroc.cli import values
 from polars_wroc.config import MEMORY, Config, connect
 from polars_wroc.inputs.columns import Frequency, IntoWeight
@@ -37,7 +39,7 @@ from polars_wroc.inputs.designs import Design, Lonely, Survey
 from polars_wroc.looks import ConfidenceLevel, Looks
 
 # The parts of the help, those that most calls need first.
-PARTS = (
+HELP_PARTS = (
     "Input",
     "Groups",
     "Decisions",
@@ -50,12 +52,12 @@ PARTS = (
     "Large data",
 )
 INPUT, GROUPS, DECISIONS, TESTS, CONDITIONS, OUTPUT, WORDING, SURVEY, CSV_FILES, LARGE_DATA = (
-    Group(name, sort_key=number) for number, name in enumerate(PARTS)
+    Group(name, sort_key=number) for number, name in enumerate(HELP_PARTS)
 )
 COLUMN = Parameter(metavar="COLUMN")
 COLUMNS = Parameter(metavar="COLUMN...")
-Column = Annotated[str | None, COLUMN]
-Words = Annotated[str | None, Parameter(metavar="TEXT")]
+ColumnName = Annotated[str | None, COLUMN]
+ReportWords = Annotated[str | None, Parameter(metavar="TEXT")]
 
 Value = TypeVar("Value")
 
@@ -229,9 +231,9 @@ _GROUPS = {
 class Weights:
     """Weights of rows."""
 
-    weight: Column = None
+    weight: ColumnName = None
     """Column of weights: how much of a population a row represents."""
-    frequency: Column = None
+    frequency: ColumnName = None
     """Column of weights that count rows: how many a row is."""
 
     @property
@@ -248,7 +250,7 @@ class Weights:
 class RowColumns:
     """Columns of the labels, scores and weights of rows."""
 
-    label: Column = None
+    label: ColumnName = None
     """Column of the labels, which files of counts do not need."""
     score: Annotated[list[str], COLUMNS] = field(default_factory=list)
     """Column of a score, which files of counts do not need; higher means more positive;
@@ -258,9 +260,10 @@ class RowColumns:
     weights: Weights = Weights()
 
     @property
-    def names(self) -> dict[str, str | list[str] | None]:
-        """The columns that are named, by the options that name them."""
-        return {"label": self.label, "score": self.score, **vars(self.weights)}
+    def given(self) -> dict[str, str | list[str] | None]:
+        """What is given by each option."""
+        named = {"label": self.label, "score": self.score, "pos-label": self.pos_label}
+        return {**named, **vars(self.weights)}
 
 
 @Parameter(name="*", group=INPUT)
@@ -281,11 +284,11 @@ class Uncertainty:
     """Confidence level."""
     looks: Annotated[float | None, Parameter(group=TESTS, metavar="ROWS")] = None
     """Limits hold at all looks at growing data, and are tightest when so many rows are seen."""
-    cluster: Column = None
+    cluster: ColumnName = None
     """Column of clusters or sampling units: rows with the same value belong together."""
-    strata: Column = None
+    strata: ColumnName = None
     """Column of the strata of a survey."""
-    fpc: Column = None
+    fpc: ColumnName = None
     """Column of the finite population correction: the proportion of a stratum's sampling units
     that was sampled, or their number in the population."""
     lonely: Lonely | None = None
@@ -369,19 +372,19 @@ class Conditions:
 class Wording:
     """Title and note of a report, and the words of its sentences."""
 
-    title: Words = None
+    title: ReportWords = None
     """Title of the report."""
-    note: Words = None
+    note: ReportWords = None
     """What readers of the report should know about its rows."""
-    positive: Words = None
+    positive: ReportWords = None
     """What people of the positive class are, such as repaid."""
-    negative: Words = None
+    negative: ReportWords = None
     """What people of the negative class are, such as 'in default'."""
-    selected_word: Words = None
+    selected_word: ReportWords = None
     """What people are who are selected, such as hired."""
-    rejected_word: Words = None
+    rejected_word: ReportWords = None
     """What people are who are not selected, such as turned down."""
-    people: Words = None
+    people: ReportWords = None
     """What the rows are, in the plural, such as applicants."""
     group_words: Annotated[
         list[Any] | None,
@@ -410,16 +413,18 @@ def with_arguments_of(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add arguments of a function of the library as options of a command.
 
-    Their types, defaults and descriptions are those of the function, unless there is a help.
+    Their types, bounds, defaults and descriptions are those of the function; a help replaces a
+    description.
     """
-    signature, hints = inspect.signature(function), get_type_hints(inspect.unwrap(function))
+    signature = inspect.signature(function)
+    hints = get_type_hints(inspect.unwrap(function), include_extras=True)
 
     def describe(name: str) -> inspect.Parameter:
         default = signature.parameters[name].default
         annotation = _ANNOTATIONS.get(name)
         if annotation is None:
             said = helps.get(name) or _describe(function, name)
-            about = Parameter(help=said, group=_GROUPS.get(name, TESTS))
+            about = Parameter(help=_add_bounds(said, hints[name]), group=_GROUPS.get(name, TESTS))
             annotation = Annotated[_readable(hints[name]), about]
         return inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
@@ -448,12 +453,29 @@ def with_arguments_of(
 
 
 def _readable(hint: Any) -> Any:
-    """Leave out of a union the types that no text can be."""
-    kept = [each for each in get_args(hint) if each in (bool, int, float, str, NoneType)]
-    literals = [each for each in get_args(hint) if get_origin(each) is Literal]
-    if get_origin(hint) not in (Union, UnionType) or not (kept or literals):
-        return hint
-    return Union[tuple(kept + literals)]  # noqa: UP007  (of a list)
+    """Leave out of a union the types that no text can be, and bounds, which the library checks."""
+    kinds = [
+        get_args(kind)[0] if get_origin(kind) is Annotated else kind
+        for kind in list_alternatives(hint)
+    ]
+    readable = [
+        kind
+        for kind in kinds
+        if kind in (bool, int, float, str, NoneType) or get_origin(kind) is Literal
+    ]
+    return Union[tuple(readable)] if readable else hint  # noqa: UP007  (of a list)
+
+
+def _add_bounds(said: str, hint: Any) -> str:
+    """End the description of a number with its bounds, unless it has them."""
+    number_type = find_number_type(hint)
+    if number_type is None:
+        return said
+    bounds = number_type.bounds
+    ends = {f"{end:g}" for end in (bounds.low, bounds.high) if math.isfinite(end)}
+    if ends <= {*re.findall(r"\d[\d.e-]*\d|\d", said)}:
+        return said
+    return f"{said.removesuffix('.')} ({bounds.text})."
 
 
 _ELSEWHERE = re.compile(r"As for `(\w+)`|.* see `(\w+)`\.$")

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from polars_wroc.cli.options import OUTPUT, read_by
 from polars_wroc.cli.terminal import measure_screen, print_note, print_text
 from polars_wroc.cli.values import read_names, read_row_count
+from polars_wroc.documents.phrases import verb, write_list
 from polars_wroc.documents.screen import Screen
 from polars_wroc.files import outputs, prometheus
 
@@ -146,17 +147,25 @@ def write_targets(
     Where the result is printed in another format, the text is not, and files are named on the error
     output.
     """
-    is_printed = any(target.name == "-" for target in targets)
+    files = [target for target in targets if target.name != "-"]
+    printed = [target for target in targets if target.name == "-"]
     # A reader who leaves early, as `head` does, gets all files.
-    for target in sorted(targets, key=lambda target: target.name == "-"):
+    for target in files:
         _write_target(target, choose(target.suffix))
-    if text and not is_printed:
-        print_text(text)
-    for target in targets:
-        if is_printed and target.name != "-":
-            print_note(f"wrote {target.name}")
-        elif not is_printed:
-            print_text(f"wrote {target.name}\n")
+    names = [target.name for target in files]
+    try:
+        if printed:
+            for target in printed:
+                _write_target(target, choose(target.suffix))
+            for name in names:
+                print_note(f"wrote {name}")
+        else:
+            print_text("".join([text, *(f"wrote {name}\n" for name in names)]))
+    except OSError as error:
+        if not names or isinstance(error, BrokenPipeError):
+            raise
+        msg = f"{write_list(names)} {verb(len(names), 'is', 'are')} written, but {error}"
+        raise OSError(msg) from error
 
 
 def _write_target(target: Target, write: Callable[[Path], object]) -> None:

@@ -86,7 +86,7 @@ class Source(Files):
 
     def _names(self, *options: str) -> list[str]:
         """Return the columns that options name."""
-        given = [self.columns.names[option] for option in options]
+        given = [self.columns.given[option] for option in options]
         listed = [[each] if isinstance(each, str) else each or [] for each in given]
         return [name for names in listed for name in names]
 
@@ -174,7 +174,7 @@ class Source(Files):
 
     def require(self, *names: str, or_else: str = "") -> None:
         """Check that columns of rows are named, and that none is of counts."""
-        given = [f"--{name}" for name, named in self.columns.names.items() if named]
+        given = [f"--{name}" for name, value in self.columns.given.items() if value]
         given += [] if self.selected is None else ["--selected"]
         if given:
             self.refuse_counts(given[0])

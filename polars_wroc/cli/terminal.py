@@ -20,6 +20,7 @@ _ERROR = f"{BOLD};{RED}"
 _STANDARD_ERROR = 2
 # Signs of tables where the encoding of the output lacks them.
 _PLAIN = str.maketrans({"−": "-", "–": "-", "…": "...", "“": '"', "”": '"', "’": "'", "×": "x"})  # noqa: RUF001
+_PLAIN |= str.maketrans({"≠": "!="})
 
 
 def print_text(text: str, *, json: bool = False) -> None:

@@ -170,12 +170,20 @@ def read_group(flag: str, text: str, schema: pl.Schema) -> str | pl.Expr:
         raise ValueError(msg)
     try:
         if dated:
-            return period_of(Typed(flag, column, dtype, name), cuts)
+            return name_periods(period_of(Typed(flag, column, dtype, name), cuts), cuts)
         return ranges(name, [float(part) for part in cuts.split(",")])
     except ValueError:
         such = "1mo, a length of time" if dated else "18,30,50 with increasing numbers"
         msg = f"{flag} must be such as {name}:{such}; found {text!r}"
         raise ValueError(msg) from None
+
+
+def name_periods(start: pl.Expr, every: str | None) -> pl.Expr:
+    """Name months, quarters and years: 2026-01, 2026-Q1, 2026; other periods by their start."""
+    if every == "1q":
+        return pl.format("{}-Q{}", start.dt.year(), start.dt.quarter())
+    form = {"1mo": "%Y-%m", "1y": "%Y"}.get(every or "")
+    return start if form is None else start.dt.to_string(form)
 
 
 def check_one_column(flag: str, text: str, schema: pl.Schema) -> None:

@@ -9,11 +9,11 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 import polars as pl
 
-from polars_wroc.files.csv_dialect import MISSING
+from polars_wroc.files.csv_dialect import MISSING_TEXTS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class OpenTable:
     """Files that were opened, before the types of their columns are chosen."""
 
     # Of the files, in messages.
@@ -51,8 +51,8 @@ _COMMA = re.compile(r"[+-]?[\d.]*,\d+")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?")
 
 
-def read_columns(
-    table: Table, text: Collection[str], numbers: Collection[str], dates: Collection[str]
+def scan_columns(
+    table: OpenTable, text: Collection[str], numbers: Collection[str], dates: Collection[str]
 ) -> pl.LazyFrame:
     """Scan the files, with columns in the types that are asked for.
 
@@ -103,13 +103,13 @@ def read_key(value: str | None, dtype: pl.DataType) -> pl.Expr:
     return text.str.to_date(strict=False) if dtype == pl.Date else text.cast(dtype, strict=False)
 
 
-def _scan_texts(table: Table, names: Collection[str]) -> pl.LazyFrame:
+def _scan_texts(table: OpenTable, names: Collection[str]) -> pl.LazyFrame:
     """Scan columns as the texts that the files have."""
     texts = table.scan(dict.fromkeys(names, pl.String()))
     return texts.select(pl.col(*names).cast(pl.String))
 
 
-def _is_flag(table: Table, name: str) -> bool:
+def _is_flag(table: OpenTable, name: str) -> bool:
     """Whether a column has one character in each of the first rows, as 0 and 1, which are no codes.
 
     To look through the labels of a large file takes half as long as to read it.
@@ -121,10 +121,10 @@ def _is_flag(table: Table, name: str) -> bool:
 def _strip(text: pl.Expr) -> pl.Expr:
     """Return a text without spaces around it; null if it means that a value is missing."""
     stripped = text.str.strip_chars()
-    return pl.when(~stripped.is_in(MISSING)).then(stripped)
+    return pl.when(~stripped.is_in(MISSING_TEXTS)).then(stripped)
 
 
-def _write_number(text: pl.Expr, table: Table) -> pl.Expr:
+def _write_number(text: pl.Expr, table: OpenTable) -> pl.Expr:
     """Write a number with a decimal point; with decimal commas, a point is of thousands."""
     stripped = _strip(text)
     if not table.decimal_comma:
@@ -135,7 +135,7 @@ def _write_number(text: pl.Expr, table: Table) -> pl.Expr:
     )
 
 
-def _look_for_numbers(text: pl.Expr, table: Table) -> pl.Expr:
+def _look_for_numbers(text: pl.Expr, table: OpenTable) -> pl.Expr:
     """Find the first text that is no number, and whether all numbers are whole."""
     written = _write_number(text, table)
     refused = written.is_not_null() & written.cast(pl.Float64, strict=False).is_null()
@@ -144,7 +144,7 @@ def _look_for_numbers(text: pl.Expr, table: Table) -> pl.Expr:
     )
 
 
-def _choose_number(name: str, found: Mapping[str, Any], table: Table) -> Reading:
+def _choose_number(name: str, found: Mapping[str, Any], table: OpenTable) -> Reading:
     """Choose whole numbers or floats, or raise for what is neither."""
     if found["refused"] is not None:
         _refuse(name, found["refused"], "must be a number", _advise(found["refused"], table), table)
@@ -156,7 +156,7 @@ def _choose_number(name: str, found: Mapping[str, Any], table: Table) -> Reading
     return Reading(scanned, _write_number(pl.col(name).cast(pl.String), table).cast(target))
 
 
-def _advise(text: str, table: Table) -> str:
+def _advise(text: str, table: OpenTable) -> str:
     """Say what to do about a text that is no number."""
     if _THOUSANDS.fullmatch(text) and not table.decimal_comma and "," in text:
         return "remove the separators of thousands, or pass --decimal-comma if it is a decimal"
@@ -171,13 +171,13 @@ def _advise(text: str, table: Table) -> str:
     return "remove it, or write a number"
 
 
-def _look_for_codes(text: pl.Expr, table: Table) -> pl.Expr:
+def _look_for_codes(text: pl.Expr, table: OpenTable) -> pl.Expr:
     """Find whether all numbers would be shown as they are written."""
     written = _write_number(text, table)
     return pl.struct(is_plain=written.str.contains(_PLAIN_NUMBER).all())
 
 
-def _choose_code(name: str, found: Mapping[str, Any], table: Table) -> Reading:
+def _choose_code(name: str, found: Mapping[str, Any], table: OpenTable) -> Reading:
     """Choose text where numbers would lose something, as the zeros of 007."""
     return Reading(table.schema[name] if found["is_plain"] else pl.String())
 
@@ -211,7 +211,7 @@ def _read_date(text: pl.Expr, order: str, *, has_times: bool) -> pl.Expr:
     return pl.coalesce(*moments, day.cast(pl.Datetime("us")))
 
 
-def _look_for_dates(text: pl.Expr, _table: Table) -> pl.Expr:
+def _look_for_dates(text: pl.Expr, _table: OpenTable) -> pl.Expr:
     """Find the first texts that are no dates, and one that is two, by the order of its parts."""
     by_day = _read_date(text, _DAY_FIRST, has_times=True)
     by_month = _read_date(text, _MONTH_FIRST, has_times=True)
@@ -224,7 +224,7 @@ def _look_for_dates(text: pl.Expr, _table: Table) -> pl.Expr:
     )
 
 
-def _choose_date(name: str, found: Mapping[str, Any], table: Table) -> Reading:
+def _choose_date(name: str, found: Mapping[str, Any], table: OpenTable) -> Reading:
     """Choose dates or times, and the order of day and month; raise if it is open."""
     no_day, no_month = found["not_by_day"], found["not_by_month"]
     if table.schema[name].is_integer() and no_day is not None:
@@ -242,19 +242,19 @@ def _choose_date(name: str, found: Mapping[str, Any], table: Table) -> Reading:
     return Reading(dtype, _read_date(column, order, has_times=found["has_times"]))
 
 
-def _refuse(name: str, text: str, rule: str, advice: str, table: Table) -> NoReturn:
+def _refuse(name: str, text: str, rule: str, advice: str, table: OpenTable) -> NoReturn:
     """Raise for a text in a column."""
     place = table.find_place(name, text) or table.name
     msg = f"column {name!r} {rule}; {place} has {text!r}: {advice}"
     raise ValueError(msg)
 
 
-_LOOKS: dict[_Kind, Callable[[pl.Expr, Table], pl.Expr]] = {
+_LOOKS: dict[_Kind, Callable[[pl.Expr, OpenTable], pl.Expr]] = {
     "number": _look_for_numbers,
     "code": _look_for_codes,
     "date": _look_for_dates,
 }
-_CHOICES: dict[_Kind, Callable[[str, Mapping[str, Any], Table], Reading]] = {
+_CHOICES: dict[_Kind, Callable[[str, Mapping[str, Any], OpenTable], Reading]] = {
     "number": _choose_number,
     "code": _choose_code,
     "date": _choose_date,

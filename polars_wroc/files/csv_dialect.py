@@ -42,7 +42,7 @@ ANY_FORMAT = FileFormat()
 
 # What R, NumPy, spreadsheets and databases write for a missing value. "None" is not among it, since
 # it is an answer in many questionnaires. Each text makes reading slower.
-MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
 UTF_8 = "utf-8"
 _WINDOWS = "windows-1252"
@@ -77,7 +77,7 @@ class CsvDialect:
     @property
     def options(self) -> dict[str, Any]:
         """The arguments of Polars' reader, which takes UTF-8."""
-        missing = [*MISSING, *self.null]
+        missing = [*MISSING_TEXTS, *self.null]
         if self.is_spaced:
             missing += [f" {text}" for text in missing]
         return {

@@ -7,7 +7,7 @@ import gzip
 import io
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -17,9 +17,9 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_wroc.checks import shortened
-from polars_wroc.files.column_types import Table
+from polars_wroc.files.column_types import OpenTable
 from polars_wroc.files.csv_dialect import (
-    MISSING,
+    MISSING_TEXTS,
     UTF_8,
     CsvDialect,
     FileFormat,
@@ -124,21 +124,23 @@ def open_csv(
     asked: Collection[str] = (),
     numbers: Collection[str] = (),
     tell: Callable[[str], None] | None = None,
-) -> Table:
+) -> OpenTable:
     """Open CSV files and check their headers.
 
     ``asked`` are the names of columns that are used, and ``numbers`` those that hold numbers.
     """
     csv_files = _open(files, given, numbers, tell)
     columns = _read_names(csv_files)
-    _check_header(csv_files.start[0] if csv_files.start else columns, asked, files[0])
+    header = csv_files.start[0] if csv_files.start else columns
+    _check_header(header, asked, files[0])
+    _check_separator(header, asked, files[0], given)
     names = [name.strip() for name in columns] if csv_files.dialect.is_spaced else columns
     schema = dict(zip(names, _infer_types(csv_files), strict=True))
 
     def scan(types: Mapping[str, pl.DataType]) -> pl.LazyFrame:
         return _scan_rows(csv_files, dict(zip(columns, {**schema, **types}.values(), strict=True)))
 
-    return Table(
+    return OpenTable(
         name=name_sources(files),
         schema=schema,
         scan=scan,
@@ -246,7 +248,7 @@ def _infer_types(csv_files: _CsvFiles) -> list[pl.DataType]:
         # Polars takes a space before a number for a part of a text.
         content = io.StringIO()
         csv.writer(content).writerows(csv_files.start)
-        types = pl.scan_csv(content.getvalue().encode(), null_values=MISSING)
+        types = pl.scan_csv(content.getvalue().encode(), null_values=MISSING_TEXTS)
         return types.collect_schema().dtypes()
     most = _SMALL_FILES if csv_files.is_small else _INFERRED_FILES
     numbers = range(min(len(csv_files.files), most))
@@ -275,6 +277,23 @@ def _check_header(header: Sequence[str], asked: Collection[str], file: str) -> N
     if asked and has_number and not any(name.strip() in asked for name in header):
         shown = shortened(",".join(header))
         msg = f"{name_sources([file])} has no header: add a line of names above {shown!r}"
+        raise ValueError(msg)
+
+
+def _check_separator(
+    header: Sequence[str], asked: Collection[str], file: str, given: FileFormat
+) -> None:
+    """Check that a given separator hides no used column that the recognised one has."""
+    if given.separator is None:
+        return
+    open_again = _open([file], replace(given, separator=None), (), None)
+    recognised = open_again.start[0] if open_again.start else []
+    hidden = [name for name in asked if name in recognised and name not in header]
+    if hidden:
+        msg = (
+            f"{name_sources([file])} has no column {hidden[0]!r} with --separator "
+            f"{given.separator!r}, but with {open_again.dialect.separator!r}: leave it out"
+        )
         raise ValueError(msg)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from polars_wroc.checks import shortened
-from polars_wroc.files.column_types import Table, choose_key_type, read_columns, read_key
+from polars_wroc.files.column_types import OpenTable, choose_key_type, read_key, scan_columns
 from polars_wroc.files.csv_dialect import ANY_FORMAT, FileFormat
 from polars_wroc.files.csv_files import describe_long_row, find_invalid_line, open_csv
 from polars_wroc.files.sources import (
@@ -83,7 +83,7 @@ def scan_files(
         msg = f"{options} apply to CSV files only; {name_sources(files[:1])} is none"
         raise ValueError(msg)
 
-    def open_files(some: Sequence[str], *, first: bool = True) -> Table:
+    def open_files(some: Sequence[str], *, first: bool = True) -> OpenTable:
         if kind != "csv":
             return _open_typed(some, kind)
         asked = {*text, *numbers, *dates}
@@ -99,7 +99,7 @@ def scan_files(
             table = _open_typed(each, kind, hive_partitioning=True, hive_schema=types)
         else:
             table = _open_by_keys(each, keys, types, open_files)
-        frame = read_columns(table, {*text} - {*keys}, numbers, dates)
+        frame = scan_columns(table, {*text} - {*keys}, numbers, dates)
         # CSV files were looked at; other formats say what their columns are without a row.
         if kind == "ndjson":
             require_rows(frame, files)
@@ -109,7 +109,7 @@ def scan_files(
     return frame
 
 
-def _open_typed(files: Sequence[str], kind: Format, **options: Any) -> Table:
+def _open_typed(files: Sequence[str], kind: Format, **options: Any) -> OpenTable:
     """Open files of a format with data types."""
     scanners: dict[Format, Callable[..., pl.LazyFrame]] = {
         # Files may have columns that the first one does not have.
@@ -130,7 +130,7 @@ def _open_typed(files: Sequence[str], kind: Format, **options: Any) -> Table:
     def scan(types: Mapping[str, pl.DataType]) -> pl.LazyFrame:
         return scanner(inputs, schema_overrides=types) if is_inferred else scanner(inputs)
 
-    return Table(
+    return OpenTable(
         name=name_sources(files),
         schema=scan({}).collect_schema(),
         scan=scan,
@@ -160,8 +160,8 @@ def _open_by_keys(
     files: Sequence[str],
     keys: Mapping[str, Sequence[str | None]],
     key_types: Mapping[str, pl.DataType],
-    open_files: Callable[..., Table],
-) -> Table:
+    open_files: Callable[..., OpenTable],
+) -> OpenTable:
     """Open the files of each folder such as day=1 by themselves, and add the values of the keys."""
     folders: dict[tuple[str | None, ...], list[str]] = {}
     for file, *values in zip(files, *keys.values(), strict=True):
@@ -194,7 +194,7 @@ def _open_by_keys(
     )
 
 
-def _require_columns(table: Table, columns: Collection[str], first: str) -> None:
+def _require_columns(table: OpenTable, columns: Collection[str], first: str) -> None:
     """Check that files have the columns of the first ones."""
     if any(name not in table.schema for name in columns):
         difference = describe_difference(columns, table.schema)

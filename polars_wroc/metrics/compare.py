@@ -7,19 +7,20 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from math import comb
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
+from polars_wroc.bounds import PositiveInt
+from polars_wroc.calls import check_call
 from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.reasons import NO_VARIANCE, UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import paired_aucs
 from polars_wroc.metrics.registry import ROC_AUC
@@ -47,7 +48,7 @@ PAIR_SCHEMA: dict[str, type[pl.DataType]] = {
 _MOST_PAIRS = 5_000
 
 
-@hint_keywords
+@check_call
 def compare(
     frame: FrameT,
     label: IntoColumn,
@@ -61,7 +62,7 @@ def compare(
     paired: bool = True,
     design: Design | None = None,
     adjust: Adjustment = "holm",
-    max_pairs: int = _MOST_PAIRS,
+    max_pairs: PositiveInt = _MOST_PAIRS,
 ) -> FrameT:
     """Return the differences in AUC between scores of the same rows, tested, per group.
 
@@ -149,9 +150,6 @@ def compare(
     └───────┴───────────┴───────┴─────────┴──────────┴───────────┘
     """
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
-    if method is not None:
-        checks.option("method", method, get_args(ComparisonMethod))
-    checks.flag("paired", paired)
     survey = read_design(design)
     if survey.is_given and not paired:
         checks.reject("paired", "be True with a `design`", "False")
@@ -160,7 +158,6 @@ def compare(
     if number < 2:  # noqa: PLR2004  (two make a pair)
         checks.reject("score", "hold two or more columns to compare", list(columns.models))
     limit.check(comb(number, 2))
-    checks.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, frame)
     # Each row of the table names two models, in columns of its own.
     columns = replace(columns, several=False)

@@ -221,7 +221,7 @@ def test_mean_scores_tell_no_few_rows(unknown: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"score": "score"}, "`label` must be given unless decisions are audited alone"),
+        ({"score": "score"}, "`label` must be given unless only decisions are audited"),
         ({"threshold": 0.5}, "`score` must be given unless decisions are `selected` without"),
         (
             {"threshold": wroc.rules.youden(), "score": "score"},

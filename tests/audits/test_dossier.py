@@ -179,11 +179,11 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
         (
             {"favorable": "good"},
             ValueError,
-            "`favorable` is about decisions: pass a `threshold` or ",
+            "`favorable` must come with decisions, from a `threshold` or ",
         ),
     ],
 )
-def test_wrong_options(
+def test_favorable_without_decisions_is_refused(
     rows: pl.DataFrame, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

@@ -78,7 +78,9 @@ def test_no_more_is_left_out_than_protects_the_others() -> None:
 
 
 def test_crossed_segments_are_refused(rows: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"^`min_cell` cannot come with .*: drop one of the two$"):
+    with pytest.raises(
+        ValueError, match=r"^`min_cell` cannot be combined with .*: drop one of the two$"
+    ):
         wroc.audit(rows, "y", "s", **CALL, min_cell=5, intersections=True)
 
 
@@ -414,7 +416,9 @@ def test_nothing_is_left_out_of_large_segments(rows: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(("value", "error"), [(1, ValueError), (2.5, TypeError), (True, TypeError)])
-def test_wrong_numbers(rows: pl.DataFrame, value: Any, error: type[Exception]) -> None:
+def test_a_least_cell_below_two_is_refused(
+    rows: pl.DataFrame, value: Any, error: type[Exception]
+) -> None:
     with pytest.raises(error, match="`min_cell` must be "):
         wroc.audit(rows, "y", "s", attributes="g", min_cell=value)
 

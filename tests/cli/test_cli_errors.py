@@ -121,7 +121,10 @@ def assert_refused(
         ({"--fail-if": "gap >"}, "found 'gap >': complete it, and leave out what is not SQL\n"),
         ({"--fail-if": "gap + 1"}, "found 'gap + 1': it has no comparison by one of > >= < <= "),
         ({"--fail-if": "f(gap) > 1"}, ": there is no function 'f'; take one such as abs\n"),
-        ({"--favorable": "selected"}, "about decisions: pass a --threshold or --selected too; fo"),
+        (
+            {"--favorable": "selected"},
+            "must come with decisions, from a --threshold or --selected; fo",
+        ),
         ({"--weigh": "w"}, "did you mean '--weight'? See polars-wroc audit --help"),
     ],
 )
@@ -256,7 +259,7 @@ def test_a_mistake_in_every_file_is_not_blamed_on_one(
 ) -> None:
     rows.write_parquet(folder / "more.parquet")
     for label, message in (
-        ("no", "'one_class']\n"),
+        ("no", "negative, one_class\n"),
         ("two", "as --pos-label: 1, 2\n"),
     ):
         call = ["auc", "rows.parquet", "more.parquet", "--label", label, "--score", "s"]
@@ -362,7 +365,7 @@ def test_segments_of_one_class_are_no_mistake(
     [
         (
             "auc rows.parquet --label y --score s --by tow",
-            "'text', 'nothing', 'negative', 'one_class']; did you mean 'two'?",
+            "among y, s, g, two, text, nothing, negative, one_class; did you mean 'two'?",
         ),
         ("acu rows.parquet", "no command 'acu'; did you mean 'auc'? See polars-wroc --help"),
         (

@@ -304,7 +304,7 @@ def test_changes_as_markdown() -> None:
         ),
         (
             ["-o", "x", "--format", "docx"],
-            "--format must be one of parquet, csv, json, xlsx, md, prom, html, png, svg; found",
+            "--format must be one of parquet, csv, json, ndjson, jsonl, xlsx, md, prom, html, png,",
         ),
         (["-o", "rows.parquet"], "must not be a file that is read"),
     ],

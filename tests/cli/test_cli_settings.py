@@ -114,3 +114,20 @@ def test_a_score_of_the_call_comes_before_decisions_for_all_commands() -> None:
     SETTINGS.write_text("selected = 'd'", encoding="utf-8")
     assert main([*call, "settings.csv"]) == 0
     assert Path("settings.csv").read_bytes() == Path("alone.csv").read_bytes()
+
+
+def test_an_option_that_does_not_fit_the_file_is_said_to_come_from_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["auc", "rows.csv", "--score", "s"]
+    monkeypatch.setenv("POLARS_WROC_LABEL", "no")
+    assert main(call) == 2
+    assert "; --label comes from the variable POLARS_WROC_LABEL\n" in capsys.readouterr().err
+    SETTINGS.write_text('label = "nil"\n', encoding="utf-8")
+    assert main(call) == 2
+    assert "; --label comes from wroc.toml\n" in capsys.readouterr().err
+    SETTINGS.write_text('[auc]\nlabel = "nil"\n', encoding="utf-8")
+    assert main(call) == 2
+    assert "; --label comes from wroc.toml [auc]\n" in capsys.readouterr().err
+    assert main([*call, "--label", "nil"]) == 2
+    assert "comes from" not in capsys.readouterr().err

@@ -425,3 +425,29 @@ def test_settings_tell_the_positive_label(capsys: pytest.CaptureFixture[str]) ->
         assert main([*call, "a.json", "--pos-label", text]) == 0
         assert json.loads(Path("a.json").read_text())["settings"]["pos_label"] == told
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("separator", [";", "tab", "s"])
+def test_a_wrong_separator_is_named(
+    separator: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("y,s\n0,0.1\n1,0.9\n", encoding="utf-8")
+    call = ["auc", str(path), "--label", "y", "--score", "s"]
+    assert main([*call, "--separator", separator]) == 2
+    said = capsys.readouterr().err
+    assert f"with --separator {separator!r}, but with ',': leave it out" in said
+    # What no separator shows is an error of the name.
+    assert main(["auc", str(path), "--label", "y", "--score", "t", "--separator", ","]) == 2
+    assert "found no column 't' among y, s" in capsys.readouterr().err
+
+
+def test_names_of_columns_that_are_no_words_are_quoted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.parquet"
+    names = ["y", "a b", "it's", 'a"b', "a, b", "größe"]
+    pl.DataFrame({name: [0, 1] for name in names}).write_parquet(path)
+    assert main(["auc", str(path), "--label", "y", "--score", "zz"]) == 2
+    listed = """y, 'a b', "it's", 'a"b', 'a, b', größe"""
+    assert f"found no column 'zz' among {listed}" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from pathlib import Path
@@ -379,12 +380,15 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("compare", "--score must hold two or more columns to compare; found ['s']"),
+        ("compare", "--score must hold two or more columns to compare; found s"),
         ("compare --score no", "--score must name a column of rows.parquet; found no column 'no'"),
         ("gaps", "--attribute must be given"),
         ("gaps --attribute g --reference bset", "no segment 'bset'; did you mean 'best'?"),
         ("gaps --attribute g --reference x", "; found no segment 'x'"),
-        ("gaps --attribute g --reference job=1", "--reference must name attributes out of ['g']"),
+        (
+            "gaps --attribute g --reference job=1",
+            "--reference must name attributes out of g; found 'job'",
+        ),
         ("gaps --attribute job --reference x", "; found no segment 'x'"),
         (
             "gaps --attribute g --selected decision=x",
@@ -392,7 +396,7 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ),
         (
             "gaps --attribute g --selected hired --threshold 1",
-            "must not come with a --threshold; found 1",
+            "--threshold must be None with --selected, which has the decisions; found 1",
         ),
         ("gaps --attribute g --margin 2", "--margin must lie strictly between 0 and 1; found 2.0"),
         (
@@ -444,7 +448,10 @@ def test_what_is_refused(
     ("call", "message"),
     [
         ("gaps --attribute g --metric tpr", "--metric tpr needs --threshold or --selected"),
-        ("auc --columns n,nope", "--columns must be all, or columns out of auc, auc_low, "),
+        (
+            "auc --columns n,nope",
+            "--columns must be all, or name columns of the table (auc, auc_low, ",
+        ),
         ("auc --columns n -o x.csv", "--columns applies to what is printed; x.csv has all columns"),
         ("auc --rows 3 -o -", "--rows applies to what is printed; - has all rows"),
         (
@@ -627,3 +634,23 @@ def test_names_command_no_terminal(folder: Path, capsys: pytest.CaptureFixture[s
         assert "b new line" in printed
         assert r"\x1b[2Ja" in printed
         assert r"\u202egnp.c" in printed
+
+
+def test_months_of_a_trend_are_named_as_months(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = wroc.data.loans().with_row_index()
+    day = pl.date(2026, 1, 1) + pl.duration(days=pl.col("index") % 59)
+    rows.with_columns(day=day).write_parquet("rows.parquet")
+    call = ["trend", "rows.parquet", "--label", "approved", "--score", "score", "--over", "day"]
+    call += ["--every", "1mo", "--fail-if", "period = '2026-02' AND metric = 'auc' AND n > 0"]
+    assert main([*call, "--metric", "auc"]) == 1
+    out, err = capsys.readouterr()
+    assert re.findall(r"2026-\S+", out) == ["2026-01", "2026-02"]
+    assert "all rows, 2026-02 " in err
+    assert main([*call, "-o", "x.parquet"]) == 1
+    assert pl.read_parquet("x.parquet")["period"].unique().sort().to_list() == [
+        dt.date(2026, 1, 1),
+        dt.date(2026, 2, 1),
+    ]

@@ -55,7 +55,10 @@ def test_types_of_numbers(dtype: Any) -> None:
 
 def test_dates_are_cut_into_periods() -> None:
     times = pl.DataFrame({"day": [DAY, None], "at": [dt.datetime(2026, 5, 17, 8), None]})  # noqa: DTZ001
-    assert cut(times, "day:1mo").to_list() == [dt.date(2026, 5, 1), None]
+    assert cut(times, "day:1mo").to_list() == ["2026-05", None]
+    assert cut(times, "at:1q").to_list() == ["2026-Q2", None]
+    assert cut(times, "day:1y").to_list() == ["2026", None]
+    assert cut(times, "day:2mo").to_list() == [dt.date(2026, 5, 1), None]
     assert cut(times, "at:1d").dt.to_string().to_list() == ["2026-05-17 00:00:00.000000", None]
 
 
@@ -66,7 +69,7 @@ def test_periods_of_a_csv_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
     call = ["auc", str(path), "--label", "y", "--score", "s", "--by", "day:1mo", "-o", "-"]
     assert main(call) == 0
     rows = pl.read_json(capsys.readouterr().out.encode())
-    assert rows.select("day", "n").rows() == [("2026-01-01", 2), ("2026-02-01", 1)]
+    assert rows.select("day", "n").rows() == [("2026-01", 2), ("2026-02", 1)]
 
 
 def test_no_number_is_in_no_range() -> None:

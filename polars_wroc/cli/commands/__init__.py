@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 # Help fits a narrow terminal.
 _WIDTH = 79
-ROWS = "FILE --label COLUMN --score COLUMN"
+ROW_OPTIONS = "FILE --label COLUMN --score COLUMN"
 
 
 class About(NamedTuple):
@@ -18,7 +18,7 @@ class About(NamedTuple):
     purpose: str
     example: str
     # What must be given, at least for rows.
-    required: str = ROWS
+    required: str = ROW_OPTIONS
     # Examples of --fail-if, the last in SQL; empty where the command has no conditions.
     conditions: tuple[str, ...] = ()
 
@@ -53,7 +53,7 @@ def quote_condition(condition: str) -> str:
 
 
 # The commands, in the parts of their list.
-PARTS = {
+COMMAND_PARTS = {
     "Reports": {
         "audit": About(
             "AUCs, decisions and gaps of segments, or decisions without a label, as a report",
@@ -61,7 +61,7 @@ PARTS = {
             "polars-wroc audit loans.csv --label repaid --score s \\\n"
             "  --attribute sex --attribute age:18,30,50 \\\n"
             "  --threshold 0.5 --favorable selected -o report.html",
-            required=f"{ROWS} --attribute COLUMN",
+            required=f"{ROW_OPTIONS} --attribute COLUMN",
             conditions=(
                 "tpr.gap_high<-0.05",
                 "race=black:tpr.verdict=different",
@@ -118,7 +118,7 @@ PARTS = {
             "Tests whether two or more scores have different AUCs on the same rows",
             "compare a new score with the old one",
             "polars-wroc compare loans.parquet --label repaid --score old --score new",
-            required=f"{ROWS} --score COLUMN",
+            required=f"{ROW_OPTIONS} --score COLUMN",
             conditions=("auc.gap<0", "gap_high < 0 AND n > 500"),
         ),
         "release": About(
@@ -156,7 +156,7 @@ PARTS = {
             "find the lowest threshold that at most a tenth of the negatives reach",
             "polars-wroc thresholds loans.parquet --label repaid --score s \\\n"
             "  --threshold max-fpr=0.1",
-            required=f"{ROWS} --threshold NUMBER",
+            required=f"{ROW_OPTIONS} --threshold NUMBER",
             conditions=("fpr>0.1", "tpr_high < 0.7 AND tp + fn > 500"),
         ),
     },
@@ -166,7 +166,7 @@ PARTS = {
             "compare the true positive rate of each site with that of the others",
             "polars-wroc gaps loans.parquet --label repaid --score s --attribute site \\\n"
             "  --threshold 0.5 --metric tpr",
-            required=f"{ROWS} --attribute COLUMN",
+            required=f"{ROW_OPTIONS} --attribute COLUMN",
             conditions=(
                 "auc.gap_high<-0.05",
                 "race=black:auc.verdict=different",
@@ -188,7 +188,7 @@ PARTS = {
             "polars-wroc search loans.parquet --label repaid --score s \\\n"
             "  --attribute site --attribute sex --attribute age:30,50 \\\n"
             "  --threshold 0.5 --favorable selected",
-            required=f"{ROWS} --threshold NUMBER --favorable CHOICE --attribute COLUMN",
+            required=f"{ROW_OPTIONS} --threshold NUMBER --favorable CHOICE --attribute COLUMN",
         ),
         "trend": About(
             "Metrics by period, each compared with all earlier periods, and shifts of scores",
@@ -220,4 +220,4 @@ PARTS = {
         ),
     },
 }
-COMMANDS = {name: about for part in PARTS.values() for name, about in part.items()}
+COMMANDS = {name: about for part in COMMAND_PARTS.values() for name, about in part.items()}

@@ -13,7 +13,7 @@ from polars_wroc.cli.bundles import Dialect
 from polars_wroc.cli.options import (
     INPUT,
     Attributes,
-    Column,
+    ColumnName,
     FileNames,
     RowColumns,
     Selected,
@@ -30,11 +30,11 @@ from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.inputs.spellings import say_near_equal
 
 ScoreOption = Annotated[
-    Column,
+    ColumnName,
     Parameter(help="Column of the tool's score: selected are those above the median.", group=INPUT),
 ]
 FrequencyOption = Annotated[
-    Column,
+    ColumnName,
     Parameter(help="Column of weights that count rows: how many a row is.", group=INPUT),
 ]
 

@@ -22,7 +22,7 @@ from polars_wroc.cli.options import (
     INPUT,
     TESTS,
     Attributes,
-    Column,
+    ColumnName,
     Conditions,
     FileNames,
     FirstRun,
@@ -84,13 +84,13 @@ class BothScores:
 
     label: Annotated[str, COLUMN]
     """Column of the labels."""
-    old: Column = None
+    old: ColumnName = None
     """Column of the old score; higher means more positive."""
-    new: Column = None
+    new: ColumnName = None
     """Column of the new score, with --key in the second file."""
     score: Annotated[list[str], COLUMNS] = field(default_factory=list)
     """Both, in place of --old and --new: first the old score, then the new one."""
-    key: Column = None
+    key: ColumnName = None
     """There are two files: that of the old score and of all else, and that of the new score; rows
     are matched by this column, in which each has a value of its own."""
     pos_label: Annotated[str | None, Parameter(metavar="VALUE")] = None

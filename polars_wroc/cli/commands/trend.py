@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 import polars_wroc as wroc
 from polars_wroc.audits.gates import COMPARISON_SCOPE
-from polars_wroc.cli import sentences
+from polars_wroc.cli import sentences, values
 from polars_wroc.cli.bundles import TableOptions
 from polars_wroc.cli.options import (
     GROUPS,
@@ -28,6 +28,7 @@ from polars_wroc.cli.source import Source
 from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.groups.categories import is_period
 from polars_wroc.groups.comparisons import COMPARABLE, SHIFTS
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
 from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE
 
 Over = Annotated[
@@ -88,14 +89,23 @@ def trend(
     given |= {"threshold": threshold} | options.limits
     table = source.compute(wroc.trend, over=over, **given)
     source.check_selected(table["n"].sum())
-    of_metric = table if metric is None else table.filter(metric=metric)
+    period = values.name_periods(pl.col("period"), given["every"]).cast(pl.String)
+    first = [*AUDIT_KEYS, MODEL, "metric"]
+    named = table.select(*first, period.alias("period"), pl.exclude(*first, "period"))
+    of_metric = named if metric is None else named.filter(metric=metric)
     keys = ["period", *sentences.list_keys(table), *(["metric"] if metric is None else [])]
     shown = Shown(f"metrics over {over}", of_metric, keys, _say_changes(of_metric, keys))
     metrics = table["metric"].unique(maintain_order=True).to_list()
     drawn = metric or ("auc" if "auc" in metrics else metrics[0])
-    report = Report(source, table, [shown], lambda: [wroc.time_chart(table, metric=drawn)])
-    judged = table.with_columns(pl.col("period").cast(pl.String))
-    show_report(report, options.output, conditions.judge(gates, judged))
+    report = Report(
+        source,
+        table,
+        [shown],
+        lambda: [wroc.time_chart(table, metric=drawn)],
+        numbers=named,
+        row_keys=["period", *AUDIT_KEYS, MODEL],
+    )
+    show_report(report, options.output, conditions.judge(gates, named))
 
 
 def _say_changes(table: pl.DataFrame, keys: list[str]) -> str:
