@@ -26,8 +26,8 @@ REPORT = ROOT / "notebooks" / "report.png"
 _PAGE, _SCALE = 1200, 1
 _INK = "#333333"
 _KEY = (
-    "Filled: significant after adjustment for the number of comparisons; the intervals are those of "
-    "single comparisons. 15 applicants without a recorded sex are not shown."
+    "Filled: significant after adjustment for the number of comparisons; the intervals are those "
+    "of single comparisons. 15 applicants without a recorded sex are not shown."
 )
 
 

@@ -56,7 +56,7 @@ def demo(
             output=Output(output=[output]),
         )
     print_text(
-        "\nThese are applications for mortgages in Boston. To repeat the audit on a file of them:\n\n"
+        "\nThese are applications for mortgages in Boston. To repeat the audit on a file:\n\n"
         f"  python -c \"import polars_wroc; polars_wroc.data.loans().write_csv('{_DATA}')\"\n"
         f"  {same}\n"
     )
