@@ -1,4 +1,4 @@
-"""What the files of a command hold, rows or counts, for the functions that are applied to it."""
+"""The contents of a command's files: rows or counts, to which functions are applied."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Files:
         return audited_files(self.files, contents=contents)
 
     def say_values(self) -> None:
-        """Say which values of the rows a reader should know of."""
+        """Return notes on values of the rows, for readers."""
 
 
 class Audits(Files):
@@ -206,7 +206,7 @@ class Source(Files):
         if self.approximate is not None:
             given["bins"] = self.approximate
         if known.get("label") and known["label"].default is inspect.Parameter.empty:
-            # What can be said without a label has None for it.
+            # Notes that do not depend on the label have None for it.
             given["label"] = None
         given |= {name: value for name, value in self.arguments.items() if name in known}
         return function(self._list_parts(function, given), **given)
@@ -290,13 +290,13 @@ class Source(Files):
             raise ValueError(msg)
 
     def say_values(self) -> None:
-        """Say which values count, and which are too many for groups."""
+        """Return which values count, and which are too many for groups."""
         if self.counts is None:
             for sentence in (*self._advise_ranges(), *self.describe_chosen_values()):
                 print_note(sentence)
 
     def describe_chosen_values(self) -> list[str]:
-        """Say which values of the label and of decisions count, where there are others than two."""
+        """Return which values of the label and of decisions count, if there are more than two."""
         if self.counts is not None:
             return []
         schema = self.frame.collect_schema()

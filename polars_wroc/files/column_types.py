@@ -182,7 +182,7 @@ def _choose_code(name: str, found: Mapping[str, Any], table: OpenTable) -> Readi
     return Reading(table.schema[name] if found["is_plain"] else pl.String())
 
 
-# How dates begin, and the order in which their parts are written as in ISO 8601.
+# Beginnings of dates, and the order of their parts in ISO 8601.
 _YEAR_FIRST = {
     r"^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})": "$1-$2-$3",
     r"^(\d{4})(\d{2})(\d{2})": "$1-$2-$3",

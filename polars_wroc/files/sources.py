@@ -374,7 +374,7 @@ def _drop_compression(name: str) -> Path:
     return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
 
 
-# How files of other formats than CSV begin.
+# The first bytes of files in other formats than CSV.
 _BEGINNINGS: dict[bytes, Format] = {
     b"PAR1": "parquet",
     b"ARROW1": "ipc",
