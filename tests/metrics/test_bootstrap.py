@@ -409,14 +409,6 @@ def test_a_bootstrap_refuses_wrong_numbers_and_metrics(
             FUNCTIONS[function](frame, "y", "s", **({"metrics": "ks"} | options))
 
 
-def test_bad_values_are_refused_at_collect(people: pl.DataFrame) -> None:
-    plan = wroc.bootstrap(
-        people.lazy().with_columns(y=pl.lit(3)), "y", "s", metrics="ks", resamples=2
-    )
-    with pytest.raises(ValueError, match=r"`label` must be Boolean, .* holds 3"):
-        plan.collect()
-
-
 @pytest.mark.parametrize(
     ("function", "taken"),
     [

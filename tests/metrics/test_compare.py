@@ -618,16 +618,6 @@ def test_bad_arguments_are_refused_at_once(models: pl.DataFrame, name: str, lazy
         wroc.compare(frame, "y", **({"score": ["a", "b"]} | options))
 
 
-def test_bad_values_are_refused_at_collect(models: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"^`weight` must be finite and zero or more"):
-        wroc.compare(models, "y", ["a", "b"], weight=-pl.col("w"))
-    with pytest.raises(ValueError, match=r"^`label` must be Boolean, hold 0 and 1"):
-        wroc.compare(models, pl.col("y") * 2, ["a", "b"])
-    mixed = pl.int_range(pl.len()) % 3 - 1
-    with pytest.raises(ValueError, match=r"^`label` must hold 0 and 1 or -1 and 1"):
-        wroc.compare(models, mixed, ["a", "b"])
-
-
 def test_verdicts_are_those_of_adjusted_p_values(models: pl.DataFrame) -> None:
     table = wroc.compare(models, "y", ["a", "b", "c"], weight="w", by="g", level=0.8)
     tested = table.drop_nulls("p_adjusted")
