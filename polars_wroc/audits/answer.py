@@ -48,7 +48,7 @@ _LESS = "{who} {be} {good} less often than {others}, but more often among {deser
 _MORE = "{who} {be} {good} more often than {others}, but less often among {deserving}"
 _NOBODY = "No group is shown to be worse off."
 _TOO_FEW = "(too few rows to tell)"
-_NO_DECISIONS = "No decisions were audited, as no threshold was given."
+_NO_DECISIONS = "No decisions were audited, because no threshold was given."
 # The most other groups, scores and groups with gaps in both directions that are named.
 _NAMED, _OTHER_SCORES, _MIXED = 3, 2, 3
 # Nearly all decisions are the same if at most this share of them differs.

@@ -55,9 +55,9 @@ def say_values(audit: AuditTables) -> list[str]:
 def say_not_given(settings: AuditSettings) -> list[str]:
     """Return the sentence on a missing label or missing decisions."""
     if not settings.labeled:
-        return ["No outcomes were given: whether the decisions were right cannot be seen."]
+        return ["No outcomes were given, so the audit cannot tell whether decisions were right."]
     if not settings.decides:
-        return ["No threshold or decision was given: decisions were not audited."]
+        return ["No threshold or decision was given, so decisions were not audited."]
     return []
 
 
@@ -71,7 +71,8 @@ def say_missing(audit: AuditTables, words: Words) -> Iterator[str]:
             continue
         if name in settings.attributes:
             have = verb(rows, "has", "have")
-            yield f"{counted} {have} no recorded {shown}: the group {MISSING}."
+            form = verb(rows, "forms", "form")
+            yield f"{counted} {have} no recorded {shown} and {form} the group {MISSING}."
         elif name == settings.label and settings.decides:
             yield from say_unlabeled(audit, words)
         else:
@@ -104,13 +105,13 @@ def say_left_out(audit: AuditTables, words: Words) -> Iterator[str]:
             rows = f"{missing[name]:,} {words.rows}"
         yield (
             f"{rows} with no recorded {show_name(name)} are left out of all numbers, totals "
-            f"included: too few to show, with fewer than {least} of a {kind}."
+            f"included, since fewer than {least} of a {kind} are too few to show."
         )
     without = [f"{name} {MISSING}" for name in audit.run.left_out_of_totals]
     if names := [show_name(name) for name in audit.run.left_out if name not in without]:
         yield (
             f"{many(len(names), 'group')} not shown, with fewer than {least} {words.rows} of a "
-            f"{kind}, or numbers that would give such a group away: {first_few(names, '; ')}."
+            f"{kind}, or numbers that would reveal such a group: {first_few(names, '; ')}."
         )
 
 
@@ -167,10 +168,10 @@ def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:
     of_a_class = " in a class" if settings.labeled else ""
     reasons: dict[_Obstacle, str] = {
         "few": f"Too few {words.rows} for some comparisons (under {settings.min_rows}{of_a_class})",
-        "no variance": "No test of the AUC, as a stratum with a single sampling unit has no "
+        "no variance": "No test of the AUC, because a stratum with a single sampling unit has no "
         "variance",
-        "one class": "No AUC, as all outcomes are the same",
-        "no rows": f"Not measured, as every row lacks a {lacking}",
+        "one class": "No AUC, because all outcomes are the same",
+        "no rows": f"Not measured, because every row lacks a {lacking}",
     }
     obstacles = [*_find_obstacles(audit)]
     for obstacle, reason in reasons.items():

@@ -64,13 +64,13 @@ def write_decisions(toned: TonedAudit) -> str:
     good = f"which is {_QUALITY[settings.favorable]} for them"
     if settings.selected is not None:
         recorded = f"as recorded in {quote(settings.selected)}"
-        return f"{rates[0]} are {words.selected}, {recorded}, {good}."
+        return f"{rates[0]} are {words.selected} ({recorded}), {good}."
     cuts = toned.audit.segments.filter(attribute=OVERALL)["threshold"].to_list()
     texts = [write_threshold(cut) for cut in cuts]
     if texts == [ABOVE]:
-        return f"Nobody is {words.selected}, as the threshold is above every score."
+        return f"Nobody is {words.selected}, because the threshold is above every score."
     if texts == [DASH]:
-        return f"Nobody is {words.selected}, as all rows are of one class."
+        return f"Nobody is {words.selected}, because all rows are of one class."
     shares = write_list(rates)
     if words.several:
         shares += f" by {write_list([quote(name) for name in settings.score])}"

@@ -189,7 +189,7 @@ def _say_why(row: ComparedRow, words: Words) -> str:
     if row["reason"]:
         return f", {_say_few(row, words)}"
     if row["metric"] == IMPACT_RATIO:
-        return f", as it is {_compare_with_four_fifths(row)}"
+        return f", since it is {_compare_with_four_fifths(row)}"
     if row["gap_low"] is None or row["gap_high"] is None:
         return ""
     one_sided = row["gap_low"] * row["gap_high"] > 0
@@ -197,7 +197,7 @@ def _say_why(row: ComparedRow, words: Words) -> str:
     if one_sided:
         limits += fill(" {side}", row, words)
     if one_sided and (row["p_adjusted"] or 0) > (row["p_value"] or 0):
-        return f", as it is one of many comparisons ({limits})"
+        return f" once all comparisons are allowed for ({limits})"
     return f" ({limits})"
 
 
@@ -224,7 +224,7 @@ def _say_needed(row: ComparedRow, words: Words) -> str:
     if factor is None or number is None or unit is None or factor <= 1:
         return ""
     times, rows = (f"{float(f'{each:.2g}'):,g}" for each in (factor, number))
-    return f" About {times} times as many would tell: {rows} {words.name_rows(unit)} in this group."
+    return f" About {times} times as many are needed: {rows} {words.name_rows(unit)} in this group."
 
 
 def _explain_missing(row: ComparedRow, words: Words) -> str:
@@ -233,7 +233,7 @@ def _explain_missing(row: ComparedRow, words: Words) -> str:
     if row["attribute"] == OVERALL:
         return f"{METRICS[row['metric']].heading} of {words.everyone}: undefined."
     if reason == comparisons.THE_REFERENCE and row["metric"] == IMPACT_RATIO:
-        return fill("Impact ratios refer to {who}: most often {good}.", row, words)
+        return fill("Impact ratios refer to {who}, most often {good}.", row, words)
     others = words.name_reference(row)
     explanations = {
         comparisons.NO_REFERENCE: "no reference is shown",
@@ -247,9 +247,9 @@ def _explain_missing(row: ComparedRow, words: Words) -> str:
         why = "the others are compared with this group"
     elif reason.startswith(comparisons.SMALL_SHARE):
         share = reason.removeprefix(comparisons.SMALL_SHARE)
-        why = f"not compared, as the group has less than {share}"
+        why = f"not compared, because its share is below {share}"
     elif reason in explanations:
-        why = f"not compared, as {explanations[reason]}"
+        why = f"not compared, because {explanations[reason]}"
     return f"{fill_sentence('{who}, {heading}', row, words)}: {why}."
 
 

@@ -251,7 +251,7 @@ def test_one_of_two_scores_may_be_missing(rows: pl.DataFrame) -> None:
         (
             {"attributes": pl.col("g").alias("overall")},
             ValueError,
-            "`attributes` must not have a column of the name .over",
+            "`attributes` must not name a column .over",
         ),
         ({"weight": -pl.col("w")}, ValueError, "`weight` must be finite and zero or "),
     ],

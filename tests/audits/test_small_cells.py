@@ -375,7 +375,10 @@ def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame) -> Non
     found = audit.table.filter(pl.col("metric").is_in(GAP_METRICS), attribute="g")
     assert found["reason"].unique().to_list() == ["no reference shown"]
     assert found["n_reference"].null_count() == found.height
-    assert "The group a (g), selected: not compared, as no reference is shown." in found["sentence"]
+    assert (
+        "The group a (g), selected: not compared, because no reference is shown."
+        in found["sentence"]
+    )
     assert "group h" not in audit.verdict
 
 

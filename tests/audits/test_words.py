@@ -56,7 +56,7 @@ def audit_of(rows: pl.DataFrame, **more: Any) -> wroc.Audit:
             ),
             (
                 {"favorable": "selected", "threshold": wroc.rules.max_fpr(0.0)},
-                "Nobody is selected, as the threshold is above every score.",
+                "Nobody is selected, because the threshold is above every score.",
             ),
             ({"threshold": None}, ""),
         ],
