@@ -397,7 +397,7 @@ def test_tables_have_the_columns_that_are_promised(numbered: pl.DataFrame) -> No
         ),
     ],
 )
-def test_a_bootstrap_refuses_wrong_numbers_and_metrics(
+def test_a_bootstrap_refuses_unknown_metrics_and_designs(
     people: pl.DataFrame,
     function: str,
     options: dict[str, Any],
