@@ -483,7 +483,7 @@ def _read_sql(text: str, scope: GateScope) -> pl.Expr:
         ]
     except pl.exceptions.ColumnNotFoundError as error:
         name = (re.findall(r"\"(.*?)\"", first_line(error)) or [""])[0]
-        if scope.metrics and re.fullmatch(r"\w+", text.strip()):
+        if scope.metrics and re.fullmatch(r"[\w.]+", text.strip()):
             _refuse(text, scope)
         if name in scope.schema or re.search(rf"\b{name}\.\w+\s*(=|!=|<>)", text):
             _refuse(text, scope, f": {_explain_refusal(text, '')}")
@@ -528,6 +528,8 @@ def _explain_refusal(text: str, message: str) -> str:
         cure = "write the condition alone, without SELECT, WHERE and ;"
     elif re.search(r"\w\.\w+\s*(=|!=|<>)", text):
         cure = "compare a number by one of > >= < <="
+    elif found := re.search(r"([\d.]+)\s*%", text):
+        cure = f"write {found[0]} as {float(found[1]) / 100:g}"
     elif text.count("'") % 2:
         cure = "close each single quote"
     elif text.count("(") != text.count(")"):

@@ -88,6 +88,8 @@ def test_conditions_in_the_help_are_judged(
         ("verdict = 'diferent'", "there is no verdict 'diferent'; did you mean 'different'?"),
         ("gap > 0 AND verdict NOT IN ('x', 'different')", "there is no verdict 'x'"),
         ("metric = 'trp' AND gap > 0", "there is no metric 'trp'; did you mean 'tpr'?"),
+        ("auc<70%", "write 70% as 0.7"),
+        ("auc.gap", "or a condition in SQL; found 'auc.gap'\n"),
         ("tpr.gap = 0.5", "compare a number by one of > >= < <="),
         ("tpr.verdict > 0.5", "a verdict with a word, such as tpr.verdict=different"),
     ],
