@@ -406,7 +406,13 @@ def _name_rows(rows: pl.DataFrame) -> str:
 def _name_place(row: Mapping[str, Any], *, keys: Collection[str], several: bool) -> str:
     """Name the segment, or the attribute and the two segments compared."""
     if "attribute" not in row:
-        named = [f"{key} = {name_of(row[key])}" for key in keys if row.get(key, OVERALL) != OVERALL]
+        # Most measures of a validation have no threshold.
+        left_out = [key for key in keys if key == "threshold" and row[key] is None]
+        named = [
+            f"{key} = {name_of(row[key])}"
+            for key in keys
+            if row.get(key, OVERALL) != OVERALL and key not in left_out
+        ]
         return ", ".join(named) or "all rows"
     place = segment_in_words(row["attribute"], row["segment"])
     if row["metric"] in FAIRNESS:

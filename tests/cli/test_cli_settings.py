@@ -146,3 +146,20 @@ def test_columns_for_all_commands_are_left_out_of_counts_and_releases(
     capsys.readouterr()
     assert main(["auc", "counts.parquet", "--label", "y"]) == 2
     assert "--label needs rows, and counts.parquet has counts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('level = "x"', "Invalid value for --level from wroc.toml: unable to convert"),
+        ('[auc]\nlevel = "x"', "Invalid value for --level from wroc.toml [auc]: unable to convert"),
+        ("rows = 0", "whole number above 0; found '0'; --rows comes from wroc.toml; see"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_said_to_come_from_the_file(
+    text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    SETTINGS.write_text(text, encoding="utf-8")
+    call = ["auc", "rows.csv", "--label", "y", "--pos-label", "yes", "--score", "s"]
+    assert main(call) == 2
+    assert said in capsys.readouterr().err
