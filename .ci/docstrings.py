@@ -137,5 +137,7 @@ def _row(item: str, columns: dict[str, str]) -> tuple[str, str, str]:
     if stated:
         return head[: stated.start()], stated[1], meaning
     names = [name for code in re.findall("``([^`]+)``", head) for name in code.split(", ")]
+    if "by" in names:
+        return head, "", meaning  # its columns have types of their own
     dtypes = dict.fromkeys(columns[name] for name in names if name in columns)
     return head, ", ".join(dtypes), meaning

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn, TypeVar
 import polars as pl
 
 from polars_wroc.arrays import Array
-from polars_wroc.looks import ConfidenceLevel, Looks, as_number
+from polars_wroc.bounds import ANY_NUMBER, Between, NumberBounds
 
 # Rates as columns of a plan, or as arrays.
 _RateT = TypeVar("_RateT", pl.Expr, Array)
@@ -21,16 +21,8 @@ _RateT = TypeVar("_RateT", pl.Expr, Array)
 _LONGEST = 60
 
 
-def number(
-    argument: str,
-    value: object,
-    *,
-    low: float = -math.inf,
-    high: float = math.inf,
-    open_ends: bool = False,
-    finite: bool = False,
-) -> float:
-    """Check a number and the range that it must lie in."""
+def number(argument: str, value: object, bounds: NumberBounds = ANY_NUMBER) -> float:
+    """Check a number and its bounds."""
     # Also those of NumPy.
     if isinstance(value, bool) or not isinstance(value, Real):
         reject_type(argument, "be a number", value)
@@ -38,96 +30,55 @@ def number(
         held = float(value)
     except OverflowError:
         held = math.inf
-    inside = low < held < high if open_ends else low <= held <= high
-    if not inside or (finite and value in (-math.inf, math.inf)):
-        if math.isinf(low) and math.isinf(high):
-            rule = f"be a {'finite ' if finite else ''}number"
-        elif math.isinf(high):
-            least = f"more than {low:g}" if open_ends else f"{low:g} or more"
-            bounded = finite or (open_ends and held == math.inf)
-            rule = f"be {'finite and ' if bounded else ''}{least}"
-        else:
-            rule = f"lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}"
-        reject(argument, rule, repr(value))
+    if held not in bounds:
+        reject(argument, bounds.rule, f"{value!r}{_suggest_share(held, bounds)}")
     if held != value:
         reject(argument, "be a number that a float holds exactly", repr(value))
     return held
 
 
-def numbers(
-    argument: str, value: object, *, low: float = -math.inf, high: float = math.inf
-) -> list[float]:
+def _suggest_share(percent: float, bounds: NumberBounds) -> str:
+    """End a message about a share that is most likely given in percent."""
+    is_percent = 50 <= percent < 100 and percent / 100 in bounds  # noqa: PLR2004
+    return f"; did you mean {percent / 100:g}?" if is_percent else ""
+
+
+def numbers(argument: str, value: object, bounds: NumberBounds = ANY_NUMBER) -> list[float]:
     """Check one number or several, and sort them; zero has one sign."""
     if not isinstance(value, Real | Iterable) or isinstance(value, str | bytes):
         reject_type(argument, "be a number or several of them", value)
     listed = list(value) if isinstance(value, Iterable) else [value]
     if not listed:
         reject(argument, "hold at least one number", "none")
-    return sorted({number(argument, each, low=low, high=high) + 0.0 for each in listed})
-
-
-def margin(value: object) -> float:
-    """Check the size within which a gap does not matter."""
-    return number("margin", value, low=0.0, high=1.0, open_ends=True)
-
-
-def level(value: object) -> ConfidenceLevel:
-    """Check a confidence level, of one look at the data or of repeated ones."""
-    if not isinstance(value, Looks):
-        return _probability_of_level(value)
-    _probability_of_level(value.level)
-    if not value.is_known:
-        msg = f"`level` must say how many rows were seen, as in {value.at(1000)}; found {value}"
-        raise ValueError(msg)
-    return value
-
-
-def _probability_of_level(value: object) -> float:
-    low, high = 0.001, 0.9999
-    # Levels in percent.
-    if isinstance(value, int | float) and 50 <= value < 100:  # noqa: PLR2004
-        found = f"{value!r}; did you mean {value / 100:g}?"
-        reject("level", f"lie between {low:g} and {high:g}", found)
-    return number("level", value, low=low, high=high)
-
-
-def refuse_looks(level: object, what: str) -> None:
-    """Raise for a level of repeated looks, at which there is no such thing."""
-    if isinstance(level, Looks):
-        msg = f"`level` must be a number with {what}; found {level}"
-        raise TypeError(msg)
-
-
-def level_of_one_look(value: object, what: str) -> float:
-    """Check the level of something that cannot be looked at again and again."""
-    refuse_looks(value, what)
-    return as_number(level(value))
+    return sorted({number(argument, each, bounds) + 0.0 for each in listed})
 
 
 def rate_range(argument: str, value: object) -> tuple[float, float]:
     """Check a range of rates."""
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:  # noqa: PLR2004
         reject_type(argument, "be a range of two rates such as (0.0, 0.1)", value)
-    low, high = (number(argument, end, low=0, high=1) for end in value)
+    low, high = (number(argument, end, Between(0, 1)) for end in value)
     if low >= high:
         reject(argument, "rise from a lower to a higher rate", repr(value))
     return low, high
 
 
-def whole_number(argument: str, value: object, *, low: int) -> int:
-    """Check a whole number."""
+def whole_number(argument: str, value: object, bounds: NumberBounds) -> int:
+    """Check a whole number and its bounds."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         reject_type(argument, "be a whole number", value)
-    if value < low:
-        reject(argument, f"be {low} or more", repr(value))
-    return int(value)
+    held = int(value)
+    if held not in bounds:
+        reject(argument, f"be {bounds.text}", repr(value))
+    return held
 
 
-def option(argument: str, value: object, allowed: Sequence[str]) -> None:
+def word(argument: str, value: object, allowed: Sequence[str]) -> str:
     """Check a word that must be one of a few."""
-    if value not in allowed:
-        listed = ", ".join(repr(word) for word in allowed)
-        reject(argument, f"be one of {listed}", f"{value!r}{did_you_mean(value, allowed)}")
+    if not isinstance(value, str) or value not in allowed:
+        listed = ", ".join(repr(each) for each in allowed)
+        reject(argument, f"be one of {listed}", f"{shown(value)}{did_you_mean(value, allowed)}")
+    return value
 
 
 def did_you_mean(
@@ -149,10 +100,11 @@ def find_separator(names: Sequence[str]) -> str | None:
     return next((each for each in (";", "\t") if any(each in name for name in names)), None)
 
 
-def flag(argument: str, value: object) -> None:
+def flag(argument: str, value: object) -> bool:
     """Check an argument that is switched on or off."""
     if not isinstance(value, bool):
         reject_type(argument, "be True or False", value)
+    return value
 
 
 def hold(options: object, **values: object) -> None:
@@ -234,11 +186,6 @@ class Limit:
     things: str
     makers: str = "by"
 
-    def __post_init__(self) -> None:
-        """Check the number."""
-        most = whole_number(self.argument, self.most, low=1)
-        hold(self, most=most)
-
     def check(self, found: int) -> None:
         """Raise for a number that is known when the plan is built."""
         if found > self.most:
@@ -282,16 +229,10 @@ class Costs(NamedTuple):
 
 
 def read_costs(
-    cost_fn: float | None,
-    cost_fp: float | None,
-    names: tuple[str, str] = ("cost_fn", "cost_fp"),
+    fn: float | None, fp: float | None, names: tuple[str, str] = ("cost_fn", "cost_fp")
 ) -> Costs:
-    """Check the costs; if only one is given, the other is 1 minus it."""
+    """Return both costs; if only one is given, the other is 1 minus it."""
     of_fn, of_fp = names
-    fn, fp = (
-        None if value is None else number(name, value, low=0, finite=True)
-        for name, value in ((of_fn, cost_fn), (of_fp, cost_fp))
-    )
     if fn is None and fp is None:
         msg = f"`{of_fn}` or `{of_fp}` must be given; found neither"
         raise ValueError(msg)
@@ -310,8 +251,3 @@ def _one_minus(name: str, cost: float, other: str) -> float:
     if cost > 1:
         reject(name, f"be at most 1 where `{other}` is not given", f"{cost:g}")
     return 1 - cost
-
-
-def target_prevalence(value: float | None) -> float | None:
-    """Check the prevalence in the target population; None is that of the data."""
-    return None if value is None else number("prevalence", value, low=0, high=1, open_ends=True)

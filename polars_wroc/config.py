@@ -37,16 +37,17 @@ class Config(ContextDecorator):
     Raises
     ------
     TypeError, ValueError
-        For anything that is not an amount of memory, and for another client.
+        For anything that is not an amount of memory or such a client.
 
     Notes
     -----
-    The choices hold for calls in the thread or asynchronous task of the block; None keeps the
-    choice of an enclosing block. Outside any block the environment variables ``POLARS_WROC_MEMORY``
-    and ``POLARS_WROC_DASK`` (the address of a scheduler) apply. The default is no cluster, and
-    ``"60%"`` for `audit` and the command line but ``"none"`` for `summary`. A DataFrame is never
-    divided, nor are rows with a ``design``, recorded decisions or ``bins``. Calibration slopes
-    beyond 28 are null. How ranges are made: [formulas](../explanation/formulas.md#config).
+    The settings apply to calls in the thread or asynchronous task of the block; None keeps the
+    setting of an enclosing block. Outside any block the environment variables
+    ``POLARS_WROC_MEMORY`` and ``POLARS_WROC_DASK`` (the address of a scheduler) apply. The default
+    is no cluster, and ``"60%"`` for `audit` and the command line but ``"none"`` for `summary`. A
+    DataFrame is never divided, nor are rows with a ``design``, recorded decisions or ``bins``.
+    Calibration slopes beyond 28 are null. How ranges are made:
+    [formulas](../explanation/formulas.md#config).
 
     Examples
     --------

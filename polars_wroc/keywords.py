@@ -1,17 +1,12 @@
-"""Calls that do not fit their function, answered with what is meant."""
+"""Names of arguments that a function does not have, answered with what is meant."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
-from polars_wroc.checks import INTO_TABLE, favorable_choice, holds_values
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from polars_wroc.checks import favorable_choice
 
 # What other packages call an argument or an option, and what it may be here.
 _SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -108,48 +103,17 @@ _INSTEAD: dict[str, dict[str, str]] = {
     },
 }
 _INSTEAD["partial_auc"] = _INSTEAD["max_fpr"]
-# What an argument says that a caller must not forget.
-_NEEDED = {"favorable": favorable_choice("being selected")}
-
-
-def hint_keywords(function: Callable[P, T]) -> Callable[P, T]:
-    """Answer a call that does not fit the function with the argument that is meant or missing."""
-    known = inspect.signature(function).parameters
-
-    @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        if fault := find_fault(known, len(args), kwargs):
-            if args and "frame" in known and holds_values(args[0]):
-                # Columns by themselves, as for functions of other packages.
-                fault = f"needs a table as `frame`; found {type(args[0]).__name__}{INTO_TABLE}"
-            msg = f"`{function.__name__}` {fault}"
-            raise TypeError(msg)
-        return function(*args, **kwargs)
-
-    return checked
-
-
-def hint_arguments(kind: type[T]) -> type[T]:
-    """Answer a call of a class as `hint_keywords` does for functions."""
-    known, build = inspect.signature(kind).parameters, kind.__init__
-
-    @wraps(build)
-    def checked(self: T, *args: object, **kwargs: object) -> None:
-        if fault := find_fault(known, len(args), kwargs):
-            msg = f"`{kind.__name__}` {fault}"
-            raise TypeError(msg)
-        build(self, *args, **kwargs)
-
-    kind.__init__ = checked  # type: ignore[method-assign,assignment]
-    return kind
+# Arguments whose words a message explains.
+CHOICES = {"favorable": favorable_choice("being selected")}
 
 
 def find_fault(
     known: Mapping[str, inspect.Parameter], n_args: int, keywords: Collection[str]
 ) -> str | None:
     """Say what is wrong with a call of a function with these arguments; None if it fits."""
+    takes_others = any(each.kind is each.VAR_KEYWORD for each in known.values())
     for keyword in keywords:
-        if keyword not in known:
+        if keyword not in known and not takes_others:
             return f"has no argument `{keyword}`{hint_keyword(keyword, known)}"
     by_place = [name for name, each in known.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
     if n_args > len(by_place):
@@ -159,8 +123,9 @@ def find_fault(
             return f"has `{name}` twice: as argument {number} and by its name"
     given = {*by_place[:n_args], *keywords}
     for name, each in known.items():
-        if each.default is each.empty and name not in given:
-            why = f": {_NEEDED[name]}" if name in _NEEDED else ""
+        is_needed = each.default is each.empty and each.kind is not each.VAR_KEYWORD
+        if is_needed and name not in given:
+            why = f": {CHOICES[name]}" if name in CHOICES else ""
             return f"needs `{name}`{why}"
     return None
 

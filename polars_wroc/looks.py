@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, TypeAlias
 
+from polars_wroc.bounds import Above, Confidence, Positive
+from polars_wroc.calls import check_arguments
+from polars_wroc.checks import hold, number
 
+
+@check_arguments
 @dataclass(frozen=True)
 class Looks:
     """Confidence level for repeated looks at growing data.
@@ -60,23 +63,14 @@ class Looks:
     (0.82, 0.549, 0.945)
     """
 
-    planned: float
-    level: float = 0.95
+    planned: Positive
+    level: Confidence = 0.95
     seen: float | Literal["count"] | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers; functions check the level."""
-        numbers = {"planned": self.planned, "level": self.level}
+        """Check the number of rows seen, which may be a word."""
         if self.seen is not None and self.seen != "count":
-            numbers["seen"] = self.seen
-        for name, value in numbers.items():
-            if isinstance(value, bool) or not isinstance(value, Real):
-                msg = f"`{name}` must be a number; found {value!r} of type {type(value).__name__}"
-                raise TypeError(msg)
-            if not 0 < value < math.inf:
-                msg = f"`{name}` must be finite and above 0; found {value!r}"
-                raise ValueError(msg)
-            object.__setattr__(self, name, float(value))
+            hold(self, seen=number("seen", self.seen, Above(0)))
 
     def __repr__(self) -> str:
         """Show the arguments."""
@@ -103,9 +97,24 @@ class Looks:
 
 
 # The type of the argument ``level``.
-ConfidenceLevel: TypeAlias = float | Looks
+ConfidenceLevel: TypeAlias = Confidence | Looks
 
 
 def as_number(level: ConfidenceLevel) -> float:
     """Return a confidence level as a number; for repeated looks, the joint level."""
     return level.level if isinstance(level, Looks) else level
+
+
+def require_seen(level: ConfidenceLevel) -> ConfidenceLevel:
+    """Return a level; raise for repeated looks if the number of rows seen is not known."""
+    if isinstance(level, Looks) and not level.is_known:
+        msg = f"`level` must say how many rows were seen, as in {level.at(1000)}; found {level}"
+        raise ValueError(msg)
+    return level
+
+
+def refuse_looks(level: object, what: str) -> None:
+    """Raise for a level of repeated looks, at which there is no such thing."""
+    if isinstance(level, Looks):
+        msg = f"`level` must be a number with {what}; found {level}"
+        raise TypeError(msg)

@@ -11,6 +11,7 @@ import polars as pl
 
 from polars_wroc.audits.audit import audit
 from polars_wroc.audits.result import Audit
+from polars_wroc.calls import check_call
 from polars_wroc.counts.count_table import CountTable, read_count_table
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
@@ -34,7 +35,7 @@ from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.trend import trend
 from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.inputs.horizon import at_horizon
-from polars_wroc.keywords import find_fault, hint_keywords
+from polars_wroc.keywords import find_fault
 from polars_wroc.metrics.bootstrap import bootstrap
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.curve_metrics import (
@@ -225,7 +226,7 @@ class Counts:
     audit: Callable[..., Any] = _bind_counts(audit)
 
 
-@hint_keywords
+@check_call
 def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     """Return tables, curves and audits as methods of counts by score instead of rows.
 

@@ -69,7 +69,7 @@ from polars_wroc.inputs.expressions import (
 )
 from polars_wroc.inputs.frames import named_keys
 from polars_wroc.inputs.rows import IntoColumns, PlannedRows, RowSource, read_source
-from polars_wroc.looks import ConfidenceLevel, Looks
+from polars_wroc.looks import ConfidenceLevel, Looks, require_seen
 from polars_wroc.queries import MIXED_LABELS, FrameT, collect, collect_all, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
 from polars_wroc.stats.levels import Level
@@ -380,10 +380,8 @@ def check_level(level: ConfidenceLevel, frame: object) -> ConfidenceLevel:
     """Return a checked confidence level, whose number of rows seen may still be open."""
     if isinstance(level, Looks) and not level.is_known:
         counts_rows = not isinstance(frame, pl.LazyFrame) or level.seen == "count"
-        if counts_rows:
-            checks.level(level.at(level.planned))
-            return level
-    return checks.level(level)
+        return level if counts_rows else require_seen(level)
+    return level
 
 
 @dataclass(frozen=True)

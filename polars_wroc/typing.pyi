@@ -1,13 +1,33 @@
 # The types, which typing.py reads too, and where they are defined.
 
+from .audits.new_york import SmallShare as SmallShare
 from .audits.new_york_result import NewYorkSummary as NewYorkSummary
 from .audits.tables import AuditAdjustment as AuditAdjustment
 from .audits.tables import AuditReference as AuditReference
+from .bounds import Bins as Bins
+from .bounds import Confidence as Confidence
+from .bounds import FiniteNumber as FiniteNumber
+from .bounds import InnerProportion as InnerProportion
+from .bounds import Margin as Margin
+from .bounds import MaxPoints as MaxPoints
+from .bounds import MinCell as MinCell
+from .bounds import MinRows as MinRows
+from .bounds import NonNegative as NonNegative
+from .bounds import Pixels as Pixels
+from .bounds import Positive as Positive
+from .bounds import PositiveInt as PositiveInt
+from .bounds import Power as Power
+from .bounds import Prevalence as Prevalence
+from .bounds import Proportion as Proportion
+from .bounds import Resamples as Resamples
+from .bounds import Seed as Seed
+from .bounds import WeightLimit as WeightLimit
 from .charts.options import ChartOptions as ChartOptions
 from .charts.options import RateName as RateName
 from .charts.options import Show as Show
 from .charts.options import Sort as Sort
 from .curves.calibration_curve import Strategy as Strategy
+from .curves.calibration_summary import Clip as Clip
 from .curves.roc_curve import BandKind as BandKind
 from .groups.categories import Intersections as Intersections
 from .groups.cross_auc import Against as Against

@@ -37,7 +37,7 @@ def audit_in_ranges(
 
 
 def _any_rows_are_many() -> Any:
-    return patch("polars_wroc.config.Division.exceeded", return_value=True)
+    return patch("polars_wroc.config.Division.is_needed", return_value=True)
 
 
 def lazy(frame: Any) -> Any:

@@ -57,8 +57,24 @@ APART = [
     for name in COUNTED
     if "by" in inspect.signature(TABLES[name]).parameters and not TOGETHER.match(name)
 ]
+
+
+def takes_design(name: str) -> bool:
+    """Return whether a call is one of a function that takes a design."""
+    functions = [getattr(wroc, word, None) for word in re.findall(r"\w+", name)]
+    return any("design" in inspect.signature(one).parameters for one in functions if callable(one))
+
+
 # Limits of calibration tests are those of all scores of a table.
 MODELS = [name for name in calls.TABLES if not name.startswith("calibration_test")]
+EVERY_CALL = calls.TABLES | calls.OF_ONE_SCORE | calls.COMPARISONS
+# These have no limits by a design.
+WITHOUT_LIMITS = ("thinned roc_curve", "threshold_metrics by a rule", "calibration_curve")
+DESIGNED = {
+    name: call
+    for name, call in EVERY_CALL.items()
+    if takes_design(name) and not name.startswith((*DRAWN, *WITHOUT_LIMITS))
+}
 
 
 def make_rows() -> pl.DataFrame:
@@ -169,3 +185,16 @@ def test_a_score_is_as_if_it_were_alone(name: str) -> None:
         alone = call(rows, "y", score, "g", weight="w")
         kept = [name for name in whole.drop(ADJUSTED).columns if name in alone.columns]
         assert_same(whole.filter(model=score).select(kept), alone.select(kept))
+
+
+@pytest.mark.parametrize("name", sweep(DESIGNED, fast=list(DESIGNED)[::2]))
+def test_clusters_are_units_of_one_stratum(name: str) -> None:
+    rows = ROWS.with_columns(s=1 / (1 + (-pl.col("s")).exp()), c=pl.int_range(pl.len()) // 7)
+    score = ["s", pl.col("w").alias("t")] if name in calls.COMPARISONS else "s"
+    stratum = wroc.Survey("c", strata=pl.lit("all"))
+    tables = [
+        DESIGNED[name](rows, "y", score, "g", weight="w", design=design)
+        for design in ("c", wroc.Survey("c"), stratum)
+    ]
+    for table in tables[1:]:
+        assert_same(tables[0], table.select(tables[0].columns))

@@ -151,7 +151,7 @@ def test_audit(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bins", [None, 256])
-def test_counts(
+def test_counts_of_workers_are_those_of_one_process(
     client: Client, parts: list[pl.LazyFrame], whole: pl.DataFrame, bins: int | None
 ) -> None:
     call: dict[str, Any] = {"weight": "w", "by": "g", "bins": bins}

@@ -30,7 +30,6 @@ FILES = {
     "audits/test_gates.py",
     "audits/test_small_cells.py",
     "charts/test_how_charts_look.py",
-    "counts/test_binning.py",
     "engines/test_memory.py",
     "groups/test_worst_segments.py",
     "inputs/test_errors.py",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, is_typeddict
 
 import pytest
-from public_surface import SNAPSHOT, differences, literals, surface
+from public_surface import SNAPSHOT, describe_number, differences, literals, surface
 
 import polars_wroc as wroc
 from polars_wroc import typing
@@ -46,11 +46,15 @@ def functions() -> Iterator[Any]:
 
 
 def option_types(function: Callable[..., Any]) -> set[str]:
-    """Name the types of arguments that hold options, as their module calls them."""
+    """Name the types of arguments that are words or numbers, as their module calls them."""
     names = vars(sys.modules[function.__module__])
     annotations = [str(p.annotation) for p in inspect.signature(function).parameters.values()]
     found = {name for text in annotations for name in re.findall(r"\w+", text)}
-    return {name for name in found if literals(names.get(name))}
+    return {
+        name
+        for name in found
+        if literals(names.get(name)) or describe_number(names.get(name)) is not None
+    }
 
 
 @pytest.mark.parametrize("function", [*functions()], ids=lambda function: function.__qualname__)

@@ -40,7 +40,7 @@ def test_a_list_of_columns_becomes_a_table_with_types(extension: ModuleType) -> 
         "| column | type | meaning |\n"
         "| --- | --- | --- |\n"
         "| ``gap, gap_low`` | Float64 | the gap, with its limit |\n"
-        "| the ``by`` columns (and ``model``) | String |  |\n"
+        "| the ``by`` columns (and ``model``) |  |  |\n"
         "| ``n`` | Int64 | rows |\n"
         "\nText.\n"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,6 @@ from polars_wroc import ReplicateWeights
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 
 UNITS = 24
 STEP = 1e-6
@@ -148,10 +147,10 @@ def with_each_weight(survey: pl.DataFrame) -> list[pl.DataFrame]:
 
 
 @pytest.mark.slow
-def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) -> None:
+def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame) -> None:
     given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w", "reference": "a"}
     plan = wide_gaps(survey.lazy(), "y", "s", design=SOME, **given)
-    table = plan.collect(engine=engine)
+    table = plan.collect()
     each = [wide_gaps(frame, "y", "s", **given)["tpr"] for frame in with_each_weight(survey)]
     full, quantile = table["tpr"].to_list(), float(stats.t.ppf(0.975, 5))
     away = np.array([rates.to_numpy() - full for rates in each])
@@ -174,10 +173,10 @@ def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) 
         assert found == pytest.approx((gap, *ends))
 
 
-def test_differences_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) -> None:
+def test_differences_are_those_of_each_replicate(survey: pl.DataFrame) -> None:
     models = ["s", "t"]
     plan = wroc.compare(survey.lazy(), "y", models, weight="w", design=SOME, method="delong")
-    row = plan.collect(engine=engine).row(0, named=True)
+    row = plan.collect().row(0, named=True)
     each = [wroc.compare(frame, "y", models, weight="w") for frame in with_each_weight(survey)]
     se = spread([one["gap"].item() for one in each], row["gap"])
     assert row["gap_se"] == pytest.approx(se)
@@ -186,13 +185,13 @@ def test_differences_are_those_of_each_replicate(survey: pl.DataFrame, engine: E
 
 @pytest.mark.parametrize("span", [{"fpr": (0.05, 0.3)}, {"tpr": (0.7, 1.0)}])
 def test_partial_areas_are_those_of_each_replicate(
-    survey: pl.DataFrame, span: dict[str, Any], engine: Engine
+    survey: pl.DataFrame, span: dict[str, Any]
 ) -> None:
     areas = {"part": wroc.PartialAUC(**span)}
     plan = wroc.summary(
         survey.lazy(), "y", "s", by="g", weight="w", level=0.9, design=SOME, areas=areas
     )
-    table = plan.collect(engine=engine)
+    table = plan.collect()
     each = [
         wroc.summary(frame, "y", "s", by="g", weight="w", areas=areas)
         for frame in with_each_weight(survey)

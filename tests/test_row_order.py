@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from conftest import Engine
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
@@ -82,20 +81,18 @@ def tied() -> pl.DataFrame:
 
 @pytest.mark.parametrize("score", ["s", ["s", "t"]], ids=str)
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=list(DRAWS))
-def test_order_of_the_rows_is_of_no_account(
-    tied: pl.DataFrame, draw: Draw, score: Any, engine: Engine
-) -> None:
+def test_order_of_the_rows_is_of_no_account(tied: pl.DataFrame, draw: Draw, score: Any) -> None:
     expected = draw(tied, score=score)
     shuffled = tied.sample(fraction=1, shuffle=True, seed=4)
     for frame in (shuffled, tied.reverse()):
         assert_frame_equal(draw(frame, score=score), expected, **EQUAL)
     plan = draw(shuffled.lazy(), score=score)
-    assert_frame_equal(plan.collect(engine=engine), expected, **EQUAL)
+    assert_frame_equal(plan.collect(), expected, **EQUAL)
 
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=list(DRAWS))
 def test_chunks_and_row_groups_are_of_no_account(
-    tied: pl.DataFrame, draw: Draw, tmp_path: Path, engine: Engine
+    tied: pl.DataFrame, draw: Draw, tmp_path: Path
 ) -> None:
     expected = draw(tied, score="s")
     parts = [tied.slice(start, 7) for start in range(0, tied.height, 7)]
@@ -105,7 +102,7 @@ def test_chunks_and_row_groups_are_of_no_account(
     path = tmp_path / "rows.parquet"
     chunks.write_parquet(path, row_group_size=50)
     plan = draw(pl.scan_parquet(path), score="s")
-    assert_frame_equal(plan.collect(engine=engine), expected, **EQUAL)
+    assert_frame_equal(plan.collect(), expected, **EQUAL)
 
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=list(DRAWS))

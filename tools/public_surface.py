@@ -22,6 +22,7 @@ from site_navigation import ROOT
 import polars_wroc as wroc
 from polars_wroc import typing
 from polars_wroc.audits.formats import SCHEMA, SCHEMA_VERSION
+from polars_wroc.bounds import find_number_type, list_alternatives
 from polars_wroc.cli.app import app
 from polars_wroc.cli.commands import COMMANDS
 
@@ -39,6 +40,7 @@ def surface() -> dict[str, Any]:
         "expression namespace": _methods(type(pl.col("s").wroc)),  # type: ignore[attr-defined]
         "frame namespace": _methods(type(pl.LazyFrame().wroc).__mro__[1]),  # type: ignore[attr-defined]
         "options": options(),
+        "numbers": numbers(),
         "command": _commands(),
         "tables": {name: _schema(table(_rows().lazy())) for name, table in queries.TABLES.items()},
         "expressions": {
@@ -55,6 +57,22 @@ def options() -> dict[str, list[str]]:
     """List the values of each type of `polars_wroc.typing` that has some."""
     found = {name: literals(getattr(typing, name)) for name in typing.__all__}
     return {name: values for name, values in found.items() if values}
+
+
+def numbers() -> dict[str, str]:
+    """Describe each type of `polars_wroc.typing` that is a number with bounds."""
+    described = {name: describe_number(getattr(typing, name)) for name in typing.__all__}
+    return {name: text for name, text in described.items() if text is not None}
+
+
+def describe_number(kind: object) -> str | None:
+    """Write the bounds of a type that is a number, by itself or in a union; None for others."""
+    found = find_number_type(kind)
+    if found is None:
+        return None
+    sort = "a whole number, " if found.kind is int else ""
+    classes = [each for each in list_alternatives(kind) if inspect.isclass(each)]
+    return f"{sort}{found.bounds.text}{''.join(f' or `{each.__name__}`' for each in classes)}"
 
 
 def literals(kind: object) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from public_surface import options
+from public_surface import numbers, options
 
 _ABOUT_TYPES = """\
 Options are Literals, which `polars_wroc.typing` exports for annotating your own functions:
@@ -26,14 +26,19 @@ a DataFrame gives a DataFrame, a LazyFrame a LazyFrame. Type checkers understand
 are the types that `from_counts` and `new_york_summary` return. If a type takes other values too,
 for example numbers, the table lists only its words."""
 
+_ABOUT_NUMBERS = """\
+Each call checks numbers against the bounds of their types. Type checkers see `float` or `int`:"""
+
 
 def types_of_options() -> str:
-    """Describe the types of options, with their values."""
+    """Describe the types of options, with their values, and of numbers, with their bounds."""
     rows = (
         f"| `{name}` | {', '.join(map(_value, values))} |" for name, values in options().items()
     )
-    table = "\n".join(["| type | values |", "|---|---|", *rows])
-    return f"## Types\n\n{_ABOUT_TYPES}\n\n{table}\n"
+    words = "\n".join(["| type | values |", "|---|---|", *rows])
+    bounds = (f"| `{name}` | {text} |" for name, text in numbers().items())
+    table = "\n".join(["| type | numbers |", "|---|---|", *bounds])
+    return f"## Types\n\n{_ABOUT_TYPES}\n\n{words}\n\n{_ABOUT_NUMBERS}\n\n{table}\n"
 
 
 def _value(value: str) -> str:

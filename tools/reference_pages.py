@@ -15,7 +15,7 @@ import polars as pl
 from floors import picture
 from public_surface import JSON_SCHEMA, RESULT_TYPES, fields_of
 from reference_options import types_of_options
-from site_navigation import DOCS, index_for_models
+from site_navigation import DOCS, index_for_models, navigation
 
 import polars_wroc as wroc
 from polars_wroc import typing
@@ -24,6 +24,10 @@ from polars_wroc.cli.commands import COMMANDS
 
 _PROPERTIES = (property, cached_property)
 FLOORS_PICTURE = DOCS / "maintaining" / "floors.svg"
+
+
+# The page that names every function.
+_QUESTIONS = "guides/which-function.md"
 
 
 class _Page(NamedTuple):
@@ -41,15 +45,10 @@ _PAGES = {
         " Functions whose first argument is a frame return a table.",
     ),
     "curves": _Page(
-        "Curves",
-        ("curves",),
-        "These functions return the points of curves, per group, and numbers read from curves.",
-    ),
-    "thresholds": _Page(
-        "Thresholds",
-        ("thresholds",),
-        "These functions return confusion matrices and rates, at given thresholds or at a threshold"
-        " that a rule chooses.",
+        "Curves and thresholds",
+        ("curves", "thresholds"),
+        "These functions return the points of curves, numbers read from curves, and rates at given"
+        " thresholds or at a threshold that a rule chooses.",
     ),
     "groups": _Page(
         "Groups",
@@ -69,26 +68,16 @@ _PAGES = {
         "An audit compares all segments of all attributes; `audit_changes` compares two audits.",
     ),
     "charts": _Page(
-        "Charts",
-        ("charts",),
-        "Each function takes a table of this package and returns an Altair chart, which you can"
-        " modify further.",
-    ),
-    "display": _Page(
-        "Display",
-        ("documents",),
-        "Tables as people read them, in a terminal and in a notebook.",
-    ),
-    "data": _Page(
-        "Data",
-        ("data",),
-        "Sample tables that come with the package.",
+        "Charts and printed tables",
+        ("charts", "documents"),
+        "Each chart function takes a table of this package and returns an Altair chart, which you"
+        " can modify further; `show` prints any table.",
     ),
     "options": _Page(
-        "Options",
-        ("config", "looks", "inputs"),
+        "Options and data",
+        ("config", "looks", "inputs", "data"),
         "These say what rows represent (outcomes at a horizon, weights that count rows, survey"
-        " designs), and how much memory or which cluster to use.",
+        " designs), and how much memory or which cluster to use. `data` has sample tables.",
     ),
 }
 
@@ -121,7 +110,7 @@ def _names_of_pages() -> dict[str, list[str]]:
         at = questions.find(f"][{_path(name)}]")
         return at if at >= 0 else math.inf
 
-    questions = (DOCS / "guides" / "which-function.md").read_text(encoding="utf-8")
+    questions = (DOCS / _QUESTIONS).read_text(encoding="utf-8")
     page_of = {folder: name for name, page in _PAGES.items() for folder in page.folders}
     names = defaultdict(list)
     for name in sorted([*wroc.__all__, *RESULT_TYPES], key=place):
@@ -148,7 +137,8 @@ def _path(name: str) -> str:
 def _page(page: _Page, names: list[str]) -> str:
     rows = [f"| [`{n}`](#{_path(n)}) | {_linked(_summary(_named(n)))} |" for n in names]
     parts = [f"# {page.title}", page.text, "\n".join(["| name | what it is |", "|---|---|", *rows])]
-    return "\n\n".join([*parts, *map(_described, names)]) + "\n"
+    described = [part for name in names for part in (_described(name), _mentions(name)) if part]
+    return "\n\n".join([*parts, *described]) + "\n"
 
 
 def _described(name: str) -> str:
@@ -165,6 +155,18 @@ def _described(name: str) -> str:
         return f"::: {path}"
     listed = "\n".join(f"        - {member}" for member in members)
     return f"::: {path}\n    options:\n      members:\n{listed}"
+
+
+def _mentions(name: str) -> str:
+    """Link to the guides and the pictures that name a function."""
+    found = []
+    for _, title, path in navigation():
+        if path.startswith(("guides/", "gallery")) and path != _QUESTIONS:
+            text = (DOCS / path).read_text(encoding="utf-8")
+            place = f"#{name}" if f"\n### `{name}`\n" in text else ""
+            if f"][{_path(name)}]" in text:
+                found.append(f"[{title}](../{path}{place})")
+    return f"See also: {', '.join(found)}." if found else ""
 
 
 def _summary(value: Any) -> str:

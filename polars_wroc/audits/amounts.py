@@ -13,7 +13,7 @@ _HALF_PERCENT = 0.005
 
 
 def write_percent(share: float | None, digits: int = 0) -> str:
-    """Write a share: ``56%``; only nobody is 0%, and only everybody is 100%."""
+    """Return a share in percent, as in ``56%``; 0% means nobody, and 100% everybody."""
     if share is None:
         return DASH
     if not digits and 0 < share < _HALF_PERCENT:
@@ -24,10 +24,10 @@ def write_percent(share: float | None, digits: int = 0) -> str:
 
 
 def find_digits(value: float, other: float, margin: float | None = None) -> int:
-    """Return the decimals of two shares: none if their rounded difference is that of the shares.
+    """Return the decimals of two shares: 0 if the rounded shares have the rounded difference.
 
-    Small differences have a decimal, and more if the rounded difference would else be on the wrong
-    side of a ``margin``.
+    Small differences have one decimal, and more if the rounded difference would otherwise be on the
+    wrong side of a ``margin``.
     """
     size = abs(value - other)
     for digits in range(_MOST_DIGITS):
@@ -40,12 +40,12 @@ def find_digits(value: float, other: float, margin: float | None = None) -> int:
 
 
 def subtract_rounded(value: float, other: float, digits: int) -> float:
-    """Return the difference, in points, of two shares that are written with so many decimals."""
+    """Return the difference, in points, of two shares as they are written with some decimals."""
     return abs(round(round(100 * value, digits) - round(100 * other, digits), digits))
 
 
 def write_margin(margin: float) -> str:
-    """Write a margin with the digits that it was given: ``5 points``, ``7.5 points``."""
+    """Return a margin with its given digits: ``5 points``, ``7.5 points``."""
     text = f"{100 * margin:.12g}"
     return f"{text} point{'' if text == '1' else 's'}"
 
@@ -57,7 +57,7 @@ def write_interval(
     unit: float = 100,
     sides: tuple[str, str] = ("lower", "higher"),
 ) -> str:
-    """Write limits as sizes: ``17 to 32``, or ``13 lower to 5 higher``; empty without limits."""
+    """Return limits as sizes: ``17 to 32``, ``13 lower to 5 higher``; empty without limits."""
     if low is None or high is None:
         return ""
     low, high = unit * low, unit * high
@@ -65,7 +65,7 @@ def write_interval(
         below, above = sides
         return f"{-low:.{digits}f} {below} to {high:.{digits}f} {above}"
     nearer, farther = sorted((abs(low), abs(high)))
-    # Two numbers, of which none is 0.
+    # Two numbers, neither of which is 0.
     while digits < _MOST_DIGITS and (
         f"{nearer:.{digits}f}" == f"{farther:.{digits}f}" or (nearer > 0 == round(nearer, digits))
     ):
@@ -74,12 +74,12 @@ def write_interval(
 
 
 def write_in_brackets(text: str) -> str:
-    """Write a text in brackets after a space; nothing if it is empty."""
+    """Return a text in brackets after a space; nothing if it is empty."""
     return f" ({text})" if text else ""
 
 
 def write_limits(row: Mapping[str, Any], number: str, digits: int = 0, unit: float = 100) -> str:
-    """Write the limits of a number of a row in brackets after a space; nothing without limits."""
+    """Return the limits of a number in brackets after a space; nothing without limits."""
     return write_in_brackets(
         write_interval(row[f"{number}_low"], row[f"{number}_high"], digits, unit)
     )

@@ -1,11 +1,11 @@
-"""The answer of an audit: who is worse off, on what, by how much and how sure that is.
+"""The answer of an audit: who is worse off, in which metric, by how much, and how sure it is.
 
-A group is named as worse off only if it receives favorable decisions significantly and materially
+A group is called worse off only if it receives favorable decisions significantly and materially
 less often, overall or among people whose outcome deserves them, and no such gap favors it; or if
 the whole interval of its impact ratio is below four fifths. Precision, the other error rate, AUC
 and calibration name nobody: two groups with different base rates cannot have equal precision and
-equal error rates, so that one of them would always be "worse off". Without decisions, the AUC may
-name who is ranked worse.
+equal error rates, so one of them would always be "worse off". Without decisions, the AUC may name a
+group that is ranked worse.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from polars_wroc.metrics.calibration import SLOPE
 from polars_wroc.names import quote
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
-# Second sentences, of what else differs of the same group.
+# Second sentences, on other differences of the same group.
 _SAME = "the same holds among {kind} ({own} against {other})"
 _RATIO = "the impact ratio, {ratio}{limits}, is {four_fifths}"
 _RATIO_OF_GOOD = "the impact ratio of the shares {good}, {ratio}{limits}, is {four_fifths}"
@@ -48,17 +48,17 @@ _LESS = "{who} {be} {good} less often than {others}, but more often among {deser
 _MORE = "{who} {be} {good} more often than {others}, but less often among {deserving}"
 _NOBODY = "No group is shown to be worse off."
 _TOO_FEW = "(too few rows to tell)"
-_NO_DECISIONS = "No decisions were audited, as no threshold was given."
-# Most other groups, scores and groups with gaps in both directions that are named.
+_NO_DECISIONS = "No decisions were audited, because no threshold was given."
+# The most other groups, scores and groups with gaps in both directions that are named.
 _NAMED, _OTHER_SCORES, _MIXED = 3, 2, 3
-# Decisions are nearly all the same if so small a share of them differs from the others.
+# Nearly all decisions are the same if at most this share of them differs.
 _NEARLY_NOBODY = 0.001
-# An AUC of chance.
+# The AUC of a random score.
 _CHANCE = 0.5
 
 
 def write_answer(toned: TonedAudit) -> list[str]:
-    """Write the answer; findings that invalidate the rest come first."""
+    """Return the sentences of the answer; findings that invalidate the rest come first."""
     same = _say_same_decisions(toned)
     first = [*_say_backwards(toned), *same]
     if toned.notable:
@@ -71,14 +71,14 @@ def write_answer(toned: TonedAudit) -> list[str]:
 
 
 def find_mood(toned: TonedAudit) -> str:
-    """Return the tone of the answer: worse, either, or empty if it tells of no difference."""
+    """Return the tone of the answer: worse, either, or empty if it reports no difference."""
     if _list_worse_off(toned):
         return "worse"
     return "either" if toned.notable or _say_backwards(toned) or say_all_rows(toned) else ""
 
 
 def count_comparisons(toned: TonedAudit) -> str:
-    """Count the comparisons of groups by what they show; impact ratios repeat selection rates."""
+    """Return the tally of the comparisons of groups; impact ratios repeat selection rates."""
     rows, margin = _list_compared(toned), write_margin(toned.words.margin)
     no_difference = f"no difference that matters (within {margin})"
     kinds = {
@@ -104,7 +104,7 @@ def count_comparisons(toned: TonedAudit) -> str:
 
 
 def count_verdicts(findings: pl.DataFrame) -> dict[str, int]:
-    """Count the comparisons of groups by their verdicts, impact ratios among them."""
+    """Return the numbers of comparisons of groups by verdict, including impact ratios."""
     groups = findings.filter(pl.col("attribute") != OVERALL)
     kinds = {
         DIFFERENT: is_finding(),
@@ -115,9 +115,9 @@ def count_verdicts(findings: pl.DataFrame) -> dict[str, int]:
 
 
 def find_named_rows(toned: TonedAudit) -> list[ComparedRow]:
-    """Return a row for each group that the answer names, first the one that it begins with.
+    """Return a row for each group that the answer names, in the order of the answer.
 
-    Groups that are worse off are named together, by the same metric if they are by that.
+    Groups that are worse off are named together, with the same metric if possible.
     """
     worse = _list_worse_off(toned)
     if not worse:
@@ -125,7 +125,7 @@ def find_named_rows(toned: TonedAudit) -> list[ComparedRow]:
     leading = _find_first(worse)
     found = {find_segment_keys(leading): leading}
     for row in worse:
-        # The same metric as that of the first group says more than another one.
+        # The metric of the first group says more than another metric.
         is_preferred = find_segment_keys(row) not in found or row["metric"] == leading["metric"]
         if row[MODEL] == leading[MODEL] and is_preferred:
             found[find_segment_keys(row)] = row
@@ -143,7 +143,7 @@ def _list_worse_off(toned: TonedAudit) -> list[ComparedRow]:
 
 
 def _list_others(toned: TonedAudit) -> Sequence[ComparedRow]:
-    """Return the notable findings on better-off groups, or else those that differ, or else all."""
+    """Return the notable findings on better-off groups, else on differing ones, else all."""
     better = [row for row in toned.notable if row["tone"] == "better" and not toned.is_mixed(row)]
     return better or [row for row in toned.notable if row["tone"] == "either"] or toned.notable
 
@@ -155,7 +155,7 @@ def _find_first(rows: Sequence[ComparedRow]) -> ComparedRow:
 
 
 def _say_groups(toned: TonedAudit) -> list[str]:
-    """Say who is worse off, or what else differs."""
+    """Return the sentences on who is worse off, or on other differences."""
     words = toned.words
     first, *others = find_named_rows(toned)
     sentences = [write_first_sentence(first, words)]
@@ -173,13 +173,13 @@ def _say_groups(toned: TonedAudit) -> list[str]:
 
 
 def _is_by_other(row: ComparedRow, first: ComparedRow) -> bool:
-    """Whether a row is the same comparison of values by another score."""
+    """Return whether a row is the same comparison by another score."""
     same = all(row[key] == first[key] for key in ("attribute", "segment", "metric"))
     return same and row[MODEL] != first[MODEL] and row["metric"] not in (IMPACT_RATIO, *CALIBRATION)
 
 
 def _say_second(toned: TonedAudit, first: ComparedRow) -> list[str]:
-    """Say what else differs: the rate among those with the same outcome, and the impact ratio."""
+    """Return the sentence on the rate among people with the same outcome, and the impact ratio."""
     by_metric = {
         row["metric"]: row
         for row in toned.notable
@@ -198,7 +198,7 @@ def _say_second(toned: TonedAudit, first: ComparedRow) -> list[str]:
 
 
 def _say_others(toned: TonedAudit, first: ComparedRow, others: Sequence[ComparedRow]) -> str:
-    """Say which other groups are worse off."""
+    """Return the sentence on other groups that are worse off."""
     words, is_ranked = toned.words, first["metric"] == AUC
     if not others:
         no_other = f"No other group is shown to be {'ranked worse' if is_ranked else 'worse off'}"
@@ -222,7 +222,7 @@ def _say_others(toned: TonedAudit, first: ComparedRow, others: Sequence[Compared
 
 
 def _say_nobody_worse(words: Words) -> str:
-    """Say why nobody is called worse off, although something differs."""
+    """Return why nobody is called worse off, although something differs."""
     if words.favorable is None:
         return _NO_DECISIONS
     if words.favorable == "neither":
@@ -232,9 +232,10 @@ def _say_nobody_worse(words: Words) -> str:
 
 
 def _say_both_ways(toned: TonedAudit) -> list[str]:
-    """Report groups with favorable decisions less often overall but more often among the deserving.
+    """Return the sentences on groups whose gaps go in both directions.
 
-    Or vice versa. Of two mirrored groups only one is reported.
+    They get favorable decisions less often overall, but more often among the deserving, or vice
+    versa. Of two mirrored groups, only one is reported.
     """
     sentences = []
     for row in toned.notable:
@@ -247,7 +248,7 @@ def _say_both_ways(toned: TonedAudit) -> list[str]:
 
 
 def _say_nothing(toned: TonedAudit) -> list[str]:
-    """Say that nothing is shown to differ, and whether that is for want of data."""
+    """Return the sentences if no difference is shown, possibly for lack of data."""
     words, compared = toned.words, _list_compared(toned)
     verdicts = [row["verdict"] for row in compared]
     unsure = verdicts.count(INCONCLUSIVE)
@@ -270,26 +271,26 @@ def _say_nothing(toned: TonedAudit) -> list[str]:
 
 
 def say_all_rows(toned: TonedAudit) -> list[str]:
-    """Say by how much the scores of all rows are off, if they are and it matters."""
+    """Return the sentence on the calibration of all rows, if it is materially off."""
     rows = [row for row in toned.findings if row["attribute"] == OVERALL]
     backwards = {row[MODEL] for row in _list_backwards(toned)}
     sentences = [
         write_sentence(row, toned.words)
         for row in rows
-        # That a score ranks backwards is said before all else.
+        # A score that ranks backwards is reported before anything else.
         if row["tone"] in NOTABLE and not (row["metric"] == SLOPE and row[MODEL] in backwards)
     ]
     return [text for text in sentences if text]
 
 
 def _list_backwards(toned: TonedAudit) -> Sequence[ComparedRow]:
-    """Return the AUCs of all rows that are significantly below that of chance."""
+    """Return the AUCs of all rows that are significantly below 0.5."""
     is_backwards = pl.col("value_high") < _CHANCE
     return toned.table.filter(is_backwards, attribute=OVERALL, metric=AUC).to_dicts()
 
 
 def _say_backwards(toned: TonedAudit) -> list[str]:
-    """Name the scores that rank backwards."""
+    """Return the sentence that names scores that rank backwards."""
     sentences = []
     for row in _list_backwards(toned):
         score = f"score {quote(row[MODEL])}" if toned.words.several else "score"
@@ -299,7 +300,7 @@ def _say_backwards(toned: TonedAudit) -> list[str]:
 
 
 def _say_same_decisions(toned: TonedAudit) -> list[str]:
-    """Say that a threshold, or the recorded decisions, select nobody or everybody, or nearly so."""
+    """Return the sentence on decisions that select nobody or everybody, or nearly so."""
     sentences = []
     words = toned.words
     how = "at this threshold" if toned.audit.settings.selected is None else "as recorded"

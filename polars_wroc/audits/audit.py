@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,8 @@ from polars_wroc.audits.tables import (
     Run,
     Text,
 )
+from polars_wroc.bounds import Margin, MinCell, MinRows
+from polars_wroc.calls import check_call
 from polars_wroc.checks import MARGIN
 from polars_wroc.config import Division
 from polars_wroc.counts.count_table import CountTable, refuse_design_in_bins
@@ -51,7 +53,6 @@ from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, polars_frame, read_source
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.counted_parts import Part
 from polars_wroc.metrics.given_tables import Frames, GivenTables, division_of, one_of
@@ -91,21 +92,12 @@ def _name_column(column: IntoColumn) -> str:
     )
 
 
-def _read_output(min_cell: int | None, text: Text | None) -> tuple[int | None, Text]:
-    """Check what is to be published, and its words."""
-    if min_cell is not None:
-        min_cell = checks.whole_number("min_cell", min_cell, low=2)
-    if text is not None and not isinstance(text, Text):
-        checks.reject_type("text", "be a `Text`", text)
-    return min_cell, text or Text()
-
-
 def _check_without_label(choice: float | Rule | None, **others: object) -> None:
-    """Check that what is asked for needs no label."""
+    """Raise for arguments that need a label."""
     if choice is None:
         msg = (
-            "`label` must be given unless decisions are audited alone, those that were `selected` "
-            "or those at a `threshold`; found None"
+            "`label` must be given unless only decisions are audited, recorded ones (`selected`) "
+            "or decisions at a `threshold`; found None"
         )
         raise ValueError(msg)
     if isinstance(choice, Rule) and choice.name != "max_selection_rate":
@@ -122,14 +114,14 @@ def _check_without_label(choice: float | Rule | None, **others: object) -> None:
 def _read_rows(
     given: GivenTables, columns: Sequence[Columns], plan: AuditPlan, division: Division | None
 ) -> tuple[AuditRows | None, Sequence[Part]]:
-    """Return all rows, each source read once, or the parts of more rows than fit into memory."""
+    """Return all rows, from one read of each source, or parts if they exceed the memory."""
     try:
         return read_audit_rows(columns, plan.scores, division), []
     except TooManyRowsError:
         return None, [each.with_types(plan.score_types) for each in given.read_parts()]
 
 
-@hint_keywords
+@check_call
 def audit(
     frame: Frames[pl.DataFrame] | Frames[pl.LazyFrame],
     label: IntoColumn | None = None,
@@ -144,9 +136,9 @@ def audit(
     weight: IntoWeight | None = None,
     pos_label: object = None,
     design: Design | None = None,
-    margin: float = MARGIN,
-    min_rows: int = 30,
-    min_cell: int | None = None,
+    margin: Margin = MARGIN,
+    min_rows: MinRows = 30,
+    min_cell: MinCell | None = None,
     level: ConfidenceLevel = 0.95,
     adjust: AuditAdjustment = "holm",
     unknown: Unknown = "exclude",
@@ -271,23 +263,21 @@ def audit(
             "With a label and no score, `group_gaps` and `fairness` compare recorded decisions"
         )
         raise ValueError(msg)
-    margin = checks.margin(margin)
-    min_cell, text = _read_output(min_cell, text)
+    if text is not None and not isinstance(text, Text):
+        checks.reject_type("text", "be a `Text`", text)
     if min_cell is not None and intersections:
         msg = (
-            "`min_cell` cannot come with `intersections`, of which too many segments would be left "
-            "out: drop one of the two"
+            "`min_cell` cannot be combined with `intersections`, since too many segments would be "
+            "left out: drop one of the two"
         )
         raise ValueError(msg)
     require_groups(attributes, "name the attributes to audit", "attributes")
-    min_rows = checks.whole_number("min_rows", min_rows, low=0)
     refuse_design_in_bins(survey, Binning(None))
     choice = read_threshold(threshold, selected)
     at_threshold = choice if selected is None else None
     if not labeled:
         _check_without_label(choice, pos_label=pos_label)
     check_favorable(favorable, at_threshold, decided=choice is not None)
-    checks.option("adjust", adjust, get_args(AuditAdjustment))
     level = check_level(level, None)
     tables = (
         [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)
@@ -333,7 +323,7 @@ def audit(
         min_rows=min_rows,
         margin=margin,
         favorable=favorable,
-        text=text,
+        text=text or Text(),
         min_cell=min_cell,
         bins=counts.bins() if counts else None,
         unknown=unknown,
@@ -345,7 +335,7 @@ def audit(
         choice,
         [] if counts else [*named_columns("score", measured_score, table.lazy())],
         dict(zip(columns[0].models, names_in_tables, strict=True)),
-        # Values that are listed are null.
+        # Listed values are null here.
         find_unknown(unknown if isinstance(unknown, str) else "exclude", columns[0]),
         score_types,
     )
@@ -367,7 +357,7 @@ def audit(
 def _read_values(
     segments: pl.DataFrame, names: Mapping[str, str], types: pl.Schema
 ) -> Iterator[pl.Series]:
-    """Read the names of the segments of each number and date as values."""
+    """Return the values of attributes of numbers and dates, from the names of segments."""
     for key, name in names.items():
         texts = segments.filter(attribute=name)["segment"].alias(name)
         if types[key].is_numeric():
@@ -377,7 +367,7 @@ def _read_values(
 
 
 def _read_score_types(frames: Any, score: IntoColumns) -> list[FloatType]:
-    """Return the types that scores came in; of several tables the first that has more bits."""
+    """Return the types that scores came in: for several tables, the most precise one."""
     tables = frames if isinstance(frames, list) else [frames]
     types = []
     for table in tables:
@@ -390,10 +380,10 @@ def _read_score_types(frames: Any, score: IntoColumns) -> list[FloatType]:
 
 @dataclass(frozen=True)
 class _Auditor:
-    """Makes audits of all rows, or of those with a value of some attributes.
+    """Makes audits of all rows, or of the rows with a value of some attributes.
 
-    The ``rows`` are in memory, or are read from ``parts`` in ranges of scores. Counts tell which
-    rows lack a value of the ``known`` attributes.
+    ``rows`` are in memory; otherwise ``parts`` are read in ranges of scores. Counts know which rows
+    lack a value of the ``known`` attributes.
     """
 
     rows: AuditRows | None
@@ -406,7 +396,7 @@ class _Auditor:
     def _measure(
         self, plan: AuditPlan, complete: Sequence[str]
     ) -> tuple[Measured, ConfidenceLevel]:
-        """Return the tables of rows with a value of some groups, and the level at the rows seen."""
+        """Return the tables of rows with a value of some attributes, and the level at this look."""
         level = plan.settings.level
         if self.rows is None:
             assert self.division is not None
@@ -432,7 +422,7 @@ class _Auditor:
             check_positives(settings.pos_label, found=found)
         if self.counts is not None:
             missing = self.counts.missing(self.known, complete)
-            # Counts have a weight that is 1 where their rows had none.
+            # The weight of counts is 1 if their rows had no weight.
             if not measured.weighted:
                 settings = replace(settings, weight=None, frequency=False)
         return Audit(

@@ -1,4 +1,4 @@
-"""What changed between two audits of different rows, such as two months or two releases."""
+"""Changes between two audits of different rows, for example of two months or releases."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.audits.formats import SCHEMA
 from polars_wroc.audits.tables import (
@@ -21,6 +20,7 @@ from polars_wroc.audits.tables import (
     AuditTables,
 )
 from polars_wroc.audits.words import Words
+from polars_wroc.calls import check_call
 from polars_wroc.checks import reject_type
 from polars_wroc.documents.phrases import write_list
 from polars_wroc.files.outputs import in_json
@@ -42,7 +42,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.inputs.reasons import FEW, NO_VARIANCE, UNDEFINED, few_rows
-from polars_wroc.keywords import hint_keywords
+from polars_wroc.looks import require_seen
 from polars_wroc.queries import select_schema
 from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits
 from polars_wroc.stats.estimates import Limits
@@ -57,17 +57,17 @@ from polars_wroc.stats.levels import Level
 
 Auditable: TypeAlias = AuditTables | Mapping[str, Any] | str | Path
 
-# Versions of the schema that can be read, and those of a development version.
+# Versions of the schema that can be read, and versions from before the release.
 _VERSION, _OLD = "2.", "1."
 _ROWS_OF_CLASS: dict[SampleSize, str] = {"positives": "n_pos", "negatives": "n_neg"}
-# Equal in all segments of two audits, these columns show that the rows are the same.
+# If these columns are equal in all segments of two audits, the rows are the same.
 _COUNTS = ("n", "n_pos", "w_pos", "w_neg")
 _OF_SEGMENTS = (*ALL_KEYS, *_COUNTS, *_ROWS_OF_CLASS.values())
-# So few rows may have the same counts by chance.
+# With fewer rows, counts may be the same by chance.
 _FEW_ROWS = 100
-# Sums of the same weights in another order differ by less.
+# Sums of the same weights in different order differ by less.
 _ROUNDING = 1e-9
-# Settings that change what numbers mean, so that those of two audits cannot be compared.
+# Settings that change the meaning of numbers, so that audits cannot be compared.
 _MEANING = (
     *("label", "pos_label", "weight", "threshold", "selected", "favorable", "reference", "unknown"),
     *("min_rows", "margin", "adjust"),
@@ -75,7 +75,7 @@ _MEANING = (
 
 
 def read_audit(argument: str, audit: Auditable) -> AuditTables:
-    """Return an audit, or the tables and settings of its JSON or of the path of that."""
+    """Return the tables and settings of an audit, of its JSON, or of the path of the JSON."""
     if isinstance(audit, AuditTables):
         return audit
     if isinstance(audit, str | Path):
@@ -83,7 +83,7 @@ def read_audit(argument: str, audit: Auditable) -> AuditTables:
     if not isinstance(audit, Mapping):
         reject_type(argument, "be an Audit, the path of its JSON, or the JSON", audit)
     rule = f"`{argument}` must be the JSON of an audit, of schema {SCHEMA} {_VERSION}x"
-    # Before there was a schema, it had no name.
+    # Early audits had no schema.
     schema, version = audit.get("schema", SCHEMA), str(audit.get("schema_version", f"{_OLD}0"))
     if schema != SCHEMA or not version.startswith(_VERSION):
         made = ", made by a development version" if version.startswith(_OLD) else ""
@@ -116,15 +116,15 @@ def _read_file(argument: str, path: str | Path) -> Any:
 def _read_columns(
     rows: list[dict[str, Any]], columns: Mapping[str, type[pl.DataType]]
 ) -> pl.DataFrame:
-    """Return columns of the rows of a table; raise if one of them is not there."""
+    """Return columns of the rows of a table; raise if one is missing."""
     return pl.DataFrame(
         [{name: row[name] for name in columns} for row in rows], columns, orient="row"
     )
 
 
 def _refuse_other_settings(before: AuditTables, after: AuditTables) -> None:
-    """Refuse audits whose numbers mean different things, and list the settings that differ."""
-    # As in JSON, in which tuples are lists.
+    """Raise for audits whose numbers mean different things, or return settings that differ."""
+    # Compared as in JSON, in which tuples are lists.
     old, new = (
         {
             name: json.loads(json.dumps(in_json(value), default=str))
@@ -153,9 +153,9 @@ def _write_setting(value: Any) -> str:
 
 
 def _refuse_same_rows(before: AuditTables, after: AuditTables) -> None:
-    """Refuse audits that have the same counts and weights in each segment of the same attributes.
+    """Raise for audits with the same counts and weights in each segment.
 
-    Attributes that only one of them has say nothing about the rows.
+    Attributes that only one of the audits has are ignored.
     """
     common = {*before.segments["attribute"]} & {*after.segments["attribute"]}
     old, new = (
@@ -165,7 +165,7 @@ def _refuse_same_rows(before: AuditTables, after: AuditTables) -> None:
     if not old.select(ALL_KEYS).equals(new.select(ALL_KEYS)):
         return
     n_segments = new.select(AUDIT_KEYS).n_unique()
-    # Without a label there are no numbers of positives.
+    # Numbers of positives exist only with a label.
     are_same = all(
         np.allclose(old[name], new[name], rtol=_ROUNDING, atol=0, equal_nan=True)
         for name in _COUNTS
@@ -181,11 +181,11 @@ def _refuse_same_rows(before: AuditTables, after: AuditTables) -> None:
         raise ValueError(msg)
 
 
-# A gap that did not change significantly, and is different in one audit only.
+# Gaps that did not change significantly, but are different in only one of the audits.
 NOW_SHOWN, NO_LONGER_SHOWN = "now shown", "no longer shown"
-# Reasons: why there is nothing to compare, and why a change may be a change of the reference.
+# Reasons why there is nothing to compare, or why a change may be one of the reference.
 ONLY_BEFORE, ONLY_AFTER, _OTHER_REFERENCE = "only before", "only after", "another reference"
-# The name of the reference.
+# The column with the name of the reference.
 _BEFORE = "before"
 CHANGES_SCHEMA: dict[str, type[pl.DataType]] = COMPARISON_SCHEMA | {
     "finding": pl.String,
@@ -204,7 +204,7 @@ class Changes(NamedTuple):
 
     @property
     def words(self) -> Words:
-        """What sentences call groups, classes and decisions: as the audit after does."""
+        """The words of the later audit for groups, classes and decisions."""
         return Words.of(self.after.settings)
 
     @property
@@ -214,15 +214,15 @@ class Changes(NamedTuple):
         return (pl.col("p_adjusted") <= alpha).fill_null(value=False)
 
     def divide(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return the changes that are significant or a finding, then the others that are tested."""
+        """Return the changes that are significant or findings, and the other tested ones."""
         notable = self.significant | pl.col("finding").is_not_null()
         is_tested = pl.col("p_value").is_not_null()
         return self.table.filter(notable), self.table.filter(is_tested, ~notable)
 
     def most_changed(self, metric: str | None) -> list[str]:
-        """List the metrics that changed significantly, by p-value; else the closest to it.
+        """Return the metrics that changed significantly, by p-value, else the smallest p-value.
 
-        A ``metric`` that is given is the only one.
+        If a ``metric`` is given, it is the only one.
         """
         if metric is not None:
             return [metric]
@@ -236,7 +236,7 @@ class Changes(NamedTuple):
         return chosen["metric"].to_list() or ["auc"]
 
 
-@hint_keywords
+@check_call
 def audit_changes(
     before: Auditable,
     after: Auditable,
@@ -353,13 +353,10 @@ def changes_between(
     different_rows: bool = False,
     different_settings: bool = False,
 ) -> Changes:
-    """Return the table of `audit_changes` with what it was made from."""
-    checks.flag("different_rows", different_rows)
-    checks.flag("different_settings", different_settings)
+    """Return the table of `audit_changes`, with both audits and the options."""
     old, new = read_audit("before", before), read_audit("after", after)
     levels = [audit.settings.level for audit in (old, new)]
-    checks.option("adjust", adjust, get_args(Adjustment))
-    checks.level(levels[0])
+    require_seen(levels[0])
     planned = [getattr(level, "planned", None) for level in levels]
     if levels[0] != levels[1] or planned[0] != planned[1]:
         msg = f"`before` and `after` must have the same level; found {levels[0]} and {levels[1]}"
@@ -370,7 +367,7 @@ def changes_between(
     if not different_settings:
         _refuse_other_settings(old, new)
     if not new.settings.several:
-        # The only score may have got another name.
+        # The only score may have been renamed.
         name = pl.lit(new.segments[MODEL][0], pl.String).alias(MODEL)
         table, segments = old.table.with_columns(name), old.segments.with_columns(name)
         old = replace(old, table=table, segments=segments)
@@ -394,8 +391,8 @@ def changes_between(
 def _list_estimates(audit: AuditTables) -> pl.DataFrame:
     """Return a row for each value, gap and impact ratio of an audit, with its limits.
 
-    ``is_different`` is null without a verdict on the number itself; ``too_few`` says of which kind
-    there are too few rows for a test.
+    ``is_different`` is null without a verdict on the number itself; ``too_few`` names the kind of
+    rows that are too few for a test.
     """
     metric, is_ratio = pl.col("metric"), pl.col("metric") == IMPACT_RATIO
     is_different = pl.col("verdict").is_in(FINDINGS)
@@ -430,7 +427,7 @@ def _list_estimates(audit: AuditTables) -> pl.DataFrame:
 
 
 def _say_too_few(min_rows: int) -> pl.Expr:
-    """Say of which kind a number of an audit has too few rows, beside the rows of its segment."""
+    """Return the kind of rows of which a number has too few, other than all rows."""
 
     def is_few(rows: str) -> pl.Expr:
         return (pl.col(rows) < min_rows).fill_null(value=True)
@@ -438,7 +435,7 @@ def _say_too_few(min_rows: int) -> pl.Expr:
     return pl.coalesce(
         pl.when(
             pl.col("metric") == name,
-            # With one kind of rows these are the ones that the number is based on.
+            # A single kind of rows are the rows that the number is based on.
             is_few("n" if len(metric.sample_sizes) == 1 else _ROWS_OF_CLASS[size]),
         ).then(pl.lit(few_rows(min_rows, size)))
         for name, metric in CHANGED_METRICS.items()
@@ -450,7 +447,7 @@ def _say_too_few(min_rows: int) -> pl.Expr:
 def _measure_changes(
     table: pl.DataFrame, level: Level, margin: float, adjust: Adjustment
 ) -> pl.DataFrame:
-    """Subtract estimates, with limits, tests that agree with them, and verdicts."""
+    """Return differences of estimates, with limits, tests that agree with them, and verdicts."""
 
     def read(end: str = "") -> tuple[Array, Limits]:
         value, *limits = (table[f"value{part}{end}"].to_numpy() for part in ("", "_low", "_high"))
@@ -469,10 +466,10 @@ def _measure_changes(
     origin = np.where(is_ratio, 1.0, 0.0)
     growth = np.abs(after - origin) - np.abs(before - origin)
     p_adjusted = np.full_like(p_value, np.nan)
-    # As in an audit, impact ratios are adjusted for themselves.
+    # Impact ratios are adjusted separately, as in an audit.
     for family in (is_ratio, ~is_ratio):
         p_adjusted[family] = adjust_p_values(p_value[family], adjust)
-    # By the normal law, as the p-values: two one-sided tests, for all that have a margin.
+    # Two one-sided normal tests, like the p-values, for all numbers with a margin.
     tests = count_tests(p_value[~is_ratio], adjust)
     share = level.quantile(tests=tests, tails=1) / level.quantile()
     one_sided = Limits(gap - share * (gap - limits.low), gap + share * (limits.high - gap))
@@ -493,14 +490,14 @@ def _measure_changes(
     )
 
 
-# A category that both audits compare the others with.
+# The category that is the reference in both audits.
 _IS_REFERENCE = pl.all_horizontal(
     (pl.col(name) == THE_REFERENCE).fill_null(value=False) for name in ("reason", "reason_before")
 )
 
 
 def _find_reasons() -> pl.Expr:
-    """Say why there is no verdict or no test."""
+    """Return why there is no verdict or no test."""
     is_unknown, has_no_limits = pl.col("gap").is_null(), pl.col("gap_low").is_null()
     in_audits = pl.coalesce("reason", "reason_before")
     is_small = in_audits.str.starts_with(SMALL_SHARE)
@@ -517,12 +514,12 @@ def _find_reasons() -> pl.Expr:
 
 
 def _find_findings(level: Level) -> pl.Expr:
-    """Say which gaps changed, and which are different in one of the audits only."""
-    # Null where a gap has no verdict, which is then neither different nor alike.
+    """Return how gaps changed, and which are different in only one of the audits."""
+    # Null where a gap has no verdict.
     after, before = pl.col("is_different"), pl.col("is_different_before")
     growth = pl.col("growth")
     is_found, is_lost = after & ~before, before & ~after
-    # Impact ratios are to the highest rate, and so at most 1.
+    # Impact ratios refer to the highest rate, so they are at most 1.
     is_turned = pl.col("value") * pl.col("reference_value") < 0
     change = (
         pl.when(is_found & (growth > 0))

@@ -1,4 +1,4 @@
-"""The rows of an audit: read once, as arrays, and what is missing in which column."""
+"""The rows of an audit: read once, as arrays, with the numbers of missing values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.queries import NoBatchesError, batches, collect
 from polars_wroc.rows import Columns, Rows, read_tables
 
-# Rows of a batch, and the memory that a row takes until the audit is done.
+# The rows of a batch, and the bytes that a row takes until the audit is done.
 _ROWS = 1 << 18
 _BYTES = 130
 
@@ -35,10 +35,10 @@ class TooManyRowsError(Exception):
 
 @dataclass(frozen=True)
 class AuditRows:
-    """The rows of one or several tables, with their columns as they were read.
+    """The rows of one or several tables, with their columns as read.
 
-    Rows of weight 0 are left out. The ``scores`` are the names under which missing ones are
-    counted, and only rows with a value of the groups named in ``complete`` are there.
+    Rows of weight 0 are left out. Missing scores are counted under the names in ``scores``. Only
+    rows with a value of the groups named in ``complete`` are kept.
     """
 
     columns: Sequence[Columns]
@@ -58,14 +58,14 @@ class AuditRows:
 
     @property
     def is_counted(self) -> bool:
-        """Whether rows came from a plan of rows that were checked, as counts do."""
+        """Whether rows came from a plan of checked rows, for example from counts."""
         return self.columns[0].is_counted
 
     @cached_property
     def arrays(self) -> dict[str, Rows]:
         """The rows of each score as arrays.
 
-        They are the same ones for all scores, unless counts have rows for each score.
+        All scores share them, unless counts have rows for each score.
         """
         first = self.columns[0]
         if not (first.is_counted and first.several):
@@ -80,7 +80,7 @@ class AuditRows:
 
     @property
     def n_complete(self) -> float:
-        """How many complete rows there are, for the score with most."""
+        """The number of complete rows of the score with the most."""
         return max(rows.count_complete() for rows in self.arrays.values())
 
     def check_number(self, *, labeled: bool) -> None:
@@ -104,7 +104,7 @@ class AuditRows:
 
 
 def refuse_no_rows(left_out: int, required: str) -> NoReturn:
-    """Raise if there is nothing to audit, since so many rows lack what is required."""
+    """Raise because there is nothing to audit, with the number of incomplete rows."""
     lack = "lacks" if left_out == 1 else "lack"
     why = f": {many(left_out, 'row')} {lack} a {required}" if left_out else ""
     msg = f"`frame` must have rows to audit; found none{why}"
@@ -114,7 +114,7 @@ def refuse_no_rows(left_out: int, required: str) -> NoReturn:
 def read_audit_rows(
     columns: Sequence[Columns], scores: Sequence[str], division: Division | None = None
 ) -> AuditRows:
-    """Read all rows, each source once; raise `TooManyRowsError` if they are to be divided."""
+    """Return all rows, reading each source once; raise `TooManyRowsError` if they do not fit."""
     tables: list[pl.DataFrame] = []
     for each in columns:
         if division is None:
@@ -127,10 +127,10 @@ def read_audit_rows(
 
 
 def _read_batches(plan: pl.LazyFrame, height: int, division: Division) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a plan in their order, in one or more batches, until they are too many."""
+    """Yield the rows of a plan in order, in batches; raise when they become too many."""
     handed = batches(plan, _ROWS)
     try:
-        # Without rows there may be no batch.
+        # A plan without rows may yield no batch.
         batch = next(handed, plan.collect_schema().to_frame())
     except NoBatchesError:
         batch = collect(plan)
@@ -146,7 +146,7 @@ def _read_batches(plan: pl.LazyFrame, height: int, division: Division) -> Iterat
 
 
 def _leave_out_weightless(columns: Columns, table: pl.DataFrame) -> pl.DataFrame:
-    """Leave out rows of weight 0, but for a design, where their sampling units count."""
+    """Return rows without weight 0, which only count for a design, by their sampling units."""
     has_design = columns.design is not None and columns.design.is_given
     if ROW_WEIGHT not in table.columns or has_design:
         return table

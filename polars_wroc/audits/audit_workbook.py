@@ -1,4 +1,4 @@
-"""An audit as a workbook: what it found, its settings, and a sheet for each table."""
+"""An audit as a workbook: its findings and settings, and a sheet for each table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SHEETS = {
     "distributions": "the distribution of the scores of each group",
     "missing": "rows without a label, score, weight or attribute",
 }
-# What an audit knows besides its arguments.
+# Facts of an audit besides its arguments.
 _NO_SETTINGS = ("labeled", "polars_wroc")
 
 
 def save_audit_workbook(audit: AuditTables, verdict: str, path: str | Path) -> None:
-    """Write the tables of an audit that have rows, after a sheet that says what they are."""
+    """Write the nonempty tables of an audit, after a sheet that describes them."""
     tables = {name: getattr(audit, name) for name in _SHEETS}
     sheets = {name: table for name, table in tables.items() if table.height}
     toned = TonedAudit.read(audit)
@@ -42,7 +42,7 @@ def save_audit_workbook(audit: AuditTables, verdict: str, path: str | Path) -> N
 
 
 def _list_settings(audit: AuditTables) -> Iterator[tuple[str, object]]:
-    """List the arguments of the audit that were given or have a default."""
+    """Return the arguments of the audit that were given or have a default."""
     for name, value in audit.settings.as_dict().items():
         if value is None or value == [] or name in _NO_SETTINGS:
             continue

@@ -1,4 +1,4 @@
-"""Calibration of segments beside that of what they are compared with: mean errors and slopes."""
+"""Calibration of segments beside that of their references: mean errors and slopes."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Equality
 from polars_wroc.stats.references import Reference
 
-# Normal tests need so many expected rows of each class. With fewer rows of a class than the other
-# number a slope is often undefined, and its limits are wide.
+# Normal tests need this many expected rows of each class. With fewer rows of a class than the
+# second number, a slope is often undefined, and its limits are wide.
 _LEAST_EXPECTED, _FEWEST_OF_SLOPE = 5, 10
 _TOO_FEW_OF_SLOPE = f"{FEW}{_FEWEST_OF_SLOPE} rows of a class"
-# A slope that is larger than another by a factor e**d, and equal at a probability of a half, moves
-# no probability by more than this times d: the maximum of x p (1 - p), where x is the logit of p.
+# If a slope grows by a factor e**d, and a probability of a half stays, no probability moves by more
+# than this times d: the maximum of x p (1 - p), where x is the logit of p.
 _POINTS_PER_LOGARITHM = 0.22387
 
 
 def right_slopes(margin: float) -> tuple[float, float]:
-    """Return the slopes between which no probability is off by the margin, if a half is right."""
+    """Return the slopes between which no probability is off by the margin, if 0.5 is right."""
     logarithm = margin / _POINTS_PER_LOGARITHM
     return math.exp(-logarithm), math.exp(logarithm)
 
 
 def slope_in_points(slope: pl.Expr, reference: pl.Expr) -> pl.Expr:
-    """Return by how much one slope instead of another moves a probability at most."""
+    """Return the largest change of a probability if one slope replaces another."""
     moved = _POINTS_PER_LOGARITHM * (slope / reference).log().abs()
     both_rise = (slope > 0) & (reference > 0)
     return pl.when(both_rise).then(moved.clip(upper_bound=1.0)).otherwise(1.0)
@@ -67,11 +67,12 @@ class Calibration:
 def compare_with_target(
     partition: Partition, calibration: Calibration, rules: GapRules
 ) -> list[Comparison]:
-    """Compare segments with a calibrated score, whose mean error is 0 and whose slope is 1."""
+    """Compare segments with a calibrated score: mean error 0 and slope 1."""
     errors, slopes = MeanErrors.of(calibration.sums, calibration.units), calibration.slopes
     tested = errors.error
     if calibration.units is None:
-        # With few positives the other error is small where there are fewer by chance.
+        # With few positives, the other error is too small if there happen to be fewer than
+        # expected.
         promised = np.sqrt(calibration.sums.promised) / calibration.sums.errors.whole.weight
         tested = np.where((errors.error > 0) & (promised > 0), promised, np.nan)
     expected = errors.count_expected(calibration.sums.mean_score)
@@ -102,8 +103,8 @@ def compare_calibration(
 ) -> list[Comparison]:
     """Compare the mean error and the slope of segments with those of their references.
 
-    The mean error of a reference is that of all its rows; the slope is the mean of the slopes of
-    its segments, weighted by their information.
+    The mean error of a reference is over all its rows; its slope is the mean of the slopes of its
+    segments, weighted by their information.
     """
     errors = MeanErrors.of(calibration.sums, calibration.units)
     pairs = {
@@ -115,7 +116,7 @@ def compare_calibration(
 
 @dataclass(frozen=True)
 class _Constant:
-    """A value that is known, as an estimate without an error."""
+    """A known value, as an estimate without an error."""
 
     value: Array
     df: float = np.inf
@@ -126,7 +127,7 @@ class _Constant:
 
 
 def _count_fewest(partition: Partition, metric: str) -> Array:
-    """Return the fewest rows that a metric of segments or references rests on.
+    """Return the fewest rows of any kind behind a metric of segments or references.
 
     A target has no rows.
     """
@@ -147,7 +148,7 @@ def _pair_errors(
     fewest: Array,
     level: Level,
 ) -> Pair:
-    """Return the pair of mean errors; ``expected`` are the expected rows of the smaller class."""
+    """Return the pair of mean errors, given the expected rows of the smaller class."""
     enough = expected >= _LEAST_EXPECTED
     is_testable = ~np.isnan(tested_error) & enough & level.enough(fewest)
     pair = _make_pair(contrast, reference_value, tested_error, df, is_testable)
@@ -165,12 +166,12 @@ def _pair_slopes(
     fewest: Array,
     level: Level,
 ) -> Pair:
-    """Return the pair of slopes, which are alike within factors."""
+    """Return the pair of slopes, which are equivalent within factors."""
     is_testable = ~np.isnan(tested_error) & level.enough(fewest)
     pair = _make_pair(contrast, reference_value, tested_error, np.inf, is_testable)
 
     def are_alike(limits: Limits, margin: float) -> Mask:
-        # No slope is alike if that of the reference is not above 0.
+        # No slope is equivalent unless the slope of the reference is above 0.
         low, high = ((factor - 1) * reference_value for factor in right_slopes(margin))
         return is_testable & (limits.low > low) & (limits.high < high)
 
@@ -210,7 +211,7 @@ def _make_pair(
 
 
 def _compare_errors(errors: MeanErrors, partition: Partition, level: Level) -> Pair:
-    """Return the mean errors of segments beside those of all rows of their references."""
+    """Return the mean errors of segments beside those of their references."""
     reference = partition.reference
     other = MeanErrors.of(errors.sums.combine(reference.add_others), errors.units)
     weights = errors.sums.errors.whole.weight, other.sums.errors.whole.weight
@@ -220,7 +221,7 @@ def _compare_errors(errors: MeanErrors, partition: Partition, level: Level) -> P
     contrast: Contrast | DirectContrast = Contrast(
         errors.estimate(level), other.estimate(level), share
     )
-    # What both together are off by is expected of each.
+    # Both are expected to have the mean error of both together.
     off = (weights[0] * errors.value + weights[1] * other.value) / (weights[0] + weights[1])
     rates = [each.sums.mean_score - off for each in (errors, other)]
     expected = np.minimum(errors.count_expected(rates[0]), other.count_expected(rates[1]))
@@ -242,9 +243,9 @@ def _compare_errors(errors: MeanErrors, partition: Partition, level: Level) -> P
 def _compare_slopes(
     slopes: CalibrationSlopes, errors: MeanErrors, partition: Partition, level: Level
 ) -> Pair:
-    """Return the slopes of segments beside the means of those of their references."""
+    """Return the slopes of segments beside the mean slopes of their references."""
     reference = partition.reference
-    # Divided by the largest, so that no product overflows or underflows.
+    # Divided by the largest one, so that no product overflows or underflows.
     information = slopes.information / np.fmax.reduce(slopes.information, initial=0.0)
     information = np.where(np.isnan(slopes.value + information), 0.0, information)
     variance = reference.average_others(slopes.error**2, information, 2)
@@ -268,7 +269,7 @@ def _limit_slopes(slopes: CalibrationSlopes, errors: MeanErrors, level: Level) -
 
 
 def _find_reference(contrast: Contrast | DirectContrast, reference: Reference) -> Array:
-    """Return what segments are compared with; without others that is the segment itself."""
+    """Return the values of references; without a reference, those of the segment itself."""
     value = contrast.reference
     if not reference.includes_own:
         return value

@@ -1,4 +1,4 @@
-"""What an audit cannot show: rows and groups that are missing, and what it takes as given."""
+"""The limits of an audit: missing rows and groups, and what it takes for granted."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from polars_wroc.names import escape_controls, quote, show_name
 
 # From more numbers than this ranges are suggested.
 _NUMBERS = 50
-# Why a group was not tested.
+# The reasons why a group was not tested.
 _Obstacle: TypeAlias = Literal["few", "no variance", "one class", "no rows"]
 
 
 def write_cautions(audit: AuditTables, words: Words) -> list[str]:
-    """Say what this audit cannot show, a sentence each, the most important first."""
+    """Return the limits of this audit, a sentence each, the most important first."""
     return [
         *say_not_given(audit.settings),
         *say_missing(audit, words),
@@ -48,21 +48,21 @@ def write_cautions(audit: AuditTables, words: Words) -> list[str]:
 
 
 def say_values(audit: AuditTables) -> list[str]:
-    """Point out values that may be spelled in two ways, unknown, or numbers to be cut."""
+    """Return warnings about values: near-equal spellings, unknown ones, and many numbers."""
     return [*_say_spellings(audit.segments), *say_unknown(audit), *_say_numbers(audit.segments)]
 
 
 def say_not_given(settings: AuditSettings) -> list[str]:
-    """Say that there is no label or no decision, if so."""
+    """Return the sentence on a missing label or missing decisions."""
     if not settings.labeled:
-        return ["No outcomes were given: whether the decisions were right cannot be seen."]
+        return ["No outcomes were given, so the audit cannot tell whether decisions were right."]
     if not settings.decides:
-        return ["No threshold or decision was given: decisions were not audited."]
+        return ["No threshold or decision was given, so decisions were not audited."]
     return []
 
 
 def say_missing(audit: AuditTables, words: Words) -> Iterator[str]:
-    """Count the rows that lack a value; those without an attribute are a group."""
+    """Return the numbers of rows that lack a value; rows without an attribute are a group."""
     settings = audit.settings
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
         shown = show_name(name)
@@ -71,7 +71,8 @@ def say_missing(audit: AuditTables, words: Words) -> Iterator[str]:
             continue
         if name in settings.attributes:
             have = verb(rows, "has", "have")
-            yield f"{counted} {have} no recorded {shown}: the group {MISSING}."
+            form = verb(rows, "forms", "form")
+            yield f"{counted} {have} no recorded {shown} and {form} the group {MISSING}."
         elif name == settings.label and settings.decides:
             yield from say_unlabeled(audit, words)
         else:
@@ -80,7 +81,7 @@ def say_missing(audit: AuditTables, words: Words) -> Iterator[str]:
 
 
 def say_unlabeled(audit: AuditTables, words: Words) -> Iterator[str]:
-    """Say in which numbers the rows without a label are, if there are such rows."""
+    """Return the sentence on the numbers that include rows without a label."""
     settings = audit.settings
     if not settings.labeled or not settings.decides or "n_decided" not in audit.segments.columns:
         return
@@ -95,7 +96,7 @@ def say_unlabeled(audit: AuditTables, words: Words) -> Iterator[str]:
 
 
 def say_left_out(audit: AuditTables, words: Words) -> Iterator[str]:
-    """Name the groups that are not shown, and the rows that are not in the totals either."""
+    """Return the sentences on groups that are not shown, and on rows missing in totals."""
     least, missing = audit.settings.min_cell, dict(audit.missing.rows())
     kind = "class or decision" if audit.settings.labeled else "decision"
     for name in audit.run.left_out_of_totals:
@@ -104,23 +105,23 @@ def say_left_out(audit: AuditTables, words: Words) -> Iterator[str]:
             rows = f"{missing[name]:,} {words.rows}"
         yield (
             f"{rows} with no recorded {show_name(name)} are left out of all numbers, totals "
-            f"included: too few to show, with fewer than {least} of a {kind}."
+            f"included, since fewer than {least} of a {kind} are too few to show."
         )
     without = [f"{name} {MISSING}" for name in audit.run.left_out_of_totals]
     if names := [show_name(name) for name in audit.run.left_out if name not in without]:
         yield (
             f"{many(len(names), 'group')} not shown, with fewer than {least} {words.rows} of a "
-            f"{kind}, or numbers that would give such a group away: {first_few(names, '; ')}."
+            f"{kind}, or numbers that would reveal such a group: {first_few(names, '; ')}."
         )
 
 
 def _name_score(audit: AuditTables, model: str | None, before: str = "") -> str:
-    """Name a score, after a word before it, if there are several."""
+    """Return the name of a score after a preposition, if there are several."""
     return f" {before}{quote(str(model))}" if audit.settings.several else ""
 
 
 def _say_no_auc(audit: AuditTables) -> Iterator[str]:
-    """Say of scores without an AUC of all rows why there is none."""
+    """Return why scores have no AUC of all rows."""
     unknown = audit.table.filter(pl.col("value").is_null(), attribute=OVERALL, metric=AUC)
     for row in rows_with(audit.segments, unknown.select(ALL_KEYS)).iter_rows(named=True):
         why = "all outcomes are the same"
@@ -132,7 +133,7 @@ def _say_no_auc(audit: AuditTables) -> Iterator[str]:
 
 
 def _say_scale(audit: AuditTables) -> Iterator[str]:
-    """Point out a threshold between 0 and 1 of scores that may be percentages."""
+    """Return the warning that scores may be percentages, if the threshold is below 1."""
     threshold = audit.settings.threshold
     if not isinstance(threshold, float) or not 0 < threshold < 1:
         return
@@ -161,30 +162,30 @@ def _find_scores(audit: AuditTables, model: str | None) -> tuple[float | None, f
 
 
 def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:
-    """Name the groups that were measured but not tested, and the attributes without a test."""
+    """Return the sentences on groups and attributes that were measured but not tested."""
     settings = audit.settings
     lacking = required_values(recorded=settings.selected is not None, labeled=settings.labeled)
     of_a_class = " in a class" if settings.labeled else ""
     reasons: dict[_Obstacle, str] = {
         "few": f"Too few {words.rows} for some comparisons (under {settings.min_rows}{of_a_class})",
-        "no variance": "No test of the AUC, as a stratum with a single sampling unit has no "
+        "no variance": "No test of the AUC, because a stratum with a single sampling unit has no "
         "variance",
-        "one class": "No AUC, as all outcomes are the same",
-        "no rows": f"Not measured, as every row lacks a {lacking}",
+        "one class": "No AUC, because all outcomes are the same",
+        "no rows": f"Not measured, because every row lacks a {lacking}",
     }
     obstacles = [*_find_obstacles(audit)]
     for obstacle, reason in reasons.items():
-        # Several scores may have the same obstacle.
+        # Several scores may share an obstacle.
         names = dict.fromkeys(name for name, found in obstacles if found == obstacle)
         if names:
-            # Names of crossed groups have commas.
+            # Names of crossed groups contain commas.
             yield f"{reason}: {first_few([*names], '; ')}."
     if untested := _find_untested_attributes(audit.table):
         yield f"Nothing could be tested by {write_list(untested)}."
 
 
 def _find_obstacles(audit: AuditTables) -> Iterator[tuple[str, _Obstacle]]:
-    """Name the groups that were not tested, with the reason."""
+    """Return the groups that were not tested, by reason."""
     settings = audit.settings
     no_variance = audit.table.filter(metric=AUC, reason=NO_VARIANCE).select(ALL_KEYS)
     without_variance = {*no_variance.rows()} if settings.by_design else set()
@@ -204,7 +205,7 @@ def _find_obstacles(audit: AuditTables) -> Iterator[tuple[str, _Obstacle]]:
 
 
 def _find_untested_attributes(table: pl.DataFrame) -> list[str]:
-    """List the attributes without any test of a gap, unless no attribute has one."""
+    """Return the attributes without any test of a gap, unless no attribute has one."""
     gaps = table.filter(pl.col("attribute") != OVERALL, pl.col("metric").is_in([*GAP_METRICS]))
     tested = pl.col("p_value").is_not_null().any()
     attributes = gaps.group_by("attribute", maintain_order=True).agg(tested=tested)
@@ -215,7 +216,7 @@ def _find_untested_attributes(table: pl.DataFrame) -> list[str]:
 
 
 def _say_uncalibrated(audit: AuditTables) -> Iterator[str]:
-    """Say of which scores calibration was not audited, and why."""
+    """Return the sentence on scores whose calibration was not audited."""
     settings = audit.settings
     if not settings.labeled or not settings.score:
         return
@@ -239,7 +240,7 @@ def _say_uncalibrated(audit: AuditTables) -> Iterator[str]:
 
 
 def say_unknown_slopes(audit: AuditTables) -> list[str]:
-    """Name the scores that are probabilities whose slope is unknown, which is no good slope."""
+    """Return the sentence on probabilities whose slope is unknown, not necessarily good."""
     rows = audit.table.filter(pl.col("value").is_null(), attribute=OVERALL, metric=SLOPE)
     both = audit.segments.filter(pl.col("n_pos") > 0, pl.col("n_neg") > 0, attribute=OVERALL)
     return [
@@ -250,7 +251,7 @@ def say_unknown_slopes(audit: AuditTables) -> list[str]:
 
 
 def _say_impossible(audit: AuditTables, words: Words) -> Iterator[str]:
-    """Count the rows whose score of 0 or 1 ruled out what happened."""
+    """Return the sentence on rows whose score of 0 or 1 ruled out what happened."""
     table = audit.further().calibration
     if table.is_empty():
         return
@@ -261,7 +262,7 @@ def _say_impossible(audit: AuditTables, words: Words) -> Iterator[str]:
 
 
 def _say_numbers(segments: pl.DataFrame) -> list[str]:
-    """Suggest ranges for attributes of many numbers, each of which is a group."""
+    """Return the suggestion of ranges for attributes with many numbers as groups."""
     grouped = segments.drop_nulls("segment").group_by("attribute", maintain_order=True)
     read = pl.col("segment").cast(pl.Float64, strict=False)
     numbers = grouped.agg(n=pl.col("segment").n_unique(), numeric=read.is_not_null().all())
@@ -275,7 +276,7 @@ def _say_numbers(segments: pl.DataFrame) -> list[str]:
 
 
 def _say_spellings(segments: pl.DataFrame) -> list[str]:
-    """Name the groups that differ in capitals and white space alone."""
+    """Return the sentences on groups that differ only in capitals and white space."""
     alone = ~pl.col("attribute").str.contains(CROSSED, literal=True)
     others = segments.filter(alone, pl.col("attribute") != OVERALL).drop_nulls("segment")
     values = others.group_by("attribute", maintain_order=True).agg("segment")
@@ -283,7 +284,7 @@ def _say_spellings(segments: pl.DataFrame) -> list[str]:
 
 
 def _say_taken_as_given(settings: AuditSettings) -> Iterator[str]:
-    """Say what an audit of these columns cannot show."""
+    """Return the assumptions of an audit of these columns."""
     names = write_list([show_name(name) for name in settings.attributes])
     was = verb(len(settings.attributes), "was", "were")
     yield f"Only {names} {was} compared; other groups may differ."

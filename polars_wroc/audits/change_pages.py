@@ -1,4 +1,4 @@
-"""What changed between two audits as a document."""
+"""Changes between two audits as a document."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from polars_wroc.documents.screen import Screen
 from polars_wroc.groups.comparisons import GAP_CHANGES
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 
-# Most charts, and most changes that are not significant.
+# The most charts, and the most changes that are not significant.
 _CHARTS, _OTHERS = 4, 500
 _TERMS = (
     ("New", "the gap differs only after, and its change is significant"),
@@ -46,12 +46,12 @@ _ADJUSTED = {
 
 
 def choose_shown(metric: str) -> Show:
-    """Choose what a chart draws: the changes of gaps, and the values of other metrics."""
+    """Return the number that a chart draws: changes of gaps, values of other metrics."""
     return "gap" if metric in GAP_CHANGES else "value"
 
 
 def lay_out_notable_changes(changes: Changes, screen: Screen) -> list[Block]:
-    """Return what a terminal shows: sentences, and tables of what is significant or a finding."""
+    """Return what a terminal shows: sentences, and tables of notable changes."""
     screen.check_columns(changes.table)
     notable, others = changes.divide()
     blocks: list[Block] = [TextBlock(" ".join(write_changes(changes)))]
@@ -72,7 +72,7 @@ def lay_out_notable_changes(changes: Changes, screen: Screen) -> list[Block]:
 
 
 def draw_changes(changes: Changes, metric: str | None, show: Show | None) -> list[Block]:
-    """Draw what changed most, or a metric.
+    """Return charts of the largest changes, or of one metric.
 
     Raises
     ------
@@ -91,14 +91,14 @@ def draw_changes(changes: Changes, metric: str | None, show: Show | None) -> lis
 
 
 def title_changes(names: tuple[str, str]) -> str:
-    """Name what changed between the audits of these names."""
+    """Return the title of the changes between two named audits."""
     return f"What changed from {names[0]} to {names[1]}"
 
 
 def lay_out_changes(
     changes: Changes, names: tuple[str, str], run: Run, charts: Sequence[Block]
 ) -> list[Block]:
-    """Return the changes between the audits of these names: sentences, charts and tables."""
+    """Return the document of the changes between two named audits."""
     notable, others = changes.divide()
     is_notable = not notable.filter(changes.significant).is_empty()
     blocks: list[Block] = [
@@ -120,7 +120,7 @@ def lay_out_changes(
 
 
 def _count_rows(changes: Changes) -> str:
-    """Count the rows of both audits, where that is known."""
+    """Return the numbers of rows of both audits, if known."""
     audits = {"before": changes.before, "after": changes.after}
     counts = {when: audit.segments.filter(attribute=OVERALL)["n"] for when, audit in audits.items()}
     known = {when: n for when, n in counts.items() if n.count()}
@@ -128,13 +128,13 @@ def _count_rows(changes: Changes) -> str:
 
 
 def _lay_out_tables(rows: pl.DataFrame, changes: Changes) -> list[Table]:
-    """Lay out changes, a table for each kind of metric."""
+    """Return tables of changes, one for each kind of metric."""
     of_kinds = ((kind, kind.select(rows)) for kind in KINDS)
     return [_lay_out_table(some, kind, changes) for kind, some in of_kinds if some.height]
 
 
 def _lay_out_table(rows: pl.DataFrame, kind: ChangeKind, changes: Changes) -> Table:
-    """Lay out the changes of a kind of metric."""
+    """Return the table of the changes of a kind of metric."""
     words = changes.words
     has_findings = rows["finding"].count() > 0
     columns = [Column("Group")]
@@ -163,7 +163,7 @@ def _lay_out_table(rows: pl.DataFrame, kind: ChangeKind, changes: Changes) -> Ta
 
 
 def _write_numbers(row: ComparedRow, *, is_significant: bool) -> list[Cell]:
-    """Write the values before and after, and their change with its limits and p-value."""
+    """Return cells of the values before and after, and of the change with limits and p-value."""
     form, form_of_change = value_form(row["metric"]), gap_form(row["metric"])
     low, high = row["gap_low"], row["gap_high"]
     return [
@@ -179,7 +179,7 @@ def _write_numbers(row: ComparedRow, *, is_significant: bool) -> list[Cell]:
 
 
 def _explain(changes: Changes) -> list[Block]:
-    """Say how changes are measured and tested, and what their findings mean."""
+    """Return the explanation of how changes are tested, and of the findings."""
     alpha = f"{1 - changes.words.confidence:.2g}"
     method = (
         "A gap is the value of a group minus that of its reference in the same audit, and a change "

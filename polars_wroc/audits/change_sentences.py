@@ -1,4 +1,4 @@
-"""Sentences on what changed between two audits: how much, of whom, and what cannot be told."""
+"""Sentences on the changes between two audits: how large, for whom, and what is unknown."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from polars_wroc.inputs.reasons import FEW
 from polars_wroc.names import quote
 from polars_wroc.thresholds.registry import GAP_RATES
 
-# Most changes of a kind that have a sentence each; tables have all of them.
+# The most changes of a kind with a sentence each; tables have all of them.
 _MOST_TOLD = 3
 _GAP = "_gap"
 _GAP_OF_AUC = f"{AUC}{_GAP}"
-# A significant change; values are those after.
+# A significant change; values are from the later audit.
 _CHANGED_VALUE = "{who}, {heading}: {own}, against {other} before; {size} {side}{limits}."
 _FOUR_FIFTHS = {
     NEW: ", now shown to be below four fifths (0.8)",
@@ -42,7 +42,7 @@ _FOUR_FIFTHS = {
 
 
 class ChangeKind(NamedTuple):
-    """Metrics whose changes have the same unit, and are counted and listed together."""
+    """Metrics whose changes have the same unit and are listed together."""
 
     singular: str
     plural: str
@@ -69,7 +69,7 @@ KINDS = (
 
 
 def write_changes(changes: Changes) -> list[str]:
-    """Say what changed significantly and what is only shown, and name what was not compared."""
+    """Return the sentences on significant changes, findings, and what was not compared."""
     return [
         _count_changes(changes),
         *_tell_changes(changes),
@@ -81,18 +81,18 @@ def write_changes(changes: Changes) -> list[str]:
 
 
 def count_others(others: pl.DataFrame) -> str:
-    """Count the changes that are neither significant nor a finding."""
+    """Return the tally of changes that are neither significant nor findings."""
     are = verb(others.height, "is", "are")
     return f"{many(others.height, 'other change')} {are} not significant."
 
 
 def name_metric(metric: str, words: Words) -> str:
-    """Name what a change is of, in plain words; of a gap, the metric that it is in."""
+    """Return the name of a changed metric, in plain words; for a gap, that of its metric."""
     return words.heading(metric.removesuffix(_GAP))
 
 
 def _count_changes(changes: Changes) -> str:
-    """Count the significant changes of each kind of metric."""
+    """Return the tally of the significant changes of each kind of metric."""
     tested = changes.table.filter(pl.col("p_value").is_not_null())
     if tested.is_empty():
         return "No change can be tested."
@@ -110,7 +110,7 @@ def _count_changes(changes: Changes) -> str:
 
 
 def _tell_changes(changes: Changes) -> list[str]:
-    """Say from where to where the clearest changes of each kind went."""
+    """Return sentences on the clearest changes of each kind, with both values."""
     significant = changes.table.filter(changes.significant)
     return [
         _write_change(row, changes.words)
@@ -132,7 +132,7 @@ def _write_change(row: ComparedRow, words: Words) -> str:
         return f"{score}{now}, against {then} before{four_fifths}."
     if metric not in GAP_CHANGES:
         return score + fill_sentence(_CHANGED_VALUE, row, words)
-    # Gaps are those to the reference of both audits.
+    # Gaps refer to the reference of both audits.
     reference = words.named.get(row["attribute"], words.kind)
     compared = {**row, "metric": metric.removesuffix(_GAP), "reference": reference}
     turned = write_gap_change(row["finding"], before, after)
@@ -144,7 +144,7 @@ def _write_change(row: ComparedRow, words: Words) -> str:
 
 
 def _name_detections(changes: Changes) -> list[str]:
-    """Name what is found in one audit only, although its change is not significant."""
+    """Return sentences on gaps that only one audit finds, without a significant change."""
     sentences = []
     is_ratio = pl.col("metric") == IMPACT_RATIO
     for finding, when in ((NOW_SHOWN, "after"), (NO_LONGER_SHOWN, "before")):
@@ -170,7 +170,7 @@ def _name_row(row: ComparedRow, words: Words) -> str:
 
 
 def _name_other_references(changes: Changes) -> list[str]:
-    """Name the impact ratios that refer to another category after than before."""
+    """Return the sentence on impact ratios whose reference differs between the audits."""
     keys, words = ["attribute", MODEL], changes.words
     old, new = (
         audit.table.filter(pl.col("reference").is_not_null(), metric=IMPACT_RATIO)
@@ -190,7 +190,7 @@ def _name_other_references(changes: Changes) -> list[str]:
 
 
 def _name_segments_of_one_audit(changes: Changes) -> list[str]:
-    """Name the segments that only one of the audits has."""
+    """Return the sentence on segments that only one of the audits has."""
     sentences = []
     for reason in (ONLY_BEFORE, ONLY_AFTER):
         is_only = (pl.col("reason") == reason).fill_null(value=False).all()
@@ -200,7 +200,7 @@ def _name_segments_of_one_audit(changes: Changes) -> list[str]:
 
 
 def _name_small_segments(changes: Changes) -> list[str]:
-    """Name the segments none of whose changes is tested because they have too few rows."""
+    """Return the sentence on segments whose changes are not tested for lack of rows."""
     is_few = pl.col("reason").str.starts_with(FEW).fill_null(value=False)
     is_untested = is_few.any() & pl.col("p_value").is_null().all()
     names = _name_segments(changes, is_untested)
@@ -209,12 +209,12 @@ def _name_small_segments(changes: Changes) -> list[str]:
 
 
 def _name_segments(changes: Changes, condition: pl.Expr) -> list[str]:
-    """Name the segments whose rows meet a condition."""
+    """Return the names of the segments whose rows meet a condition."""
     segments = changes.table.group_by(AUDIT_KEYS, maintain_order=True).agg(condition.alias("met"))
     met = segments.filter("met").select(AUDIT_KEYS)
     return [name_segment(attribute, segment, changes.words) for attribute, segment in met.rows()]
 
 
 def name_segment(attribute: str, segment: str | None, words: Words) -> str:
-    """Name a group in a list or a table: ``black (race)``, ``no recorded sex``, ``everyone``."""
+    """Return a group in a list or table: ``black (race)``, ``no recorded sex``, ``everyone``."""
     return words.everyone if attribute == OVERALL else name_briefly(attribute, segment)

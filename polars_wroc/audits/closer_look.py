@@ -1,4 +1,4 @@
-"""What reports say further: calibration along the scores, segments not named."""
+"""The details of reports: calibration along the scores, and other segments."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from polars_wroc.rows import Rows, Sampling, SegmentColumns
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows
 
-# Most conditions of a segment that is searched for, and most that are found.
+# The most conditions of a segment in the search, and the most segments it returns.
 _DEPTH, _TOP = 3, 10
 # Bins of a calibration curve, and of a distribution of scores.
 _BINS, _FINE_BINS = 5, 20
-# Segments of an attribute with more are not compared at equal scores.
+# Attributes with more segments are not compared at equal scores.
 _MOST = 50
-# Of more rows only segments are searched.
+# With more rows, only the search for segments is made.
 _MOST_ROWS = 2_000_000
 _collect = partial(collect, reproducible=True)
 
@@ -60,7 +60,7 @@ class CloserLook:
     audit: AuditTables
     plan: AuditPlan
     rows: AuditRows | None
-    # Where the rows came from: tables, label, scores and what else `compare` takes.
+    # The source of the rows: tables, label, scores and other arguments of `compare`.
     given: Sequence[Any]
 
     def __call__(self) -> Further:
@@ -95,14 +95,14 @@ class CloserLook:
             left_out, found = [_not_explored(found)], pl.DataFrame()
         further = further._replace(exploration=found, left_out=left_out)
         if max(len(rows.weight) for rows in arrays.values()) > _MOST_ROWS:
-            # These would take several times the time and the memory of the audit.
+            # The rest would take several times the time and the memory of the audit.
             left_out.append(
                 "Calibration along the scores is left out: there are more than "
                 f"{_MOST_ROWS:,} rows."
             )
             return further
         if settings.min_cell is not None:
-            # Ranges of scores end at those of persons.
+            # Ranges of scores end at the scores of persons.
             return further
         curves, distributions = self._curves(arrays)
         ranges = self._test_divisions(arrays, self.plan.groupings, equal_scores=False)
@@ -124,7 +124,7 @@ class CloserLook:
     def _test_divisions(
         self, arrays: Mapping[str, Rows], divisions: Sequence[Grouping], *, equal_scores: bool
     ) -> Iterator[pl.DataFrame]:
-        """Find the ranges of scores of segments that are farthest off, by each calibrated score."""
+        """Yield the ranges of scores of segments that are farthest off, by calibrated score."""
         settings = self.audit.settings
         test = CalibrationTest(settings.confidence, settings.adjust, equal_scores=equal_scores)
         for name in self._calibrated_scores if divisions else []:
@@ -134,7 +134,7 @@ class CloserLook:
             yield self._order_segments(cast, name, [*test.types])
 
     def _curves(self, arrays: Mapping[str, Rows]) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return what the charts of attributes show: calibration, or else how scores spread."""
+        """Return the data of charts of attributes: calibration, or else distributions of scores."""
         curves, distributions = list[pl.DataFrame](), list[pl.DataFrame]()
         level, bins = Level.of(self.audit.settings.level), BinOptions(_BINS, "uniform")
         for name in self.audit.settings.score if self.audit.settings.labeled else []:
@@ -167,7 +167,7 @@ class CloserLook:
         types: Mapping[str, Any],
         model: str,
     ) -> pl.DataFrame:
-        """Return columns of the segments of a division as a table that names these."""
+        """Return columns of the segments of a division as a table with their names."""
         order = np.argsort(found.segment, kind="stable")
         table = pl.DataFrame(dict(found.columns))[order].fill_nan(None).cast(pl.Schema(types))
         keys = segments.segments
@@ -185,13 +185,13 @@ class CloserLook:
     def _order_segments(
         self, found: pl.LazyFrame, model: str, columns: Sequence[str]
     ) -> pl.DataFrame:
-        """Name the score, in the order of the audit's segments."""
+        """Return a table with the score's name, in the order of the audit's segments."""
         table = _collect(found.select(*AUDIT_KEYS, pl.lit(model).alias(MODEL), *columns))
         order = self.audit.segments.select(ALL_KEYS)
         return order.join(table, on=ALL_KEYS, how="inner", nulls_equal=True, maintain_order="left")
 
     def _obstacle(self, sample: Sampling | None) -> str | None:
-        """Say what keeps segments from being searched."""
+        """Return what keeps segments from being searched, if anything does."""
         settings = self.audit.settings
         if settings.min_cell is not None:
             return "numbers of few rows could be computed from segments that overlap"
@@ -204,14 +204,14 @@ class CloserLook:
         return None
 
     def _scores(self, tables: Any, label: Any, score: Any, others: Any) -> pl.DataFrame:
-        """Test which score ranks better; of counts, of few persons or of one score nothing."""
+        """Return tests of which score ranks better, if there are several scores of rows."""
         settings = self.audit.settings
         if not settings.several or settings.label is None or settings.min_cell is not None:
             return pl.DataFrame()
         parts = tables if isinstance(tables, list) else [tables]
         frame = pl.concat([part.lazy() for part in parts], how="diagonal_relaxed")
         others = others | {"level": settings.level, "adjust": settings.adjust}
-        # A file may be gone since.
+        # A file may have been deleted since.
         with suppress(OSError):
             return _collect(compare(frame, label, score, **others))
         return pl.DataFrame()
@@ -219,7 +219,7 @@ class CloserLook:
     def _search(
         self, arrays: Mapping[str, Rows], precision: Mapping[str, float]
     ) -> pl.DataFrame | str:
-        """Search for segments that are significantly worse; or say why not, if it could be."""
+        """Return segments that are significantly worse, or why they were not searched."""
         settings = self.audit.settings
         if len(settings.attributes) == 1 or not (settings.decides or self._calibrated_scores):
             return pl.DataFrame()
@@ -258,7 +258,7 @@ class CloserLook:
         return "there are too many segments"
 
     def _mark_named(self, found: pl.DataFrame, depth: int) -> pl.DataFrame:
-        """Add to segments that were found whether the audit names them."""
+        """Return the segments that were found, and whether the audit names them."""
         settings = self.audit.settings
         score = settings.score[0] if settings.score else None
         segments = self.audit.segments.filter(pl.col("attribute") != OVERALL)

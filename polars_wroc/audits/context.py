@@ -1,4 +1,4 @@
-"""What stands around the numbers: what was audited, why gaps may be, and other groups."""
+"""The context of the numbers: what was audited, possible causes of gaps, and other groups."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NO_PROOF = (
     "That alone does not prove discrimination: a score that omits relevant features does the same."
 )
 _DIFFERENT_MEANINGS = "the same score means different things in different groups"
-# Most groups whose gaps are explained, pairs of scores, and subgroups, that are named.
+# The most groups whose gaps are explained, pairs of scores, and subgroups that are named.
 _EXPLAINED, _PAIRS, _SUBGROUPS = 3, 3, 4
 
 
 def write_title(settings: AuditSettings) -> str:
-    """Name the audit."""
+    """Return the title of the audit."""
     if settings.text.title:
         return settings.text.title
     names = write_list([quote(name) for name in settings.audited_columns])
@@ -43,7 +43,7 @@ def write_title(settings: AuditSettings) -> str:
 
 
 def write_deck(toned: TonedAudit) -> str:
-    """Say what was audited: how many rows, their outcomes, and the decisions."""
+    """Return the summary of the audited rows, their outcomes and the decisions."""
     overall = toned.audit.segments.filter(attribute=OVERALL).row(0, named=True)
     text = f"{overall['n']:,} {toned.words.rows}"
     share = _share_positive(overall)
@@ -55,7 +55,7 @@ def write_deck(toned: TonedAudit) -> str:
 
 
 def write_decisions(toned: TonedAudit) -> str:
-    """Say who is selected, how many are, and for whom that is good; empty without decisions."""
+    """Return who is selected, how many, and whether that is good; empty without decisions."""
     settings, words = toned.audit.settings, toned.words
     if settings.favorable is None:
         return ""
@@ -64,13 +64,13 @@ def write_decisions(toned: TonedAudit) -> str:
     good = f"which is {_QUALITY[settings.favorable]} for them"
     if settings.selected is not None:
         recorded = f"as recorded in {quote(settings.selected)}"
-        return f"{rates[0]} are {words.selected}, {recorded}, {good}."
+        return f"{rates[0]} are {words.selected} ({recorded}), {good}."
     cuts = toned.audit.segments.filter(attribute=OVERALL)["threshold"].to_list()
     texts = [write_threshold(cut) for cut in cuts]
     if texts == [ABOVE]:
-        return f"Nobody is {words.selected}, as the threshold is above every score."
+        return f"Nobody is {words.selected}, because the threshold is above every score."
     if texts == [DASH]:
-        return f"Nobody is {words.selected}, as all rows are of one class."
+        return f"Nobody is {words.selected}, because all rows are of one class."
     shares = write_list(rates)
     if words.several:
         shares += f" by {write_list([quote(name) for name in settings.score])}"
@@ -79,7 +79,7 @@ def write_decisions(toned: TonedAudit) -> str:
 
 
 def _share_positive(row: Mapping[str, Any] | None) -> float | None:
-    """Return the share of positives, by weight, of a row of the table of segments."""
+    """Return the share of positives, by weight, in a row of the table of segments."""
     if row is None or row["w_pos"] is None or row["w_neg"] is None:
         return None
     total = row["w_pos"] + row["w_neg"]
@@ -90,14 +90,14 @@ def _share_positive(row: Mapping[str, Any] | None) -> float | None:
 
 
 def explain_gaps(toned: TonedAudit) -> list[str]:
-    """Say what may explain the gaps in decisions on the groups that the answer names."""
+    """Return possible explanations of the gaps in decisions on groups that the answer names."""
     if not toned.audit.settings.labeled:
         return []
     rows = find_named_rows(toned)
     if not rows or rows[0]["metric"] != SELECTION_RATE:
         return []
     rates = [row for row in rows if row["metric"] == SELECTION_RATE]
-    # What holds for a group holds for its parts too.
+    # An explanation for a group also holds for its parts.
     whole = [row for row in rates if CROSSED not in row["attribute"]]
     explained = (whole or rates)[:_EXPLAINED]
     outcomes = [
@@ -109,7 +109,7 @@ def explain_gaps(toned: TonedAudit) -> list[str]:
 
 
 def compare_outcomes(toned: TonedAudit, row: ComparedRow, *, is_first: bool = True) -> list[str]:
-    """Compare outcomes and mean scores of a group and of what it is compared with, if known."""
+    """Return the comparison of outcomes and mean scores of a group and its reference."""
     own = _share_positive(_find_row(toned.audit.segments, *find_segment_keys(row)))
     other = _share_of_reference(toned, row)
     if own is None or other is None:
@@ -137,7 +137,7 @@ def _find_row(table: pl.DataFrame, *keys: str | None) -> ComparedRow | None:
 
 
 def _share_of_reference(toned: TonedAudit, row: ComparedRow) -> float | None:
-    """Return the share of positives of what a group is compared with."""
+    """Return the share of positives in the reference of a group."""
     segments, words = toned.audit.segments, toned.words
     attribute, _, model = find_segment_keys(row)
     if attribute in words.named:
@@ -150,7 +150,7 @@ def _share_of_reference(toned: TonedAudit, row: ComparedRow) -> float | None:
 
 
 def _compare_at_equal_scores(toned: TonedAudit, rows: Sequence[ComparedRow]) -> list[str]:
-    """Compare outcomes at equal scores, and say what that means."""
+    """Return the comparison of outcomes at equal scores, and its meaning."""
     table, words = toned.audit.further().equal_scores, toned.words
     if table.is_empty():
         return []
@@ -175,10 +175,10 @@ def _compare_at_equal_scores(toned: TonedAudit, rows: Sequence[ComparedRow]) -> 
 
 
 def _say_at_equal_scores(found: ComparedRow, who: str, words: Words) -> str:
-    """Say how outcomes of a group differ from those of others that have the same score."""
+    """Return the sentence on outcomes of a group and of others with the same score."""
     gap, low, high = found["mean_gap"], found["mean_gap_low"], found["mean_gap_high"]
     if low is None or high is None or low * high <= 0:
-        # The test looks at ranges of scores, where gaps may go in both directions.
+        # The test is about ranges of scores, where gaps may go in both directions.
         return f"outcomes of {who} differ from those of others"
     size = f"{write_points(gap)} {'more' if gap > 0 else 'less'} often than others"
     return f"{who} came out {words.positive} {size}{write_limits(found, 'mean_gap')}"
@@ -188,7 +188,7 @@ def _say_at_equal_scores(found: ComparedRow, who: str, words: Words) -> str:
 
 
 def compare_pairs(toned: TonedAudit) -> list[str]:
-    """Say of pairs of scores which one ranks better, if that is shown."""
+    """Return sentences on pairs of scores of which one is shown to rank better."""
     rows = toned.audit.further().scores.head(_PAIRS).to_dicts()
     return [_say_pair(row, toned.words) for row in rows]
 
@@ -209,7 +209,7 @@ def _say_pair(row: ComparedRow, words: Words) -> str:
 
 
 def name_subgroups(toned: TonedAudit) -> list[str]:
-    """Say in at most two sentences which combinations of attributes do worst."""
+    """Return at most two sentences on the combinations of attributes that do worst."""
     table, settings = toned.audit.further().exploration, toned.audit.settings
     if table.is_empty():
         return []
@@ -231,7 +231,7 @@ def name_subgroups(toned: TonedAudit) -> list[str]:
 
 
 def _say_worst(row: ComparedRow, examined: int, words: Words) -> str:
-    """Say how far the worst subgroup is off, at the limit that allows for all of them."""
+    """Return the sentence on the worst subgroup, with the limit that allows for all of them."""
     metric, values = SEARCHED[row["metric"]], (row["value"], row["reference_value"])
     least = min(abs(row["gap_low"]), abs(row["gap_high"]))
     side = "lower" if row["gap"] < 0 else "higher"

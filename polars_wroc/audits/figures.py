@@ -1,4 +1,4 @@
-"""The charts of an audit: those of the library, and those of its page as SVG in its colours."""
+"""The charts of an audit, and the SVG charts of its page in the page's colours."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ from polars_wroc.stats.families import DIFFERENT, EQUIVALENT
 if TYPE_CHECKING:
     from polars_wroc.charts.options import ChartOptions
 
-# The colours of charts on a light background, by the names that they have in the style sheet.
+# The colours of charts on a light background, by their names in the style sheet.
 _VARIABLES = {
     "#1c1e21": "ink",
     "#5f6368": "soft",
     "#dee0e3": "line",
     "#b9bdc2": "faint",
     "white": "page",
-    # Of halos behind letters
+    # Halos behind letters
     "black": "page",
     "#ffffff": "page",
     **{color.lower(): f"c{number}" for number, color in enumerate(LIGHT, 1)},
 }
-# Panels of calibration charts; fewest rows for one, and fewest of the smaller class for a ROC
-# curve: a curve of a handful of rows is noise. Panels of distributions.
+# The panels of calibration charts; the fewest rows for a panel, and the fewest of the smaller class
+# for a ROC curve, since a curve of a handful of rows is noise; the panels of distributions.
 _PANELS, _ENOUGH, _ENOUGH_OF_CLASS, _DISTRIBUTIONS = 3, 100, 20, 3
 _WIDTH, _HEIGHT = 380, 250
-# The width of each of so many panels beside each other.
+# The width of each panel, by the number of panels beside each other.
 _WIDTHS = {1: _WIDTH, 2: 184, 3: 118}
 _CHANCE = "Higher curves rank better; the dashed line is chance."
 
 
-# What `Audit.chart` draws.
+# The charts of `Audit.chart`.
 
 
 def segments_chart(audit: AuditTables, attribute: str) -> alt.LayerChart | alt.FacetChart:
-    """Draw the ROC curve of each group with its AUC and its interval, group beside group."""
+    """Return the ROC curves of groups, side by side, with AUCs and intervals."""
     counts, limits = ("n", "n_pos", "n_neg", "small"), ("auc", "auc_low", "auc_high")
     aucs = audit.wide_table.select(*ALL_KEYS, *limits, *counts)
     tables = [without_model(table, audit.settings) for table in (audit.curves, aucs)]
@@ -76,7 +76,7 @@ def segments_chart(audit: AuditTables, attribute: str) -> alt.LayerChart | alt.F
 def decisions_chart(
     audit: AuditTables, attribute: str | None = None
 ) -> alt.LayerChart | alt.VConcatChart:
-    """Draw the rate of the decision in each group, of all attributes or one."""
+    """Return the chart of rates of the decision by group, for all attributes or one."""
     table = audit.table.with_columns(pl.col("segment").fill_null(MISSING))
     if attribute is not None:
         table = table.filter(attribute=attribute)
@@ -88,7 +88,7 @@ def decisions_chart(
 
 
 def largest_segments(segments: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Return at most so many groups of each attribute, those with the most rows."""
+    """Return the groups of each attribute with the most rows, up to a number."""
     named = segments.group_by(AUDIT_KEYS, maintain_order=True).agg(pl.col("n").max())
     ranked = named.sort("n", descending=True, maintain_order=True)
     return ranked.group_by("attribute", maintain_order=True).head(most).select(AUDIT_KEYS)
@@ -97,9 +97,9 @@ def largest_segments(segments: pl.DataFrame, most: int) -> pl.DataFrame:
 def _select_attribute(
     attribute: str, *tables: pl.DataFrame
 ) -> tuple[str | None, list[pl.DataFrame]]:
-    """Return the rows of an attribute; the column of its groups gets its name, also returned.
+    """Return the name of the column of an attribute's groups, and the attribute's rows.
 
-    If another column has that name, invisible characters follow. All rows have no groups.
+    If another column has that name, invisible characters are appended. All rows have no groups.
     """
     rows = [table.filter(attribute=attribute).drop("attribute") for table in tables]
     if attribute == OVERALL:
@@ -114,7 +114,7 @@ def _select_attribute(
 
 
 def draw_ranking(toned: TonedAudit, attribute: str) -> Figure | None:
-    """Draw the ROC curves of the groups that have enough rows of both classes."""
+    """Return the ROC curves of groups with enough rows of both classes."""
     audit, words, settings = toned.audit, toned.words, toned.audit.settings
     is_large = pl.col("value").is_not_null() & (pl.col("n") >= _ENOUGH_OF_CLASS)
     aucs = toned.table.filter(is_large, attribute=attribute, metric=AUC)
@@ -146,7 +146,7 @@ def draw_ranking(toned: TonedAudit, attribute: str) -> Figure | None:
 
 
 def _say_ranking(rows: Sequence[ComparedRow], words: Words) -> str:
-    """Say whether the score ranks some groups differently."""
+    """Return the title: whether the score ranks some groups differently."""
     notable, different = _list_notable(rows), _list_different(rows)
     if notable:
         first = ([row for row in notable if row["gap"] < 0] or notable)[0]
@@ -161,7 +161,7 @@ def _say_ranking(rows: Sequence[ComparedRow], words: Words) -> str:
 
 
 def draw_calibration(toned: TonedAudit, attribute: str) -> Figure | None:
-    """Draw what came true against the score: of the groups that are off, and the largest others."""
+    """Return calibration curves of the groups that are off, and of the largest others."""
     audit, words, settings = toned.audit, toned.words, toned.audit.settings
     curves, n = audit.further().calibration_curves, _count_groups(audit, attribute)
     table = toned.table.filter(attribute=attribute)
@@ -196,7 +196,7 @@ def draw_calibration(toned: TonedAudit, attribute: str) -> Figure | None:
 def _say_calibration(
     rows: Sequence[ComparedRow], slopes: Sequence[ComparedRow], words: Words
 ) -> str:
-    """Say for whom scores are too high or too low, on average or along the scores.
+    """Return the title: whose scores are too high or too low, on average or along the scores.
 
     ``slopes`` are the groups whose slope differs.
     """
@@ -223,12 +223,12 @@ def _list_different(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
 
 
 def _are_equivalent(rows: Sequence[ComparedRow]) -> bool:
-    """Whether all groups that were compared are shown not to differ by more than the margin."""
+    """Return whether all compared groups are shown to be within the margin."""
     return {row["verdict"] for row in rows if row["verdict"] is not None} == {EQUIVALENT}
 
 
 def draw_distribution(toned: TonedAudit, attribute: str) -> Figure | None:
-    """Draw how the scores of the largest groups spread, with the threshold."""
+    """Return the distributions of the scores of the largest groups, with the threshold."""
     audit, words = toned.audit, toned.words
     table = audit.distributions
     if table.is_empty():
@@ -261,7 +261,7 @@ def draw_distribution(toned: TonedAudit, attribute: str) -> Figure | None:
 
 
 def _count_groups(audit: AuditTables, attribute: str) -> dict[str | None, int]:
-    """Return the rows of each group in the order of the table, those without a value last."""
+    """Return the numbers of rows of groups, in the order of the table, missing values last."""
     counts = dict(audit.segments.filter(attribute=attribute).select("segment", "n").rows())
     return {name: counts[name] for name in sorted(counts, key=lambda name: name is None)}
 
@@ -269,7 +269,7 @@ def _count_groups(audit: AuditTables, attribute: str) -> dict[str | None, int]:
 def _choose_groups(
     table: pl.DataFrame, names: Sequence[str | None], chosen: Sequence[str | None]
 ) -> pl.DataFrame:
-    """Keep the rows of some groups, in the order of all names."""
+    """Return the rows of some groups, in the order of all names."""
     shown = [name_of(name) for name in names if name in chosen]
     groups = table.drop("attribute").with_columns(pl.col("segment").fill_null(MISSING))
     groups = groups.filter(pl.col("segment").is_in(shown))
@@ -277,7 +277,7 @@ def _choose_groups(
 
 
 def draw_svg(chart: Any, axes: Mapping[str, str]) -> str:
-    """Draw a chart in the colours of the page, which follow light and dark.
+    """Return a chart as SVG in the colours of the page, which follow light and dark.
 
     ``axes`` are titles of axes in the words of the page.
 
@@ -291,10 +291,10 @@ def draw_svg(chart: Any, axes: Mapping[str, str]) -> str:
     except ImportError as error:
         msg = "an HTML report needs vl-convert-python: pip install 'polars-wroc[report]'"
         raise ImportError(msg) from error
-    # The page has its own colours, whatever the theme of the session.
+    # The page has its own colours, independent of the theme of the session.
     with alt.theme.enable("default"):
         drawn: dict[str, Any] = chart.to_dict(validate=False)
-    # The version of an Altair that is newer than vl-convert would be refused.
+    # vl-convert would refuse the version of a newer Altair.
     drawn.pop("$schema", None)
     spec = json.dumps(drawn)
     for title, text in axes.items():
@@ -302,7 +302,7 @@ def draw_svg(chart: Any, axes: Mapping[str, str]) -> str:
     return _shorten_svg(vl_convert.vegalite_to_svg(spec))
 
 
-# Attributes and elements of an SVG that nobody sees.
+# Attributes and elements of an SVG that are invisible.
 _UNSEEN_ATTRIBUTES = re.compile(
     r" (aria-\w+|role|class|pointer-events|stroke-miterlimit|font-family|xmlns:xlink|version)"
     r'="[^"]*"| opacity="1"'
@@ -321,7 +321,7 @@ _BACKGROUND = re.compile(r'<rect width="\d+" height="\d+" fill="var\(--page\)"/>
 
 
 def _shorten_svg(svg: str) -> str:
-    """Round the numbers of an SVG, leave out what nobody sees, and name its colours."""
+    """Return a shorter SVG: rounded, without invisible parts, with the page's colours."""
     svg = _UNSEEN_ELEMENTS.sub("", _UNSEEN_ATTRIBUTES.sub("", svg))
     svg = _ATTRIBUTE.sub(lambda found: _DECIMALS.sub(_round_number, found[0]), svg)
     svg = _COLOR.sub(_name_color, svg)
@@ -332,9 +332,9 @@ def _shorten_svg(svg: str) -> str:
 
 
 def _name_clips(svg: str) -> str:
-    """Name the areas that drawings are clipped to, which vl-convert numbers in a whole process.
+    """Return an SVG with names for clip paths, which vl-convert numbers per process.
 
-    The names are those of no other picture of a page, and the same for the same picture.
+    The names differ between the pictures of a page, and are the same for the same picture.
     """
     names = list(dict.fromkeys(_CLIP.findall(svg)))
     picture = f"{crc32(_CLIP.sub('', svg).encode()):08x}"
@@ -352,7 +352,7 @@ def _name_color(found: re.Match[str]) -> str:
 
 
 def make_figure(chart: Any) -> Figure:
-    """Draw a chart whose title, which says what is found, becomes the caption of its figure."""
+    """Return a figure of a chart, whose title, the finding, becomes the caption."""
     words = chart.title
     title, how = "", ""
     if words is not alt.Undefined:
@@ -363,7 +363,7 @@ def make_figure(chart: Any) -> Figure:
 
 
 def _join_lines(lines: Any) -> str:
-    """Join the lines of a title, if there are any."""
+    """Return the lines of a title as one text."""
     if lines is alt.Undefined:
         return ""
     return lines if isinstance(lines, str) else " ".join(lines)

@@ -32,19 +32,19 @@ from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.stats.families import INCONCLUSIVE
 
 _SELECTION_RATE = "selection_rate"
-# More digits than sentences have, so that they are the same for any order of the rows.
+# More digits than sentences show; rounded, so that they do not depend on the order of rows.
 _DIGITS = 12
 _WITHIN = ["attribute", MODEL, "metric"]
 _OTHER, _ORDER = "__other", "__order"
 _IS_REPEAT = "__is_repeat"
-# Metrics that compare each of two segments with the other.
+# Metrics that compare two segments with each other.
 _PAIRED = [*GAP_METRICS, *CALIBRATION]
 
 
 def with_findings(
     table: pl.DataFrame, segments: pl.DataFrame, settings: AuditSettings
 ) -> pl.DataFrame:
-    """Add ``direction``, ``rank`` and ``sentence`` to comparisons, and which repeat another."""
+    """Add columns ``direction``, ``rank``, ``sentence`` and repeats to comparisons."""
     rows = round_numbers(_by_metric(table.with_row_index("__place")))
     pairs = _pair_segments(segments, settings)
     keys = [*ALL_KEYS, "metric"]
@@ -70,7 +70,7 @@ def with_findings(
 
 
 def favorable_rates(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Return the selection rates of an audit, or the rates of the others if these are good."""
+    """Return the selection rates of an audit, or the rejection rates if rejection is good."""
     rates = table.filter(metric=_SELECTION_RATE)
     if settings.favorable != "rejected":
         return rates
@@ -79,9 +79,9 @@ def favorable_rates(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFram
 
 
 def _with_needed(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Add how many rows would show that a gap is equivalent if it is 0: `NEEDED`."""
+    """Add the column `NEEDED`: the rows that would show equivalence if the gap is 0."""
     gaps = rows.filter(pl.col("metric").is_in([*GAP_METRICS]), verdict=INCONCLUSIVE)
-    # The tests of a reference that was picked are not those of two segments alone.
+    # With a picked reference, tests involve more than two segments.
     if gaps.is_empty():
         return rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in NEEDED)
     tested = pl.col("p_adjusted").is_not_null() & ~pl.col(_IS_REPEAT)
@@ -96,14 +96,14 @@ def _with_needed(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
 
 
 def round_numbers(table: pl.DataFrame, digits: int = _DIGITS) -> pl.DataFrame:
-    """Round numbers, so that they are the same for any order of the rows."""
+    """Return rounded numbers, which do not depend on the order of the rows."""
     numbers = selectors.float() - selectors.by_name("threshold", require_all=False)
     finite = pl.when(numbers.is_finite()).then(numbers.round_sig_figs(digits) + 0.0)
     return table.with_columns(finite.otherwise(numbers))
 
 
 def findings_of(table: pl.DataFrame) -> pl.DataFrame:
-    """List the comparisons that have a verdict, each of two segments once, serious ones first."""
+    """Return the comparisons with a verdict, without mirror images, serious ones first."""
     return table.filter(pl.col("rank").is_not_null()).sort("rank")
 
 
@@ -112,7 +112,7 @@ def _by_metric(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pair_segments(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Return for each segment and metric which other segment is its complement, if there is one."""
+    """Return for each segment and metric the segment that is its complement, if any."""
     attribute, within = pl.col("attribute"), ["attribute", MODEL]
     mutual = ~attribute.is_in([*settings.reference.named]) & settings.reference.is_mutual
     name = pl.col("segment").fill_null(MISSING)
@@ -129,7 +129,7 @@ def _pair_segments(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFr
         first, last = (getattr(name.filter(some), end)().over(within) for end in ("first", "last"))
         pairs = segments.select(
             *ALL_KEYS,
-            # First or second of two segments that are compared with each other, else null.
+            # Whether the first or the second of two segments compared with each other; else null.
             pl.when(paired).then(some.cum_sum().over(within)).alias(_ORDER),
             pl.when(paired).then(pl.when(name == first).then(last).otherwise(first)).alias(_OTHER),
         )
@@ -138,10 +138,10 @@ def _pair_segments(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFr
 
 
 def _direction(settings: AuditSettings) -> pl.Expr:
-    """Say for whom a gap is bad: for good decisions that are rarer, and for nothing else.
+    """Return for whom a gap is bad, which only a gap in good decisions is.
 
-    These are the selection rate and, of those whose outcome deserves the good decision, the rate
-    that get it. A significant gap that does not matter is bad for nobody.
+    These are gaps in the selection rate and in the rate of the good decision among those whose
+    outcome deserves it. A significant gap that does not matter is bad for nobody.
     """
     gap, metric = pl.col("gap"), pl.col("metric")
     worse = (metric == IMPACT_RATIO) & (pl.col("ratio") < 1)
@@ -159,9 +159,9 @@ def _direction(settings: AuditSettings) -> pl.Expr:
 
 
 def _is_repeat() -> pl.Expr:
-    """Whether the other one of two segments says the same.
+    """Return whether a row is the mirror image of one that is reported.
 
-    The one to be told is worse off, or else ranked less well, or else the first.
+    Reported is the segment that is worse off, else the one ranked worse, else the first.
     """
     place = pl.col(_ORDER)
     is_ranked_lower = (pl.col("metric") == ROC_AUC.column) & (pl.col("gap") < 0)
@@ -175,8 +175,8 @@ def _is_repeat() -> pl.Expr:
 
 
 def size_of(settings: AuditSettings) -> pl.Expr:
-    """Measure a comparison in the unit of the margin."""
-    # As many times the margin as the ratio is four fifths.
+    """Return the size of a comparison, in the unit of the margin."""
+    # A ratio of four fifths is as large as a gap of the margin.
     of_ratio = (pl.col("ratio").log() / math.log(FOUR_FIFTHS)).abs() * settings.margin
     of_slope = slope_in_points(pl.col("value"), pl.col("reference_value"))
     by_metric = pl.when(metric=IMPACT_RATIO).then(of_ratio).when(metric=SLOPE).then(of_slope)
@@ -184,9 +184,9 @@ def size_of(settings: AuditSettings) -> pl.Expr:
 
 
 def is_material(settings: AuditSettings) -> pl.Expr:
-    """Whether a comparison matters: its gap is at least the margin, or a ratio is below 4/5.
+    """Return whether a comparison matters: a gap of at least the margin, or a ratio below 4/5.
 
-    The ratios are the impact ratio, and that of the good decision in a gap of selection rates.
+    Ratios are the impact ratio, and the ratio of the good decision in a gap of selection rates.
     """
     of_gap = size_of(settings) >= settings.margin
     rates = [pl.col("value"), pl.col("reference_value")]
@@ -201,18 +201,18 @@ def is_material(settings: AuditSettings) -> pl.Expr:
 
 
 def add_tones(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Add how comparisons are shown, their ``tone``, and whether differences would matter.
+    """Add columns: the ``tone`` of comparisons, and whether differences would matter.
 
-    It is ``worse``, ``better`` or ``either`` where one differs and matters, ``alike`` where no
-    difference that matters is shown, and else empty. Only without decisions a score that ranks a
-    group differently is worse or better.
+    The tone is ``worse``, ``better`` or ``either`` for a difference that matters, ``alike`` where
+    equivalence is shown, and otherwise empty. A score that ranks a group differently is worse or
+    better only without decisions.
     """
     value, reference = pl.col("value"), pl.col("reference_value")
     side = pl.col("direction")
     if settings.favorable is None:
         lower = pl.when(pl.col("gap") < 0).then(pl.lit("worse")).otherwise(pl.lit("better"))
         side = pl.when(metric=ROC_AUC.column).then(lower).otherwise(side)
-    # Where the others are farther off, it is they that differ.
+    # If the others are farther off, it is the others that differ.
     is_error, is_slope = pl.col("metric") == CALIBRATION_ERROR, pl.col("metric") == SLOPE
     right = pl.when(is_slope).then(1.0).otherwise(0.0)
     is_nearer = (value - right).abs() < (reference - right).abs()
@@ -225,7 +225,7 @@ def add_tones(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
 
 
 def _order_findings(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Sort findings by verdict and direction, single attributes before crossed ones, and size."""
+    """Return findings sorted by verdict, direction, single attributes first, and size."""
     verdict, side = pl.col("verdict"), pl.col("direction")
     different, little = is_finding(), verdict == INCONCLUSIVE
     ranks = [
@@ -239,7 +239,7 @@ def _order_findings(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame
     first = (pl.when(holds).then(place) for place, holds in enumerate(ranks))
     return rows.sort(
         pl.coalesce(*first, len(ranks)),
-        # What holds for all is said before what holds for some.
+        # Findings on everyone come before findings on groups.
         pl.col("attribute") != OVERALL,
         ~pl.col("attribute").is_in([OVERALL, *settings.attributes]),
         pl.col("reason").is_not_null(),

@@ -19,7 +19,7 @@ SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "2.1"
 
 
 def json_of(audit: AuditTables, *, reading: str, verdict: str) -> dict[str, Any]:
-    """Return the audit as dictionaries and lists, with both texts; null is undefined."""
+    """Return the audit as dictionaries and lists, with both texts; None is undefined."""
     settings = audit.settings
     overall = audit.segments.filter(attribute=OVERALL)
     used, missing = overall.select("n", "n_missing").row(0)

@@ -1,4 +1,4 @@
-"""Conditions of a pipeline in the words of a report: what was asked, and where it is met."""
+"""Conditions of a pipeline in the words of a report, and where they are met."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _NUMBERS = {
 
 
 def write_gates(gates: Sequence[JudgedGate], words: Words) -> list[Line]:
-    """Write conditions as lines, those that failed first."""
+    """Return conditions as lines, failed ones first."""
     lines = [_write_gate(gate, words) for gate in gates]
     order: list[LineTone] = ["failed", "unjudged", "passed"]
     return sorted(lines, key=lambda line: order.index(line.tone))
 
 
 def _write_gate(gate: JudgedGate, words: Words) -> Line:
-    """Write what a condition asks, and where it is met or could not be judged."""
+    """Return the line of a condition, and where it is met or could not be judged."""
     condition = gate.gate if gate.condition is None else _write_condition(gate.condition)
     unjudged = ""
     if gate.unjudged_rows:
@@ -55,7 +55,7 @@ def _write_gate(gate: JudgedGate, words: Words) -> Line:
 
 
 def _write_condition(condition: GateCondition) -> str:
-    """Write a condition in words: ``tpr.gap>0.05`` is ``true positive rate, gap above 0.05``."""
+    """Return a condition in words: ``true positive rate, gap above 0.05`` for ``tpr.gap>0.05``."""
     metric = METRICS[condition.metric].label if condition.metric in METRICS else condition.metric
     by = f" of {condition.place}" if condition.place else ""
     number = _name_number(condition.metric, condition.column)
@@ -67,7 +67,7 @@ def _write_condition(condition: GateCondition) -> str:
 
 
 def _name_number(metric: str, column: str) -> str:
-    """Name a column: the upper limit of the number that a metric is named for needs no name."""
+    """Return the name of a column in a condition; empty for the metric's own number."""
     number, _, end = column.rpartition("_")
     own = NAMED_FOR.get(metric, "value")
     if end in ("low", "high") and number in ("value", "gap", "ratio"):
@@ -79,7 +79,7 @@ def _name_number(metric: str, column: str) -> str:
 
 
 def _name_place(row: Mapping[str, Any], words: Words) -> str:
-    """Name the group of a row, or the two that are compared: ``black (race)``."""
+    """Return the group of a row, or both compared ones: ``black (race)``."""
     attribute, segment = row["attribute"], row["segment"]
     name = words.everyone if attribute == OVERALL else name_briefly(attribute, segment)
     if row["metric"] in FAIRNESS:
@@ -88,5 +88,5 @@ def _name_place(row: Mapping[str, Any], words: Words) -> str:
 
 
 def _write_value(value: Any) -> str:
-    """Write a number that meets a condition, or a verdict."""
+    """Return a number or verdict that meets a condition."""
     return f"({value})" if isinstance(value, str) else write_number(value, ".3g")

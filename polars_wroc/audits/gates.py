@@ -1,4 +1,4 @@
-"""Conditions that fail a command in a pipeline, such as ``tpr.gap>0.05``, or in SQL."""
+"""Conditions that fail a command in a pipeline, for example ``tpr.gap>0.05``, or in SQL."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
 
 _NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
 _PLACE = r"(?:(.*):)?\s*"
-# The short form: a place, a metric, a column, which may be left out, and a limit.
+# The short form: an optional place, a metric, an optional column, and a limit.
 _SHORT = re.compile(rf"{_PLACE}(\w+)(?:\.(\w+))?{_NUMBER}")
 _VERDICT = re.compile(rf"{_PLACE}(\w+)\.verdict\s*(!?=)\s*(.*?)\s*")
 # SQL about several rows, and SQL that is true or false of what is missing.
@@ -55,38 +55,38 @@ _SEVERAL_ROWS = re.compile(
     r"|row_number|std\w*|sum|var\w*)\s*\(",
     re.IGNORECASE,
 )
-_OF_NULL = re.compile(r"\bis\s+(not\s+)?null\b|\b(coalesce|ifnull)\b", re.IGNORECASE)
+_TESTS_NULL = re.compile(r"\bis\s+(not\s+)?null\b|\b(coalesce|ifnull)\b", re.IGNORECASE)
 # All metrics; and what is no worse, where a metric has a side that is worse.
 _ANY = "any"
 _NO_WORSE = (NO_WORSE, BETTER)
-# Compared without its sign, unless it is to be below 0.
+# Compared without its sign, unless the limit is below 0.
 _UNSIGNED = "gap"
-# How much alike a column is to what may be a misspelling of it; auk_gap is not gap.
+# The similarity of a column to its misspelling; auk_gap is not gap.
 _ALIKE = 0.8
 _PROPORTIONS = {ROC_AUC.column, "average_precision", *RATES}
 _VALUES = ("value", "value_low", "value_high")
 _WITHOUT_SIDE = [name for name, metric in COMPARABLE.items() if metric.better is None]
-# Columns that name a row of comparisons, and the number of all rows.
+# Columns that identify a row of comparisons.
 _KEYS = ("attribute", "segment", MODEL, "reference", "pair", "metric", "period")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateScope:
-    """What conditions are about: metrics, and the columns of a table; words are for messages."""
+    """The metrics and columns that conditions may name; words are for messages."""
 
     what: str
     example: str
     schema: Mapping[str, pl.DataType | type[pl.DataType]]
-    # Columns that name a row.
+    # Columns that identify a row.
     keys: Collection[str] = _KEYS
     metrics: Collection[str] = ()
     verdicts: Collection[str] = ()
-    # Why a metric is not among those that are known.
+    # Why a known metric is not available.
     why_not: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
-        """The numbers that conditions may be about."""
+        """The columns of numbers that conditions may name."""
         return [
             name
             for name, dtype in self.schema.items()
@@ -95,7 +95,7 @@ class GateScope:
 
     @property
     def verdict_example(self) -> str:
-        """A condition on a verdict that is bad."""
+        """An example of a condition on a bad verdict."""
         metric, _, _ = self.example.partition(".")
         verdict = WORSE if WORSE in self.verdicts else next(iter(self.verdicts))
         return f"{metric}.verdict={verdict}"
@@ -147,7 +147,7 @@ PAIR_SCOPE = GateScope(
 
 
 def find_audit_scope(*, decides: bool, ratios: bool, labeled: bool = True) -> GateScope:
-    """Return what conditions on an audit may be about."""
+    """Return the metrics and columns that conditions on an audit may name."""
     unknown = {} if decides else dict.fromkeys(_DECISION_METRICS, _NO_DECISIONS)
     if not labeled:
         unknown = {name: _NO_LABEL for name in COMPARISON_SCOPE.metrics if name not in UNLABELED}
@@ -158,17 +158,17 @@ def find_audit_scope(*, decides: bool, ratios: bool, labeled: bool = True) -> Ga
 
 
 def find_table_scope(schema: Mapping[str, pl.DataType], keys: Collection[str]) -> GateScope:
-    """Return what conditions may be about in a table with a column for each number."""
+    """Return the columns that conditions may name in a table with a column for each number."""
     number = next(name for name in schema if name not in keys and schema[name].is_numeric())
     return GateScope(what="the table", example=f"{number}<0.7", schema=schema, keys=keys)
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A condition on each row of a table; null where the row does not know."""
+    """A condition on each row of a table; null where it is unknown."""
 
     scope: GateScope
-    # As it was given, and as readers see it.
+    # The given text, and the text for readers.
     given: str
     text: str
     condition: pl.Expr
@@ -176,10 +176,10 @@ class Gate:
     short: GateCondition | None = None
 
     def judge(self, table: pl.DataFrame) -> JudgedGate:
-        """Say where a table meets the condition, which makes it fail.
+        """Return where a table meets the condition, which makes it fail.
 
-        A number based on too few rows, or compared with such a one, is not judged. A reference and
-        an unknown category have nothing to be judged.
+        A number based on too few rows, or compared with such a number, is not judged. Neither are
+        references and unknown categories.
         """
         self._check_place(table)
         self._check_filled(table)
@@ -196,7 +196,7 @@ class Gate:
         ]
         lacking = dict[str, list[str]]()
         for row in unjudged:
-            # A segment has a row for each metric, and one word is enough.
+            # A segment has a row for each metric, but is listed once.
             named = lacking.setdefault(row[_WHY], [])
             if (place := places(row)) not in named:
                 named.append(place)
@@ -213,7 +213,7 @@ class Gate:
         )
 
     def _check_place(self, table: pl.DataFrame) -> None:
-        """Check that the place of the short form is one of the table."""
+        """Raise unless the place of the short form is in the table."""
         if self.short is None or self.short.place is None:
             return
         places = table.select("attribute", place=_write_place())
@@ -226,13 +226,13 @@ class Gate:
             raise ValueError(msg)
 
     def _check_filled(self, table: pl.DataFrame) -> None:
-        """Check that each column that SQL reads has values, unless a reason says why none has.
+        """Raise if a column in SQL has no values, unless reasons explain that.
 
-        The number of a short condition exists for its metric, and may be unknown in these rows.
+        The number of a short condition always exists, and may be unknown in these rows.
         """
         if not {"reason", "attribute"} <= {*table.columns}:
             return
-        if self.short is not None or self._is_of_null:
+        if self.short is not None or self._tests_null:
             return
         if table.filter(pl.col("reason").is_null(), pl.col("attribute") != OVERALL).is_empty():
             return
@@ -247,13 +247,13 @@ class Gate:
                 raise ValueError(msg)
 
     @property
-    def _is_of_null(self) -> bool:
+    def _tests_null(self) -> bool:
         """Whether the condition knows an answer where numbers are missing."""
-        return _OF_NULL.search(self.text) is not None
+        return _TESTS_NULL.search(self.text) is not None
 
     def _select_asked(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Select the rows that the condition is about: which their keys alone do not exclude."""
-        if self._is_of_null:
+        """Return the rows to which the condition applies: not excluded by their keys alone."""
+        if self._tests_null:
             return table
         others = [
             name for name in self.scope.schema if name in table and name not in self.scope.keys
@@ -265,29 +265,29 @@ class Gate:
 
     def _evaluate(self, rows: pl.DataFrame) -> pl.Series:
         """Return where the condition holds; null where it is not judged."""
-        if self._is_of_null:
+        if self._tests_null:
             return rows.select(self.condition).to_series()
         reason, same = pl.col("reason").fill_null(""), pl.col(_SAME).is_not_null()
         few = reason.str.starts_with(FEW) | reason.str.starts_with(SMALL_SHARE)
         masks: dict[str, pl.Expr] = {}
         for name in self.scope.columns:
             if name in rows.columns and not name.startswith("n"):
-                # Of impact ratios the reference has the ratio 1.
+                # The reference of impact ratios has the ratio 1.
                 is_reference = (reason == THE_REFERENCE) & (not name.startswith("value"))
                 masks[name] = pl.when(~(few | is_reference)).then(name)
         if "verdict" in rows.columns:
-            # Where all have the same decision, nothing could be concluded.
+            # Nothing can be concluded if everybody has the same decision.
             masks["verdict"] = pl.when(~(same & (pl.col("verdict") == INCONCLUSIVE))).then(
                 "verdict"
             )
         holds = rows.with_columns(**masks).select(holds=self.condition, few=few, same=same)
-        # A row with too few rows cannot pass by its verdict, nor one where all have one decision.
+        # Segments with too few rows cannot pass by verdict, nor can any with a single decision.
         by_verdict = "verdict" in self.condition.meta.root_names()
         cannot_pass = pl.col("same") | (pl.col("few") & by_verdict)
         return holds.select(pl.when(pl.col("holds") | ~cannot_pass).then("holds")).to_series()
 
     def _could_be_judged(self, table: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
-        """Whether rows have a reason, or a metric that has all numbers in some row of the table."""
+        """Return whether rows have a reason, or a metric with all numbers in some row."""
         if "metric" not in rows.columns:
             return pl.repeat(value=True, n=rows.height, eager=True)
         read = [name for name in self._numbers if name in table.columns]
@@ -297,25 +297,25 @@ class Gate:
 
     @property
     def _numbers(self) -> list[str]:
-        """The columns that the condition is on."""
+        """The columns that the condition reads."""
         names = dict.fromkeys(self.condition.meta.root_names())
         return [name for name in names if name not in self.scope.keys]
 
     def _write_numbers(self, row: Mapping[str, Any]) -> str:
-        """Write what meets the condition."""
+        """Return the numbers that meet the condition, as text."""
         if len(self._numbers) == 1:
             return _write_value(row[self._numbers[0]])
         return f"({', '.join(f'{name} {_write_value(row[name])}' for name in self._numbers)})"
 
     def _name_metric(self, row: Mapping[str, Any], rows: pl.DataFrame) -> str:
-        """Name the metric of a row, if those that are asked for have several."""
+        """Return the metric of a row as text, if the rows have several."""
         several = "metric" in rows.columns and rows["metric"].n_unique() > 1
         return f" in {row['metric']}" if several else ""
 
     def _write_lines(
         self, n_judged: int, where: Sequence[str], lacking: Mapping[str, list[str]], noun: str
     ) -> list[str]:
-        """Say where the condition could not be judged, then whether it holds."""
+        """Return lines on where the condition could not be judged, then whether it holds."""
         lines = [
             f"NOT JUDGED {self.text}: {_reason_in_places(reason, first_few(places, '; '))}"
             for reason, places in lacking.items()
@@ -330,7 +330,7 @@ class Gate:
         return lines
 
 
-# Why all rows of a metric have the same decision, and why a row is not judged.
+# Why all rows of a metric have the same decision, and why a row was not judged.
 _SAME, _WHY = "__same", "__why"
 _NO_NUMBER = "no such number"
 
@@ -338,8 +338,7 @@ _NO_NUMBER = "no such number"
 def _add_same_decisions(table: pl.DataFrame) -> pl.DataFrame:
     """Add why rows are not judged, without unknown categories.
 
-    A row tells nothing where everybody has the same decision: a condition may be met there, but
-    cannot be passed.
+    If everybody has the same decision, a condition may be met but cannot be passed.
     """
     if "reason" not in table.columns:
         table = table.with_columns(reason=pl.lit(None, pl.String))
@@ -350,7 +349,7 @@ def _add_same_decisions(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _find_same_decisions(table: pl.DataFrame) -> list[str | None]:
-    """Return of each row why it tells nothing: of its score everybody has the same decision."""
+    """Return for each row why it says nothing: its score gives everybody the same decision."""
     if not {"metric", "value", "attribute"} <= {*table.columns}:
         return [None] * table.height
     overall = table.filter(attribute=OVERALL, metric=_SELECTION_RATE)
@@ -369,7 +368,7 @@ def _find_same_decisions(table: pl.DataFrame) -> list[str | None]:
 
 
 def _is_listed(rows: pl.DataFrame) -> pl.Series:
-    """Whether a row that is not judged is worth a word: not a reference, nor a repeated row."""
+    """Return whether an unjudged row is worth listing: not a reference or a repeated row."""
     why = rows[_WHY]
     listed = (why != THE_REFERENCE) & ~why.str.starts_with(REPEATS)
     if "attribute" in rows.columns:
@@ -382,17 +381,17 @@ def _write_place() -> pl.Expr:
 
 
 def _is_at(place: str) -> pl.Expr:
-    """Whether a row is of an attribute, or of a segment such as sex=f."""
+    """Return whether a row belongs to an attribute, or to a segment such as sex=f."""
     return (pl.col("attribute") == place) | (_write_place() == place)
 
 
 def _reason_in_places(reason: str, places: str) -> str:
-    """Say why some places are not judged, where a reason may be about their reference."""
+    """Return why some places were not judged, by their own fault or the reference's."""
     return f"{reason} of {places}" if reason.endswith(IN_REFERENCE) else f"{reason} in {places}"
 
 
 def _name_rows(rows: pl.DataFrame) -> str:
-    """Return what a row is."""
+    """Return the noun for rows."""
     metrics = {*rows["metric"]} if "metric" in rows.columns else set[str]()
     if metrics & FAIRNESS.keys() and not metrics - FAIRNESS.keys():
         return "attribute"
@@ -404,7 +403,7 @@ def _name_rows(rows: pl.DataFrame) -> str:
 
 
 def _name_place(row: Mapping[str, Any], *, keys: Collection[str], several: bool) -> str:
-    """Name the segment, or the attribute and the two segments compared."""
+    """Return the segment, or the attribute and the two compared segments, as text."""
     if "attribute" not in row:
         # Most measures of a validation have no threshold.
         left_out = [key for key in keys if key == "threshold" and row[key] is None]
@@ -432,7 +431,7 @@ def _write_value(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Gates that are judged, and messages on those that name a place that is not there."""
+    """Judged gates, and messages on gates that name a place the table does not have."""
 
     gates: Sequence[JudgedGate] = ()
     unknown: Sequence[str] = ()
@@ -441,12 +440,12 @@ class Judgement:
 
     @property
     def lines(self) -> list[str]:
-        """What is said on each gate."""
+        """The lines on all gates."""
         return [line for gate in self.gates for line in gate.lines]
 
 
 def judge_gates(gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
-    """Judge each gate."""
+    """Return the judgement of each gate."""
     judged, unknown = list[JudgedGate](), list[str]()
     for gate in gates:
         try:
@@ -457,7 +456,7 @@ def judge_gates(gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
 
 
 def read_gate(text: str, scope: GateScope) -> Gate:
-    """Read a condition such as ``race=black:tpr.gap>0.05``, or one in SQL."""
+    """Return a condition such as ``race=black:tpr.gap>0.05``, or one in SQL."""
     if scope.verdicts and (word := _VERDICT.fullmatch(text)):
         place, metric, sign, verdict = word.groups()
         if verdict not in scope.verdicts:
@@ -480,7 +479,7 @@ def read_gate(text: str, scope: GateScope) -> Gate:
 
 
 def _read_sql(text: str, scope: GateScope) -> pl.Expr:
-    """Read a condition in SQL on the columns of a table."""
+    """Return a condition in SQL on the columns of a table."""
     _check_sql(text, scope)
     try:
         condition = pl.sql_expr(text)
@@ -525,7 +524,7 @@ _TEXT_AND_NUMBER = "it compares a text with a number: write only texts in single
 
 
 def _explain_refusal(text: str, message: str) -> str:
-    """Say what is wrong with a condition in SQL that Polars refuses, and what to do."""
+    """Return what is wrong with a condition in SQL that Polars refuses, and what to do."""
     function = re.search(r"unsupported function '(.*?)'", message)
     is_query = re.search(r"^\s*(where|from|with)\b|\bselect\b", text, re.IGNORECASE)
     if not text.strip():
@@ -550,7 +549,7 @@ def _explain_refusal(text: str, message: str) -> str:
 
 
 def _write_gate(given: str, scope: GateScope, short: GateCondition) -> Gate:
-    """Return a condition of the short form, after checking that it can be met."""
+    """Return a condition in the short form, after checking that it can be met."""
     _check(short, given.strip(), scope)
     number, limit = pl.col(short.column), short.limit
     if isinstance(limit, str):
@@ -576,7 +575,7 @@ def _write_gate(given: str, scope: GateScope, short: GateCondition) -> Gate:
 
 
 def _asks_below_zero(short: GateCondition) -> bool:
-    """Whether a number must be 0 or below to meet a condition, as no size is below 0."""
+    """Return whether only numbers of 0 or below meet a condition, unlike any size."""
     return not isinstance(short.limit, str) and short.sign in ("<", "<=") and short.limit <= 0
 
 
@@ -590,7 +589,7 @@ def _refuse(text: str, scope: GateScope, hint: str = "") -> NoReturn:
 
 
 def _guess_meaning(name: str, scope: GateScope) -> str:
-    """End a message about one name, such as ``auc_gap_low``, with what may be meant."""
+    """Return the end of a message on one name, for example ``auc_gap_low``: what may be meant."""
     begun = [metric for metric in scope.metrics if f"{name}_".startswith(f"{metric}_")]
     if not begun and (close := get_close_matches(name, scope.columns, 1, _ALIKE)):
         return f"; did you mean {close[0]!r}?"
@@ -608,7 +607,7 @@ def _near(name: str, known: Collection[str]) -> str:
 
 
 def _check(short: GateCondition, given: str, scope: GateScope) -> None:
-    """Check the names of a condition, and that it can be met."""
+    """Raise for unknown names in a condition, or a condition that cannot be met."""
     if short.metric not in scope.metrics:
         hint = scope.why_not.get(short.metric) or _near(short.metric, scope.metrics)
         if short.metric == _ANY:
@@ -645,7 +644,7 @@ def _check(short: GateCondition, given: str, scope: GateScope) -> None:
 
 
 def _check_proportion(metric: str, column: str, limit: float, given: str) -> None:
-    """Check that the limit of a metric between 0 and 1 is no percentage."""
+    """Raise for a percentage as the limit of a metric between 0 and 1."""
     if metric in _PROPORTIONS and column in _VALUES and not 0 <= limit <= 1:
         msg = (
             f"`--fail-if` must have a limit between 0 and 1 for {metric}, so that 0.62 is 62%; "
@@ -655,7 +654,7 @@ def _check_proportion(metric: str, column: str, limit: float, given: str) -> Non
 
 
 def tabulate_pairs(table: pl.DataFrame) -> pl.DataFrame:
-    """Lay out the table of `compare` as rows of a metric."""
+    """Return the table of `compare` as rows of a metric."""
     groups = table.columns[: -len(PAIR_SCHEMA)]
     texts = [pl.col(name).cast(pl.String).fill_null(MISSING) for name in groups]
     segment = pl.concat_str(texts, separator=", ") if groups else pl.lit(OVERALL)

@@ -28,20 +28,20 @@ from polars_wroc.stats.families import DIFFERENT
 # The comparisons of a group by their metrics.
 _Metrics: TypeAlias = Mapping[str, ComparedRow]
 
-# Columns beside the dot plot, those that have a number.
+# The metrics that may have a column beside the dot plot.
 GLANCE_METRICS = (IMPACT_RATIO, "tpr", "fpr", "ppv", AUC, CALIBRATION_ERROR)
-# Groups of an attribute that are all shown; of more only those that differ, and one row for others.
+# If an attribute has more groups, only those that differ are shown, and one row for the others.
 _MOST = 15
-# Room at both ends of a dot plot, in percent; the least that it spans, and labels of its axis.
+# The margin at both ends of a dot plot, in percent; its least range, and the number of ticks.
 _EDGE, _LEAST_SPAN, _TICKS = 2.5, 0.2, 6
-# Down and up: filled where a group is worse off, hollow where better, thin where neither.
+# Down and up: filled if a group is worse off, hollow if better, thin if neither.
 _ARROWS = {"worse": "▼▲", "better": "▽△", "either": "↓↑"}
 _ALIKE, _DIFFERS = "≈", "◆"
 
 
 @dataclass(frozen=True)
 class NumberScale:
-    """Where a number is in a dot plot."""
+    """The scale of a dot plot."""
 
     low: float
     high: float
@@ -54,20 +54,20 @@ class NumberScale:
 
 
 def make_number_scale(rows: Sequence[ComparedRow], min_rows: int) -> NumberScale:
-    """Span the values, and the limits of groups that have enough rows, but at least 20 points."""
+    """Return a scale for values, and for limits of groups with enough rows; 20 points or more."""
     large = [row for row in rows if row["n"] >= min_rows] or rows
     numbers = [row[name] for row in rows for name in ("value", "reference_value")]
     numbers += [row[name] for row in large for name in ("value_low", "value_high")]
     known = [number for number in numbers if number is not None and math.isfinite(number)]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    # At least this wide, so that small differences look small.
+    # A minimum width, so that small differences look small.
     room = max(0.06 * (high - low), (_LEAST_SPAN - (high - low)) / 2)
     low, high = max(0.0, low - room), min(1.0, high + room)
     return NumberScale(low, high, _choose_ticks(low, high))
 
 
 def _choose_ticks(low: float, high: float) -> list[float]:
-    """Choose about so many round numbers between two."""
+    """Return about a given number of round numbers between two."""
     raw = (high - low) / _TICKS
     power = 10 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw)
@@ -76,13 +76,13 @@ def _choose_ticks(low: float, high: float) -> list[float]:
 
 
 def lay_out_groups(toned: TonedAudit) -> Table:
-    """Lay out all groups of an audit."""
+    """Return the table of all groups of an audit."""
     return _Glance(toned).lay_out()
 
 
 @dataclass(frozen=True)
 class _Glance:
-    """The numbers of an audit, and how they are shown."""
+    """The numbers of an audit, and their layout."""
 
     toned: TonedAudit
 
@@ -98,19 +98,19 @@ class _Glance:
 
     @cached_property
     def metrics(self) -> Sequence[str]:
-        """The metrics that have a column: the selection rate first, or else the AUC."""
+        """The metrics with a column: the selection rate first, or else the AUC."""
         known = {*self.toned.table.filter(pl.col("value").is_not_null())["metric"]}
         headline = SELECTION_RATE if SELECTION_RATE in known or AUC not in known else AUC
         return [headline, *(name for name in GLANCE_METRICS if name in known - {headline})]
 
     @property
     def headline(self) -> str:
-        """The metric that is drawn."""
+        """The metric of the dot plot."""
         return self.metrics[0]
 
     @cached_property
     def numbers(self) -> Mapping[Keys, _Metrics]:
-        """The comparisons of each group, by a score, in the metrics of the table."""
+        """The comparisons of each group and score, by metric."""
         numbers: dict[Keys, dict[str, ComparedRow]] = {}
         for row in self.toned.table.filter(pl.col("metric").is_in(self.metrics)).to_dicts():
             numbers.setdefault(find_segment_keys(row), {})[row["metric"]] = row
@@ -124,7 +124,7 @@ class _Glance:
         return make_number_scale(known, self.toned.audit.settings.min_rows)
 
     def lay_out(self) -> Table:
-        """Lay out everyone, and the groups of each attribute."""
+        """Return the table: everyone, then the groups of each attribute."""
         segments = self.toned.audit.segments
         n = segments.filter(attribute=OVERALL)["n"][0]
         everyone = capitalise(self.words.everyone)
@@ -153,8 +153,8 @@ class _Glance:
         """Return the heading of a metric: plain words, and its technical name."""
         words, essential = self.words, metric == self.headline
         if metric == IMPACT_RATIO:
-            # The ratio of the rates of the good decision, which is not that of the headline if
-            # being selected is bad.
+            # The ratio of rates of the good decision, which is not the headline's if selection is
+            # bad.
             which = f" ({words.good})" if words.good != words.selected else ""
             return Column(f"Impact ratio{which}", f"to the highest share {words.good}")
         note, heading, over = METRICS[metric].label, capitalise(words.heading(metric)), ""
@@ -163,7 +163,7 @@ class _Glance:
         elif metric == CALIBRATION_ERROR:
             note = "points, score minus outcome"
         elif metric == SELECTION_RATE and words.good != words.selected:
-            # To be selected sounds good, which it is not here.
+            # Being selected sounds good, which it is not here.
             note = "share of all"
         elif metric in ("tpr", "fpr"):
             heading = words.among("positive" if metric == "tpr" else "negative")
@@ -173,7 +173,7 @@ class _Glance:
     # Rows.
 
     def _write_attribute(self, attribute: str) -> list[Row]:
-        """Return the rows of an attribute: all groups, or those that differ and one for others."""
+        """Return the rows of an attribute: all groups, or the different ones and one for others."""
         segments = self.toned.audit.segments.filter(attribute=attribute)
         counts = dict(segments.select("segment", "n").rows())
         groups = self._sort(attribute, [*counts])
@@ -193,7 +193,7 @@ class _Glance:
         return rows
 
     def _sort(self, attribute: str, names: Sequence[str | None]) -> list[str | None]:
-        """Keep the order of ranges and of names with numbers; sort others, the worst off first."""
+        """Return groups in the order of ranges or numbers, others with the worst off first."""
         known = [name for name in names if name is not None]
         is_ordered = attribute in self.toned.audit.ordered or _have_digits(known)
         if is_ordered and len(known) <= _MOST:
@@ -211,7 +211,7 @@ class _Glance:
         return self.numbers.get((attribute, name, model), {})
 
     def _differs(self, attribute: str, name: str | None) -> bool:
-        """Whether one of the columns shows that a group differs."""
+        """Return whether one of the columns shows that a group differs."""
         return any(
             row["tone"] in NOTABLE
             for model in self.models
@@ -232,7 +232,7 @@ class _Glance:
         return rows
 
     def _write_cells(self, attribute: str, name: str | None) -> list[list[Cell]]:
-        """Return the dot plot and the numbers of a group by each score."""
+        """Return the dot plot and the numbers of a group, for each score."""
         cells = []
         for model in self.models:
             rows = self._find_group(attribute, name, model)
@@ -246,11 +246,11 @@ class _Glance:
         return cells
 
     def _is_said(self, metric: str, model: str | None) -> bool:
-        """Whether the row of the first score has the number, as the scores share decisions."""
+        """Return whether the first score's row already has the number, of shared decisions."""
         return model != self.models[0] and not self.words.names_score(metric)
 
     def _sum_up(self, attribute: str, names: Sequence[str | None]) -> list[list[Cell]]:
-        """Return the dots and the ranges of numbers of several groups by each score."""
+        """Return the dots and the ranges of numbers of several groups, for each score."""
         cells = []
         for model in self.models:
             groups = [self._find_group(attribute, name, model) for name in names]
@@ -260,7 +260,7 @@ class _Glance:
         return cells
 
     def _list_large(self, groups: Sequence[_Metrics], metric: str) -> list[ComparedRow]:
-        """Return the values of a metric that rest on enough rows."""
+        """Return the values of a metric that are based on enough rows."""
         least = self.toned.audit.settings.min_rows
         rows = [group[metric] for group in groups if metric in group]
         return [row for row in rows if row["value"] is not None and row["n"] >= least]
@@ -272,7 +272,7 @@ class _Glance:
         return [self.scale.place(tick) for tick in self.scale.ticks]
 
     def _find_four_fifths(self, attribute: str, model: str | None) -> float | None:
-        """Return where four fifths of the highest rate of the good decision are."""
+        """Return four fifths of the highest rate of the good decision, on the scale."""
         if self.headline != SELECTION_RATE:
             return None
         rates = list[float]()
@@ -288,7 +288,7 @@ class _Glance:
         return FOUR_FIFTHS * max(rates)
 
     def _draw(self, row: ComparedRow | None, four_fifths: float | None) -> Dots:
-        """Draw a group with its interval, and what it is compared with."""
+        """Return the dot plot of a group with its interval and its reference."""
         scale = self.scale
         fifths = None
         if four_fifths is not None and scale.low <= four_fifths <= scale.high:
@@ -306,7 +306,7 @@ class _Glance:
     # The legend.
 
     def _explain_signs(self, rows: Sequence[Row]) -> list[Sign]:
-        """Explain the signs that the table uses."""
+        """Return the explanation of the signs in the table."""
         words, cells = self.words, [cell for row in rows for cell in row.cells]
         others = "the reference" if words.named else words.others
         signs = [
@@ -315,7 +315,7 @@ class _Glance:
         ]
         if any(cell.dots is not None and cell.dots.fifths is not None for cell in cells):
             signs.append(Sign(self._explain_fifths(), part="fifths"))
-        # The first sign with a size says what that is.
+        # The first sign with a size explains it.
         meanings: dict[Tone, tuple[str, str]] = {
             "worse": (f"worse than {others}", self._explain_ratios()),
             "better": ("better", ""),
@@ -334,13 +334,13 @@ class _Glance:
         return [*signs, Sign(f"plain: {self._explain_plain()}")]
 
     def _explain_fifths(self) -> str:
-        """Say what the line at four fifths is, which is not on the side of the good decision."""
+        """Return the words for the line at four fifths."""
         fifths = f"four fifths of the highest share {self.words.good}"
         is_bad = self.words.good != self.words.selected
         return f"beyond it, fewer than {fifths}" if is_bad else fifths
 
     def _explain_plain(self) -> str:
-        """Say what cells without a sign have."""
+        """Return the explanation of cells without a sign."""
         is_small = any(
             metric in self.metrics and row["verdict"] == DIFFERENT and not row["tone"]
             for rows in self.numbers.values()
@@ -349,13 +349,13 @@ class _Glance:
         return "inconclusive, or a small difference" if is_small else "inconclusive"
 
     def _explain_ratios(self) -> str:
-        """Say which impact ratios are marked, if some are."""
+        """Return the explanation of marked impact ratios, if some are."""
         rows = (row.get(IMPACT_RATIO, {}) for row in self.numbers.values())
         is_marked = any(row.get("tone") == "worse" for row in rows)
         return ", or below four fifths" if is_marked else ""
 
     def _explain_alike(self) -> str:
-        """Say what is shown of comparisons without a difference that matters."""
+        """Return the explanation of comparisons without a difference that matters."""
         alike = {
             metric
             for rows in self.numbers.values()
@@ -377,13 +377,13 @@ def _write_cell(row: ComparedRow | None) -> Cell:
         return Cell(DASH)
     text, tone = _write_number(row), row["tone"]
     if tone == "alike":
-        # Of all rows nothing is compared in this table.
+        # All rows are not compared in this table.
         return Cell(text) if row["attribute"] == OVERALL else Cell(text, _ALIKE, "alike")
     return Cell(text, _write_change(row), tone) if tone else Cell(text)
 
 
 def _write_number(row: ComparedRow) -> str:
-    """Write the number of a metric."""
+    """Return the number of a metric as text."""
     if row["metric"] in (IMPACT_RATIO, AUC):
         return f"{row['value']:.2f}"
     if row["metric"] == CALIBRATION_ERROR:
@@ -392,7 +392,7 @@ def _write_number(row: ComparedRow) -> str:
 
 
 def _write_change(row: ComparedRow) -> str:
-    """Write the gap of a comparison that differs: ``▼24``."""
+    """Return the gap of a comparison that differs: ``▼24``."""
     if row["metric"] == CALIBRATION_ERROR:
         return _DIFFERS
     arrows = _ARROWS[row["tone"]]
@@ -404,7 +404,7 @@ def _write_change(row: ComparedRow) -> str:
 
 
 def _write_span(rows: Sequence[ComparedRow]) -> Cell:
-    """Write the range of the numbers of several groups."""
+    """Return the range of the numbers of several groups as text."""
     if not rows:
         return Cell(DASH)
     least = min(rows, key=lambda row: row["value"])
@@ -418,7 +418,7 @@ def _write_span(rows: Sequence[ComparedRow]) -> Cell:
 
 
 def _join_signs(changes: Sequence[str]) -> str:
-    """Return the first arrow, with ``n`` for its size if one has a size, and what is no arrow."""
+    """Return the first arrow, with ``n`` for a size if any has one, and other signs."""
     arrows = [change for change in changes if change != _DIFFERS]
     sized = [f"{change[0]}n" for change in arrows if len(change) > 1]
     signs = [*sized, *arrows][:1]

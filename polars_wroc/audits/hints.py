@@ -1,4 +1,4 @@
-"""Hints on rows and values that a reader, or who runs an audit, may want to look at."""
+"""Hints on rows and values, for readers of an audit and for whoever runs it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL
 from polars_wroc.inputs.decisions import Unknown, seems_unknown
 
-# A share above the median that needs an explanation, which is ties.
+# A share above the median so small that ties must explain it.
 _FEW_ABOVE_MEDIAN = 0.45
 
 
 def find_apparently_unknown(table: pl.DataFrame) -> list[tuple[str, str]]:
-    """List the attributes with such a category, and the category; crossed ones are not listed."""
+    """Return attributes with such a category, and the category; crossed ones are left out."""
     attribute = pl.col("attribute")
     alone = (attribute != OVERALL) & ~attribute.str.contains(CROSSED, literal=True)
     known = table.filter(alone).select(AUDIT_KEYS).drop_nulls().unique(maintain_order=True)
@@ -27,7 +27,7 @@ def find_apparently_unknown(table: pl.DataFrame) -> list[tuple[str, str]]:
 
 
 def hint_unknown(table: pl.DataFrame, remedy: str) -> list[str]:
-    """Say that such categories are compared like others, and what to do if they are unknown."""
+    """Return the hint that such categories are compared like others, and what to do about it."""
     found = find_apparently_unknown(table)
     if not found:
         return []
@@ -38,7 +38,7 @@ def hint_unknown(table: pl.DataFrame, remedy: str) -> list[str]:
 
 
 def say_unknown(audit: AuditTables) -> list[str]:
-    """Name the groups that may be those of an unknown value."""
+    """Return the sentence on groups that may stand for an unknown value."""
     values = list_unknown(audit.segments, audit.settings.unknown)
     remedy = (
         f"give unknown={values} in Python, or {write_unknown_flags(values)} on the command line"
@@ -47,18 +47,18 @@ def say_unknown(audit: AuditTables) -> list[str]:
 
 
 def list_unknown(table: pl.DataFrame, unknown: Unknown) -> list[Any]:
-    """List the values that are unknown, and after them those that may be."""
+    """Return the values that are unknown, then those that may be."""
     given = [] if isinstance(unknown, str) else unknown
     return [*dict.fromkeys([*given, *(category for _, category in find_apparently_unknown(table))])]
 
 
 def write_unknown_flags(values: Sequence[object]) -> str:
-    """Write values as options of the command line."""
+    """Return values as options of the command line."""
     return " ".join(f"--unknown {shlex.quote(str(value))}" for value in values)
 
 
 def say_missing_rows(decided: pl.DataFrame, what: str) -> str:
-    """Say how many rows lack one of these, if any do."""
+    """Return the sentence on rows that lack one of some values, if any do."""
     found = decided["missing"]
     most = max(found.to_list(), default=0)
     if not most:
@@ -69,14 +69,14 @@ def say_missing_rows(decided: pl.DataFrame, what: str) -> str:
 
 
 def list_missing(missing: pl.DataFrame) -> list[str]:
-    """Name the columns with missing values, and the number of rows."""
+    """Return the columns with missing values, with numbers of rows, as text."""
     some = missing.filter(pl.col("n_missing") > 0)
     names = [f"{name} in {many(rows, 'row')}" for name, rows in some.iter_rows()]
     return [f"Values are missing: {', '.join(names)}."] if names else []
 
 
 def explain_median(decided: pl.DataFrame) -> str:
-    """Say that far fewer than half of the rows score above the median, if so."""
+    """Return the sentence on far fewer than half of the rows above the median, if so."""
     least = decided["share"].min()
     if not isinstance(least, float) or least >= _FEW_ABOVE_MEDIAN:
         return ""

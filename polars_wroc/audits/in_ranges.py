@@ -58,9 +58,9 @@ BYTES_IN_RANGE = 250
 
 
 class RankedPart(NamedTuple):
-    """What a range of scores adds to the segments of a division that depends on their scores.
+    """The contribution of a range of scores to the segments of a division, by score.
 
-    Other scores than probabilities have no bins of logits.
+    Scores that are not probabilities have no bins of logits.
     """
 
     keys: pl.DataFrame
@@ -70,7 +70,7 @@ class RankedPart(NamedTuple):
 
 
 class CurvePoint(NamedTuple):
-    """A point of a curve: its threshold, and the weights of both classes selected."""
+    """A point of a curve: its threshold, and the selected weights of both classes."""
 
     threshold: float
     tp: float
@@ -79,11 +79,11 @@ class CurvePoint(NamedTuple):
 
 @dataclass(frozen=True)
 class RangeOfScore:
-    """What a range adds to the audit of a score.
+    """The contribution of a range to the audit of a score.
 
-    Sums are those of the finest segments, which have the ``keys``; parts are those of each
-    division. If a rule chooses the threshold, there is the ``best`` point of the range instead of
-    cells, and the ``totals`` of both classes in all ranges.
+    Sums are over the finest segments, which have the ``keys``; there are parts for each division.
+    If a rule chooses the threshold, ``best`` is the best point of the range, in place of cells, and
+    ``totals`` are the weights of both classes in all ranges.
     """
 
     keys: pl.DataFrame
@@ -95,13 +95,13 @@ class RangeOfScore:
 
 @np.errstate(all="ignore")
 def sum_range(each: ScoreRange, rows: Rows, plan: AuditPlan) -> RangeOfScore:
-    """Return what the rows in a range of scores add to the audit of their score."""
+    """Return the contribution of a range of scores to the audit of the score."""
     finest = number_finest(rows.keys)
     descending = rank_rows(rows, each.model, finest)
     parts = []
     for grouping in plan.groupings:
         segments = descending.segments(Numbering.of(finest.keys, grouping.keys))
-        # The bins leave some rows out, which ranks among the rows of other ranges do not allow.
+        # Bins would leave out some rows, but ranks among the rows of other ranges need all of them.
         bins = bin_logits(segments, BIN_WIDTHS[-1]) if descending.are_probabilities else None
         ranks = sum_ranks(replace(segments, outside=each.outside(segments)))
         parts.append(RankedPart(segments.segments, *ranks, bins))
@@ -115,7 +115,7 @@ def sum_range(each: ScoreRange, rows: Rows, plan: AuditPlan) -> RangeOfScore:
 
 
 def _find_best(rows: SegmentRows, outside: OutsideWeights, rule: Rule) -> CurvePoint | None:
-    """Return the best point of all rows in a range, by a rule; None if it allows none."""
+    """Return the best point of a range, by a rule; None if the rule allows none."""
     steps = pool_steps(rows)
     tp, fp = outside.above + steps.w.cumsum(axis=1)
     totals = np.broadcast_to(outside.totals, (2, len(tp)))
@@ -124,12 +124,12 @@ def _find_best(rows: SegmentRows, outside: OutsideWeights, rule: Rule) -> CurveP
     place = int(choose_points(tp, fp, np.array([0, len(tp)]), rule, totals)[0])
     if place < 0:
         return None
-    # Zero has one sign.
+    # -0.0 becomes 0.0.
     return CurvePoint(float(steps.score[place]) + 0.0, float(tp[place]), float(fp[place]))
 
 
 def choose_of_ranges(parts: Sequence[RangeOfScore], rule: Rule) -> Decisions:
-    """Return the decisions at the best of the best points of ranges, from the highest down."""
+    """Return the decisions at the best point of all ranges, given from the highest down."""
     points = [
         CurvePoint(np.inf, 0.0, 0.0),
         *(part.best for part in parts if part.best is not None),
@@ -141,7 +141,7 @@ def choose_of_ranges(parts: Sequence[RangeOfScore], rule: Rule) -> Decisions:
 
 
 class KeyedCells(NamedTuple):
-    """The cells of segments that have these keys."""
+    """The cells of segments, and the segments' keys."""
 
     keys: pl.DataFrame
     cells: Cells
@@ -160,10 +160,10 @@ def add_ranges(
     unlabeled: Sequence[KeyedCells],
     plan: AuditPlan,
 ) -> list[MeasuredSegments]:
-    """Return the segments of each division of a score, whose ranges are from the highest down.
+    """Return the segments of each division of a score, from its ranges, highest first.
 
-    ``cells`` are those at a threshold that a rule chose, in the finest segments; ``unlabeled`` are
-    those of rows without a label, which are in no range.
+    ``cells`` are the cells of the finest segments at a threshold that a rule chose; ``unlabeled``
+    are the cells of rows without a label, which are in no range.
     """
     finest = Numbering.from_parts([part.keys for part in parts])
     sums = join_records([part.sums for part in parts]).add(finest)
@@ -193,7 +193,7 @@ def add_ranges(
 
 
 def _join_ranked(parts: Sequence[RankedPart]) -> RankedPart:
-    """Return what all ranges together add to the segments of a division."""
+    """Return the contribution of all ranges together to the segments of a division."""
     numbering = Numbering.from_parts([each.keys for each in parts])
     aucs = join_records([each.aucs for each in parts]).combine(numbering.add, numbering.largest)
     ends = np.cumsum([each.aucs.n.shape[-1] for each in parts])[:-1]
@@ -322,7 +322,7 @@ def _sum_cells(
 ) -> dict[str, Cells]:
     """Return the cells of the finest segments at the threshold chosen for each score.
 
-    Only ranges are read again that a threshold may divide: counts stand for the rows of others.
+    Only ranges that a threshold may divide are read again; counts replace the rows of others.
     """
     undivided = [_stand_in(each, counted, decisions[each.model].threshold) for each in ranges]
     task = partial(_decide_range, keys=counted.keys, decisions=decisions)
@@ -333,7 +333,7 @@ def _sum_cells(
 
 
 def _stand_in(each: ScoreRange, counted: CountedParts, threshold: float) -> ScoreRange:
-    """Let the counts of a range that no threshold divides stand for its rows."""
+    """Return the counts of a range that no threshold divides, in place of its rows."""
     if each.counts is not None or each.low <= threshold <= each.high:
         return each
     inside = pl.col(LOW) >= each.low, pl.col(HIGH) <= each.high

@@ -1,6 +1,6 @@
 """The tables of an audit, from sums over the rows of its scores.
 
-Each score is measured in the segments of each division. From their sums follow the comparisons with
+Each score is measured in the segments of each division. From the sums come the comparisons with
 references, fairness metrics and impact ratios, the counts of segments, and thinned curves.
 """
 
@@ -77,9 +77,9 @@ from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import RATES
 
 _SELECTION_RATE = "selection_rate"
-# Precisions where one class lacks are 0 or 1 whatever the decisions.
+# Without one of the classes, precisions are 0 or 1 for any decisions.
 OF_BOTH_CLASSES = ("ppv", "npv")
-# Weights of rows that all have a weight of 1 are as close to numbers of rows.
+# If all rows weigh 1, sums of weights are this close to numbers of rows.
 _ROUNDING = 1e-9
 _CURVE_COLUMNS = dict.fromkeys(ALL_KEYS, pl.String) | dict.fromkeys(
     (*ROC_COLUMNS, AUC_CHANGE), pl.Float64
@@ -88,11 +88,10 @@ _CURVE_COLUMNS = dict.fromkeys(ALL_KEYS, pl.String) | dict.fromkeys(
 
 @dataclass(frozen=True)
 class Measured:
-    """The tables of an audit, and how it was measured.
+    """The tables of an audit, and facts about the measurement.
 
-    ``design_df`` are the degrees of freedom of a design, ``auc_error`` is how far the AUCs of
-    scores that were counted in bins may be off, and rows are ``weighted`` if some have a weight
-    other than 1.
+    ``design_df`` are the degrees of freedom of a design, ``auc_error`` is the possible error of
+    AUCs of scores in bins, and rows are ``weighted`` if some have a weight other than 1.
     """
 
     table: pl.DataFrame
@@ -137,7 +136,7 @@ def measure(rows: AuditRows, plan: AuditPlan, level: ConfidenceLevel) -> Measure
 def make_divided_scores(
     measured: Sequence[MeasuredSegments], place: int, model: str, plan: AuditPlan, rules: GapRules
 ) -> list[DividedScore]:
-    """Return the segments of a score, which has a place among all, with names and references."""
+    """Return the segments of a score with names and references, given the score's place."""
     divided, name = [], plan.score_names[model]
     for number, (grouping, each) in enumerate(zip(plan.groupings, measured, strict=True)):
         at = number, place
@@ -175,7 +174,7 @@ def make_tables(
     missing: MissingRows,
     differences: pl.DataFrame | None = None,
 ) -> Measured:
-    """Return the tables of an audit; ``differences`` are rows on scores without a label."""
+    """Return the tables of an audit; ``differences`` are the rows of scores without a label."""
     compared = [_compare(each, plan, rules) for each in divided]
     parts = [add_verdicts([one for each in compared for one in each], rules)]
     for each, comparisons in zip(divided, compared, strict=True):
@@ -205,7 +204,7 @@ def make_tables(
 
 
 def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Comparison]:
-    """Return the comparisons of the segments of a division, and those of all rows with a target."""
+    """Return the comparisons of the segments of a division, and of all rows with a target."""
     partition, calibration = divided.partition, divided.measured.calibration
     if not divided.grouping.keys:
         if calibration is None:
@@ -222,18 +221,18 @@ def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Co
 
 
 def _choose_metrics(segments: Segments, plan: AuditPlan) -> list[str]:
-    """Return the metrics whose gaps are measured."""
+    """Return the metrics whose gaps are to be measured."""
     if segments.cells is None:
         return [ROC_AUC.column]
     return [*GAP_METRICS] if plan.settings.labeled else [_SELECTION_RATE]
 
 
 def _leave_uncompared(comparison: Comparison) -> Comparison:
-    """Return a comparison without those of precisions that no decision could change."""
+    """Return a comparison without precisions that no decision could change."""
     if comparison.metric not in OF_BOTH_CLASSES:
         return comparison
     segments, reference = comparison.partition.segments, comparison.partition.reference
-    # Whether a reference includes the segment or not, it is compared with the others.
+    # With or without the segment in the reference, it is compared with the others.
     others = reference.add_others(segments.rows)
     one_class = np.minimum(segments.rows, others).min(axis=0) == 0
     known = ("n", "value", "value_low", "value_high", "n_reference")
@@ -245,7 +244,7 @@ def _leave_uncompared(comparison: Comparison) -> Comparison:
 
 
 def _list_values(divided: DividedScore, plan: AuditPlan, level: Level) -> list[pl.DataFrame]:
-    """Return rows of values that are not compared: of all rows, and of metrics without a gap."""
+    """Return rows of uncompared values: for all rows, and for metrics without a gap."""
     segments = divided.segments
     names = [] if divided.grouping.keys else _choose_metrics(segments, plan)
     if plan.settings.labeled and segments.cells is not None:
@@ -280,14 +279,14 @@ def _find_spreads(
 ) -> pl.DataFrame:
     """Return the fairness metrics of a division, as `fairness` does.
 
-    That AUCs are alike is tested by the smallest p-value of their gaps, adjusted for the others;
-    not with the best segment, which is chosen by its AUC.
+    The test of equal AUCs is the smallest p-value of their gaps, adjusted for the others; not with
+    the best segment as reference, which is chosen by its AUC.
     """
     partition, segments = divided.partition, divided.segments
     compared = has_all_keys(segments) | (plan.settings.unknown == "keep")
     by_decisions = compared
     if plan.settings.favorable in ("selected", "rejected"):
-        # The groups that impact ratios compare.
+        # The categories that impact ratios compare.
         every = segments.cells_of(RATES[_SELECTION_RATE]).count(CELLS)
         named = zip(partition.names, compared, strict=True)
         known = pl.Series([name if holds else None for name, holds in named], dtype=pl.String)
@@ -311,7 +310,7 @@ def _find_spreads(
             smallest = min(np.fmin.reduce(p_values, initial=np.nan) * tests, 1.0)
     is_auc = pl.col("metric") == "auc_difference"
     has_number = pl.any_horizontal(pl.col("gap", "ratio").is_not_nan())
-    # Otherwise there are no segments either, without a number.
+    # Otherwise there are no segments, and so no number.
     tells_nothing = pl.col("reason").is_in([NOBODY, EVERYBODY])
     return table.filter(has_number.fill_null(value=False) | tells_nothing).with_columns(
         pl.when(is_auc).then(smallest).otherwise("p_value").alias("p_value"),
@@ -323,9 +322,9 @@ def _find_spreads(
 
 
 def _correct_reasons(table: pl.DataFrame) -> pl.DataFrame:
-    """Say of two segments that are each the other's rest only what holds for both.
+    """Return a table whose mirrored rows have only reasons that hold for both segments.
 
-    The other one may be the one to be told.
+    The other segment may be the one that is reported.
     """
     reason, within = pl.col("reason"), ["attribute", MODEL, "metric"]
     few = (reason == FEW_EVENTS).any().over(within)
@@ -335,17 +334,17 @@ def _correct_reasons(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _put_in_order(table: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows as the segments are, and by metric."""
+    """Return rows in the order of the segments, then by metric."""
     place = segments.select(ALL_KEYS).with_row_index(PLACE)
     metric = pl.col("metric").cast(pl.Enum(list(METRICS)))
     attribute = pl.col(PLACE).min().over("attribute")
     placed = table.join(place, on=ALL_KEYS, how="left", nulls_equal=True, maintain_order="left")
-    # Unknown combinations, of which there are impact ratios, are no segment.
+    # Unknown combinations have impact ratios, but are not segments.
     return placed.sort(attribute, PLACE, metric, nulls_last=True, maintain_order=True).drop(PLACE)
 
 
 def _count_design_df(segments: Segments) -> int | None:
-    """Return the degrees of freedom of the design: its sampling units less its strata."""
+    """Return the degrees of freedom of the design: sampling units less strata."""
     units = segments.units
     if units is None:
         return None
@@ -355,7 +354,7 @@ def _count_design_df(segments: Segments) -> int | None:
 
 
 def _bound_auc_error(divided: Sequence[DividedScore]) -> float | None:
-    """Return how far AUCs may be off as scores were counted in bins; None without bins."""
+    """Return the largest error of AUCs because of bins of scores; None without bins."""
     aucs = [each.segments.aucs for each in divided]
     away = [
         np.maximum(sums.auc - sums.lowest_auc, sums.highest_auc - sums.auc)
@@ -366,7 +365,7 @@ def _bound_auc_error(divided: Sequence[DividedScore]) -> float | None:
 
 
 def _are_weighted(segments: Segments) -> bool:
-    """Whether rows have a weight other than 1; sums of weights alone may equal row counts."""
+    """Return whether rows have a weight other than 1, even if sums equal numbers of rows."""
     aucs = segments.aucs
     if aucs is None:
         return False
@@ -375,7 +374,7 @@ def _are_weighted(segments: Segments) -> bool:
 
 
 def _tabulate(divided: DividedScore, plan: AuditPlan) -> pl.DataFrame:
-    """Return the rows of segments by class and decision, with their weights and the threshold."""
+    """Return the numbers of rows by segment, class and decision, weights, and the threshold."""
     segments, cells = divided.segments, divided.segments.cells
     columns = {"n": segments.rows.sum(axis=0), "n_missing": segments.missing}
     if cells is not None:
@@ -406,7 +405,7 @@ def _tabulate(divided: DividedScore, plan: AuditPlan) -> pl.DataFrame:
 
 
 def _tabulate_curves(divided: DividedScore) -> pl.DataFrame:
-    """Return the thinned ROC curves, each with its origin, and how thinning changed its AUC."""
+    """Return the thinned ROC curves, with origins, and the change of AUCs by thinning."""
     curves, aucs = divided.measured.curves, divided.segments.aucs
     assert curves is not None
     assert aucs is not None
@@ -429,7 +428,7 @@ def _tabulate_curves(divided: DividedScore) -> pl.DataFrame:
         for name, weight in zip(CELLS, (tp, fp, fn, tn), strict=True)
     }
     columns = {
-        # Zero has one sign.
+        # -0.0 becomes 0.0.
         "threshold": np.insert(curves.threshold + 0.0, starts, np.inf),
         "fpr": fpr,
         "tpr": tpr,

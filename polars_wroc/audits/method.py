@@ -1,4 +1,4 @@
-"""How an audit was measured: whole paragraphs on what was used, and nothing on what was not."""
+"""The method of an audit: paragraphs on everything that was used, and nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COSTS = {
     "fp": "cost {:g} of a false positive",
     "prevalence": "prevalence {:g}",
 }
-# Smaller differences are not told apart.
+# Smaller differences count as equal.
 _LEAST_SHOWN = 0.01
 _ADJUSTED = {
     "holm": "adjusted for the number of comparisons (Holm)",
@@ -44,7 +44,7 @@ _CALIBRATION = (
 
 
 def write_method(audit: AuditTables, words: Words) -> list[TextBlock]:
-    """Write the paragraphs that this audit needs."""
+    """Return the paragraphs that this audit needs."""
     paragraphs = {
         "Decisions": _explain_decisions(audit, words),
         "Comparison": _explain_comparison(audit.settings, words),
@@ -52,9 +52,9 @@ def write_method(audit: AuditTables, words: Words) -> list[TextBlock]:
     if words.knows_good:
         paragraphs["Impact ratio"] = (
             f"The share of a group that is {words.good}, divided by the highest share among the "
-            "groups of the attribute. Below four fifths (0.8), many regulators look closer; it is "
-            "a convention, not a limit of the law. Its interval holds for all pairs of groups at "
-            "once, since the highest was picked."
+            "groups of the attribute. Many regulators look closer if it is below four fifths "
+            "(0.8), which is a convention and not a legal limit. Its interval holds for all pairs "
+            "of groups at once, because the highest share was picked."
         )
     if audit.settings.labeled:
         paragraphs["Ranking"] = (
@@ -73,16 +73,16 @@ def write_method(audit: AuditTables, words: Words) -> list[TextBlock]:
 def _explain_decisions(audit: AuditTables, words: Words) -> str:
     settings = audit.settings
     if settings.selected is not None:
-        not_by_score = " The score did not make them." if settings.score else ""
-        return f"Those recorded in {quote(settings.selected)}.{not_by_score}"
+        not_by_score = " They were not made by the score." if settings.score else ""
+        return f"As recorded in {quote(settings.selected)}.{not_by_score}"
     if settings.favorable is None:
-        return "None were audited, as no threshold was given."
-    decided = f"Whoever has a score of at least the threshold is {words.selected}."
+        return "None were audited, because no threshold was given."
+    decided = f"Everyone with a score of at least the threshold is {words.selected}."
     return f"{decided}{_explain_rule(settings.rule)} {_say_optimism(audit, words)}".strip()
 
 
 def _explain_rule(rule: Rule | None) -> str:
-    """Say how a rule chose the threshold; nothing without one."""
+    """Return the paragraph on how a rule chose the threshold; empty without a rule."""
     if rule is None:
         return ""
     options = {name: value for name, value in rule.options if value is not None}
@@ -93,9 +93,9 @@ def _explain_rule(rule: Rule | None) -> str:
 
 
 def _say_optimism(audit: AuditTables, words: Words) -> str:
-    """Say how optimistic results are at a threshold that was chosen on the same rows."""
+    """Return the sentences on optimistic results at a threshold chosen on the same rows."""
     settings = audit.settings
-    chosen = "As" if settings.rule is not None else "If"
+    chosen = "Since" if settings.rule is not None else "If"
     start = f"{chosen} the threshold was chosen on these same rows"
     if not settings.labeled:
         return f"{start}, other rows may have other rates."
@@ -117,14 +117,14 @@ def _explain_comparison(settings: AuditSettings, words: Words) -> str:
     others = "all rows" if words.kind == "overall" else "all other rows of the attribute"
     if words.named:
         named = ", ".join(words.group(*keys) for keys in words.named.items())
-        others = f"{named}, and where no group is named with {others}"
+        others = f"{named} or, for attributes without a named group, with {others}"
     return (
-        f"Each group is compared with {others}. A difference is shown if chance explains it badly: "
-        f"its p-value, {_ADJUSTED[settings.adjust]}, is at most {1 - settings.confidence:.2g}. It "
-        f"is coloured if it is also at least {write_margin(settings.margin)}, or if an impact "
-        "ratio is below four fifths. “≈” means that the difference is shown to be smaller than "
-        "that. Other numbers are inconclusive, which does not mean equal, or differ by less than "
-        "that."
+        f"Each group is compared with {others}. A difference is shown if chance is an unlikely "
+        f"explanation: its p-value, {_ADJUSTED[settings.adjust]}, is at most "
+        f"{1 - settings.confidence:.2g}. It is coloured if it is also at least "
+        f"{write_margin(settings.margin)}, or if an impact ratio is below four fifths. “≈” means "
+        "that the difference is shown to be smaller than that. Other numbers are inconclusive, "
+        "which does not mean equal, or differ by less than that."
     )
 
 
@@ -132,23 +132,23 @@ def _explain_intervals(audit: AuditTables, words: Words) -> str:
     settings = audit.settings
     text = (
         f"In about {100 * settings.confidence:.4g}% of such samples they contain the true value; "
-        f"they are wide for small groups. A group with fewer than {settings.min_rows} {words.rows} "
-        "for a number is not tested on it."
+        f"they are wide for small groups. A number that is based on fewer than {settings.min_rows} "
+        f"{words.rows} of a group is not tested."
     )
     if settings.design is not None:
-        text += f" Variances are those of the design ({_name_design(settings.design)})"
+        text += f" Variances come from the design ({_name_design(settings.design)})"
         if audit.run.design_df is not None:
             text += f", with {audit.run.design_df} degrees of freedom"
         text += "."
     elif settings.weight is not None and not settings.frequency:
         text += " Intervals allow for unequal weights (Kish)."
     if isinstance(settings.level, Looks):
-        text += f" All holds at all looks, tightest at {settings.level.planned:,.0f} rows."
+        text += f" They hold at every look, and are tightest at {settings.level.planned:,.0f} rows."
     return text
 
 
 def _name_design(design: Mapping[str, Any]) -> str:
-    """Name what the design of a survey is made of."""
+    """Return the parts of a survey design as text."""
     if "replicates" in design:
         return f"replicate weights: {design['replicates']}"
     named = {"sampling units": "cluster", "strata": "strata", "sampled shares": "fpc"}
@@ -159,15 +159,15 @@ def _name_design(design: Mapping[str, Any]) -> str:
 def _explain_harm(settings: AuditSettings, words: Words) -> str:
     quality, side = ("bad", "higher") if words.favorable == "rejected" else ("good", "lower")
     text = (
-        f"As being {words.selected} is {quality}, a group is worse off with a {side} share "
-        f"{words.selected}, at a difference of at least {write_margin(settings.margin)} or a "
-        "ratio below four fifths"
+        f"Since being {words.selected} is {quality}, a group is worse off if a {side} share of it "
+        f"is {words.selected}, by at least {write_margin(settings.margin)} or with a ratio below "
+        "four fifths"
     )
     if not settings.labeled:
         return f"{text}."
     return (
         f"{text}, overall or among {words.deserving}. Ranking, precision and calibration are "
-        f"neither worse nor better: they also differ where only the share {words.positive} differs."
+        f"neither worse nor better: they also differ if only the share {words.positive} differs."
     )
 
 

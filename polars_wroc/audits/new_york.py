@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Annotated, TypeAlias
 
 import polars as pl
 
@@ -10,19 +11,23 @@ from polars_wroc import checks
 from polars_wroc.audits.hints import explain_median, hint_unknown
 from polars_wroc.audits.new_york_result import NewYorkSummary
 from polars_wroc.audits.tables import now
+from polars_wroc.bounds import Between
+from polars_wroc.calls import check_call
 from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON, select_rated_ratios
 from polars_wroc.groups.impact_ratios import MIN_SHARE, count_decisions, impact_ratios
 from polars_wroc.inputs.columns import Frequency, IntoColumn
 from polars_wroc.inputs.decisions import DecisionThreshold, Unknown
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import collect_all
 
 _TITLE = "Bias audit of an automated employment decision tool: summary of results"
 
+# An auditor may leave out no larger categories.
+SmallShare: TypeAlias = Annotated[float, Between(0, MIN_SHARE)]
 
-@hint_keywords
+
+@check_call
 def new_york_summary(
     frame: pl.DataFrame | pl.LazyFrame,
     score: IntoColumn | None = None,
@@ -33,7 +38,7 @@ def new_york_summary(
     distribution_date: str | dt.date,
     audit_date: str | dt.date | None = None,
     unknown: Unknown = "exclude",
-    min_share: float = MIN_SHARE,
+    min_share: SmallShare = MIN_SHARE,
     justification: str | None = None,
     weight: Frequency | None = None,
     title: str | None = None,
@@ -132,11 +137,9 @@ def new_york_summary(
         checks.reject_type("weight", "be counts of people, as in wroc.frequency('n')", weight)
     given = checks.given(score=score, selected=selected)
     if len(given) != 1:
-        msg = f"`score` or `selected` must be given, one of them; found {checks.named(given)}"
+        msg = f"exactly one of `score` and `selected` must be given; found {checks.named(given)}"
         raise ValueError(msg)
-    # The rule lets an auditor leave out no larger ones.
-    min_share = checks.number("min_share", min_share, low=0.0, high=MIN_SHARE)
-    # Read once for both tables.
+    # Read only once for both tables.
     plan = polars_frame(frame).lazy().cache()
     names = [*named_columns("attributes", attributes, plan)]
     if score is not None and len(named_columns("score", score, plan)) > 1:
@@ -174,7 +177,7 @@ def new_york_summary(
 
 
 def _select_asked_columns(table: pl.DataFrame) -> pl.DataFrame:
-    """Select what the rule asks for; a category that is left out has no ratio."""
+    """Return the columns that the rule asks for; a category that is left out has no ratio."""
     known = pl.col("reason").ne_missing(UNKNOWN_REASON)
     left_out = pl.col("reason").str.starts_with(SMALL_SHARE).fill_null(value=False)
     ratio = pl.when(~left_out).then("ratio")
@@ -184,7 +187,7 @@ def _select_asked_columns(table: pl.DataFrame) -> pl.DataFrame:
         "attribute",
         "segment",
         "n",
-        # Exact, as a rate is one number of people divided by another.
+        # Exact, since a rate is one number of people divided by another.
         n_selected=(pl.col("rate") * n).round().cast(pl.Int64).fill_null(0),
         rate="rate",
         impact_ratio=ratio,
@@ -206,5 +209,5 @@ def _date(name: str, value: object) -> dt.date:
             return value.date()
         return value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
     except ValueError:
-        msg = f"`{name}` must be a date such as 2026-01-15; found {checks.shown(value)}"
+        msg = f"`{name}` must be a date, for example 2026-01-15; found {checks.shown(value)}"
         raise ValueError(msg) from None

@@ -77,10 +77,10 @@ class NewYorkSummary:
     audit_date: dt.date
     justification: str | None
     title: str
-    # About the median, for readers.
+    # A note on the median, for readers.
     remark: str
     hints: Sequence[str]
-    # Which values of a column are decisions, for readers.
+    # The values of a column that are decisions, for readers.
     decisions: str = ""
     run: Run = field(default_factory=Run)
 
@@ -129,7 +129,7 @@ def lay_out_new_york(summary: NewYorkSummary) -> list[Block]:
 
 
 def _save_workbook(summary: NewYorkSummary, path: str | Path) -> None:
-    """Write the facts and the table of a summary as a workbook."""
+    """Write the facts and the table of a summary to a workbook."""
     facts: list[tuple[str, object]] = [*_list_facts(summary)]
     facts += [("Explanation", text) for text in [*_explain(summary), _CAUTION]]
     if summary.justification:
@@ -140,7 +140,7 @@ def _save_workbook(summary: NewYorkSummary, path: str | Path) -> None:
 
 
 def _list_facts(summary: NewYorkSummary) -> Iterator[tuple[str, str | int]]:
-    """List what the rule asks for besides rates and ratios."""
+    """Return the facts that the rule asks for, besides rates and ratios."""
     yield "Date of the bias audit", f"{summary.audit_date}"
     yield "Distribution date of the tool", f"{summary.distribution_date}"
     yield "Source and explanation of the data", summary.source
@@ -153,7 +153,7 @@ def _list_facts(summary: NewYorkSummary) -> Iterator[tuple[str, str | int]]:
 
 
 def _explain(summary: NewYorkSummary) -> list[str]:
-    """Say what the rates and ratios are, and of whom."""
+    """Return the explanation of the rates and ratios."""
     _, rate = _name_numbers(summary)
     counted = "have a score above the median of all scores" if summary.scored else "were selected"
     explanation = _EXPLANATION.format(rate=rate.lower(), counted=counted)
@@ -162,14 +162,14 @@ def _explain(summary: NewYorkSummary) -> list[str]:
 
 
 def _name_numbers(summary: NewYorkSummary) -> tuple[str, str]:
-    """Name what is counted, and its rate."""
+    """Return the headings of the counted people, and of their rate."""
     if summary.scored:
         return "Above the median", "Scoring rate"
     return "Selected", "Selection rate"
 
 
 def _list_divisions(summary: NewYorkSummary) -> list[str]:
-    """List the attributes, and all of them crossed."""
+    """Return the attributes, and all of them crossed."""
     divisions: list[str] = summary.table["attribute"].unique(maintain_order=True).to_list()
     return divisions
 
@@ -186,7 +186,7 @@ def _find_known(summary: NewYorkSummary, attribute: str) -> pl.DataFrame:
 
 
 def _lay_out_division(summary: NewYorkSummary, attribute: str) -> Table:
-    """Lay out the categories as the examples of the rule do, with those that are left out."""
+    """Return the table of categories, as in the examples of the rule, with left-out ones."""
     rows = _find_known(summary, attribute).to_dicts()
     numbers = _write_numbers(summary, rows)
     numbers["Impact ratio"] = _write_column(rows, "impact_ratio", PLAIN)
@@ -196,7 +196,7 @@ def _lay_out_division(summary: NewYorkSummary, attribute: str) -> Table:
         names = [*summary.attributes]
         categories = [{*_find_known(summary, name)["segment"]} for name in names]
         divided = [split_crossed(row["segment"], categories) for row in rows]
-        # A name that may be that of several combinations is whole, in the first column.
+        # An ambiguous name of a combination is not split, and is in the first column.
         parts = [tuple(part or None for part in each) for each in divided]
     # An attribute may have any name.
     keys = {
@@ -221,7 +221,7 @@ def _lay_out_division(summary: NewYorkSummary, attribute: str) -> Table:
 
 
 def _lay_out_small_categories(summary: NewYorkSummary) -> list[Table]:
-    """List the categories that are left out, of which the rule asks for number and rate."""
+    """Return the categories that are left out, for which the rule wants number and rate."""
     is_small = pl.col("reason").str.starts_with(SMALL_SHARE)
     rows = summary.table.filter(is_small).to_dicts()
     if not rows:

@@ -1,4 +1,4 @@
-"""Write a document as one HTML page, which needs no network and no script but for sorting."""
+"""Write a document as one HTML page without network access; a script only sorts tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polars_wroc.documents.markdown_writer import write_markdown
 _FILES = Path(__file__).with_name("report")
 # The tables that the script sorts.
 _SORTED = '<section class="numbers">'
-# Word processors know the encoding from this form of it alone.
+# Word processors recognize the encoding only in this form.
 _FRAME = """<!doctype html>
 <html lang="en">
 <head>
@@ -50,7 +50,7 @@ def write_page(blocks: Sequence[Block], title: str) -> str:
 
 
 def write_document(blocks: Sequence[Block], title: str, suffix: str) -> str:
-    """Return a document as the page or the Markdown that a file of this suffix holds."""
+    """Return a document as the HTML or Markdown for a file with this suffix."""
     return write_page(blocks, title) if suffix == ".html" else write_markdown(blocks)
 
 
@@ -61,5 +61,5 @@ def _read(name: str) -> str:
 
 @cache
 def _hash_script() -> str:
-    """Hash the script, so that the page runs no other."""
+    """Return the hash of the script, so that the page runs no other."""
     return base64.b64encode(hashlib.sha256(_read("sort.js").encode()).digest()).decode()

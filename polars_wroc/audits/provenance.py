@@ -1,4 +1,4 @@
-"""How a result came about: when, with what, from which files and by which command."""
+"""The origin of a result: date, version, files and command."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from polars_wroc.audits.tables import AuditedFile, Run
 from polars_wroc.documents.blocks import Block, TextBlock
 from polars_wroc.documents.phrases import many
 
-# Above the line for a signature, which paper shows.
+# Printed above the line for a signature.
 SIGNATURE = "Reviewed by, date and signature:"
 
 
 def write_foot(run: Run, caution: str = "", signature: str = SIGNATURE) -> Iterator[Block]:
-    """Write the end of a document, with a caution beside the date, and room for a signature."""
+    """Yield the end of a document: a caution beside the date, and room for a signature."""
     made = f"Made {run.date.day} {run.date:%B %Y} with {_name_versions(run)}."
     yield TextBlock(f"{made} {caution}".strip(), style="foot")
     if run.files:
@@ -25,7 +25,7 @@ def write_foot(run: Run, caution: str = "", signature: str = SIGNATURE) -> Itera
 
 
 def list_provenance(run: Run) -> list[tuple[str, object]]:
-    """List the same as facts by their names, for a workbook."""
+    """Return the same facts by name, for a workbook."""
     facts: list[tuple[str, object]] = [("Date (UTC)", run.date), ("Made with", _name_versions(run))]
     for file in run.reported_files:
         facts += [("File", file.name), ("Rows", file.rows), ("SHA-256", file.sha256)]
@@ -38,7 +38,7 @@ def _name_versions(run: Run) -> str:
 
 
 def _describe_file(file: AuditedFile) -> str:
-    """Name a file with its rows and the hash of its content."""
+    """Return a file with its rows and the hash of its content, as text."""
     parts = [file.name]
     if file.rows is not None:
         parts.append(many(file.rows, "row"))

@@ -1,8 +1,8 @@
-"""Rows of an audit from the highest score down, and the sums over those of its segments.
+"""Rows of an audit in descending order of the score, and sums over its segments.
 
-The finest segments are those of all attributes crossed. Sums that do not depend on ranks are taken
-over these once and added up; AUCs and curves are those of the rows of each segment. A part of the
-rows, in a range of scores, gives parts of the same sums.
+The finest segments are the combinations of all attributes. Sums that do not depend on ranks are
+computed once for these and added up; AUCs and curves are computed from the rows of each segment.
+Part of the rows, in a range of scores, gives parts of the same sums.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ from polars_wroc.thresholds.rules import Rule
 CURVE_POINTS = 200
 # Their ends and the origin are so many points.
 _PARTS = (CURVE_POINTS - 1) // 2
-# Points are in a part that they are so little beyond, in parts.
+# Points this little beyond a part, relative to its length, still belong to it.
 _ROUNDING = 5e-10
-# Temporary arrays of so many rows fit into the cache of a processor.
+# Temporary arrays of so many rows fit into the processor's cache.
 _BLOCK_ROWS = 1 << 15
-# With so many rows in each of the finest segments their bins are few enough to be added up.
+# With so many rows per finest segment, their bins are few enough to be added up.
 _BINNED_ROWS = 10_000
 
 
@@ -100,7 +100,7 @@ def _number_values(values: pl.Series) -> tuple[pl.Series, NDArray[np.integer[Any
     if values.dtype != pl.String:
         groups, of_row = number_groups(values.to_frame())
         return groups.to_series(), of_row
-    # The first rows nearly always have all values.
+    # The first rows almost always contain all values.
     known = values.head(_BLOCK_ROWS).unique().drop_nulls().sort()
     number = values.cast(pl.Enum(known), strict=False).to_physical()
     if number.null_count() > values.null_count():
@@ -115,10 +115,10 @@ def _number_values(values: pl.Series) -> tuple[pl.Series, NDArray[np.integer[Any
 
 @dataclass(frozen=True)
 class DescendingRows:
-    """The complete rows of one score from the highest down, and what they were taken from.
+    """The complete rows of one score in descending order, and the rows they were taken from.
 
-    ``place`` is the place of each row among all, ``finest`` the number of its finest segment, and
-    ``missing`` the number of incomplete rows of each of these.
+    ``place`` is the original place of each row, ``finest`` the number of its finest segment, and
+    ``missing`` the number of incomplete rows of each finest segment.
     """
 
     rows: Rows
@@ -133,13 +133,13 @@ class DescendingRows:
 
     @property
     def are_probabilities(self) -> bool:
-        """Whether all scores are from 0 to 1, but for rounding."""
+        """Whether all scores are from 0 to 1, up to rounding."""
         if len(self.score) == 0:
             return True
         return bool(self.score[0] <= 1 + ROUNDING and self.score[-1] >= -ROUNDING)
 
     def segments(self, numbering: Numbering) -> SegmentRows:
-        """Return the rows of each segment next to each other, still from the highest score down."""
+        """Return the rows, segment by segment, still in descending order of the score."""
         if numbering.size == 1:
             found = BucketRows(
                 np.array([0, len(self.score)]), self.place, [self.score, self.weight]
@@ -152,7 +152,7 @@ class DescendingRows:
             )
             order = found.places
         looks_up = self.rows.sample is not None or self.rows.selected is not None
-        # Without anything to look up in the order of all rows, their places are not needed.
+        # Places are not needed unless something is looked up in the original rows.
         place = self.place[order] if looks_up else found.places
         score, weight = found.columns
         return SegmentRows(
@@ -170,14 +170,14 @@ class DescendingRows:
 
 
 def _smallest_type(size: int) -> type[np.unsignedinteger[Any]]:
-    """Return a type for so many numbers; small ones are sorted fast."""
+    """Return the smallest integer type for a number of values, which is sorted fastest."""
     if size <= np.iinfo(np.uint8).max + 1:
         return np.uint8
     return np.uint16 if size <= np.iinfo(np.uint16).max + 1 else np.uint32
 
 
 def rank_rows(rows: Rows, model: str, finest: FinestSegments) -> DescendingRows:
-    """Return the complete rows of a score from the highest down."""
+    """Return the complete rows of a score in descending order."""
     score, weight, complete = rows.scores[model], rows.weight, rows.complete(model)
     size = finest.keys.height
     number = finest.number.astype(_smallest_type(size), copy=False)
@@ -206,7 +206,7 @@ def rank_rows(rows: Rows, model: str, finest: FinestSegments) -> DescendingRows:
 
 @dataclass(frozen=True)
 class CurveParts:
-    """Points of thinned curves: the segment of each, its threshold, and the weights selected."""
+    """Points of thinned curves: segment, threshold and selected weights."""
 
     segment: Ints
     threshold: Array
@@ -218,7 +218,7 @@ class CurveParts:
 
 
 def join_parts(parts: Sequence[CurveParts], totals: Array) -> CurveParts:
-    """Return parts of curves of which each was thinned, from the highest score down, as one."""
+    """Return the joined parts of thinned curves, given from the highest score down."""
     points = CurveParts(
         np.concatenate([each.segment for each in parts]),
         np.concatenate([each.threshold for each in parts]),
@@ -233,14 +233,14 @@ def join_parts(parts: Sequence[CurveParts], totals: Array) -> CurveParts:
 def _keep_ends(selected: Array, totals: Array, starts: Ints) -> Ints:
     """Return the places of the first and the last point in each part of each curve.
 
-    The length of a curve, measured as fpr + tpr, is cut into equal parts. Between the two points
-    the area changes by less than half of the rectangle that they span. ``starts`` are the places
-    of the first points of the curves.
+    The length of a curve, measured as fpr + tpr, is cut into equal parts. Between two points the
+    area changes by less than half of the rectangle that they span. ``starts`` are the places of the
+    first points of the curves.
     """
     parts = np.where(totals > 0, _PARTS / 2 / totals, 0.0)
     part = selected[0] * parts[0]
     part += selected[1] * parts[1]
-    # The last digits of sums of weights depend on the order of the rows.
+    # Rounded, since the last digits of sums of weights depend on the order of the rows.
     part -= _ROUNDING
     np.ceil(part, out=part)
     np.fmax(part, 1.0, out=part)
@@ -285,7 +285,7 @@ class FinestSums:
     calibration: CalibrationSums | None
 
     def add(self, numbering: Numbering) -> FinestSums:
-        """Return the sums of segments of which each has some of the finest."""
+        """Return the sums of segments, each of which consists of some finest segments."""
         added: FinestSums = map_arrays(self, numbering.add)
         return added
 
@@ -293,7 +293,7 @@ class FinestSums:
 def sum_finest(
     rows: SegmentRows, call: Rows, decisions: Decisions | None, *, calibrated: bool
 ) -> FinestSums:
-    """Return the sums over the rows of each segment, by a design also over sampling units."""
+    """Return the sums over the rows of each segment and, with a design, of sampling units."""
 
     @np.errstate(all="ignore")
     def sum_block(block: SegmentRows) -> FinestSums:
@@ -313,11 +313,11 @@ def sum_finest(
 
 
 def _cut_rows(rows: SegmentRows) -> Iterator[tuple[Ints, SegmentRows]]:
-    """Yield rows of some segments, and the numbers of these; large ones are cut into parts."""
+    """Yield rows of some segments, with the segments' numbers; large ones are cut into parts."""
     first = 0
     for start in range(0, len(rows.score), _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, len(rows.score))
-        # Segments without rows are in the last block if they come last.
+        # Segments without rows at the end belong to the last block.
         after = rows.number if stop == len(rows.score) else int(np.searchsorted(rows.starts, stop))
         part = slice(start, stop)
         yield (
@@ -341,7 +341,7 @@ def _cut_rows(rows: SegmentRows) -> Iterator[tuple[Ints, SegmentRows]]:
 class MeasuredSegments:
     """The segments of one division and score: sums, thinned curves and calibration.
 
-    ``categories`` are the segments with their unknown values pooled, of which there are cells only.
+    ``categories`` are the segments with pooled unknown values, which have cells only.
     """
 
     segments: Segments
@@ -353,7 +353,7 @@ class MeasuredSegments:
 def number_categories(
     finest: pl.DataFrame, grouping: Grouping, plan: AuditPlan
 ) -> Numbering | None:
-    """Return the categories of a division whose impact ratios are asked for."""
+    """Return the categories of a division whose impact ratios are requested."""
     if not grouping.keys or plan.settings.favorable in (None, "neither"):
         return None
     return Numbering(*number_groups(pool_unknown(finest, grouping, plan.unknown)))
@@ -391,9 +391,8 @@ def make_segments(
 class RankedRows:
     """The rows of one score, with the sums over their finest segments.
 
-    By a design there are no sums, since each sampling unit has its own, and there are no ``bins``
-    of many small segments. The ``finest_rows`` are there if a division is that into the finest
-    segments.
+    With a design there are no sums, since each sampling unit has its own. Many small segments have
+    no ``bins``. ``finest_rows`` are kept if a division is into the finest segments.
     """
 
     descending: DescendingRows
@@ -411,19 +410,19 @@ class RankedRows:
         return self.descending.segments(numbering)
 
     def add_sums(self, numbering: Numbering, rows: SegmentRows | None = None) -> FinestSums:
-        """Return the sums of segments, of which the rows may be at hand."""
+        """Return the sums of segments, whose rows may be available."""
         if self.sums is not None:
             return self.sums.add(numbering)
         rows = self.divide(numbering) if rows is None else rows
         return sum_finest(rows, self.descending.rows, self.decisions, calibrated=self.calibrated)
 
     def fit_slopes(self, numbering: Numbering, rows: SegmentRows) -> CalibrationSlopes:
-        """Return the calibration slopes of segments, by a design without their errors."""
+        """Return the calibration slopes of segments; with a design, without errors."""
         bins = None if self.bins is None else merge_bins(self.bins, numbering.number)
         slopes = fit_slopes(rows, bins)
         if self.descending.rows.sample is None:
             return slopes
-        # The errors are those of independent rows.
+        # These errors assume independent rows.
         return replace(slopes, error=np.full(numbering.size, np.nan))
 
 
@@ -441,7 +440,7 @@ def _rank_score(rows: Rows, model: str, finest: FinestSegments, plan: AuditPlan)
     descending = rank_rows(rows, model, finest)
     decisions = _find_decisions(descending, plan)
     calibrated = plan.settings.labeled and rows.bins is None and descending.are_probabilities
-    # The bins of many small segments would be as many as their rows.
+    # Many small segments would have as many bins as rows.
     has_bins = calibrated and len(descending.score) > _BINNED_ROWS * finest.keys.height
     sums = bins = segments = None
     if rows.sample is None or has_bins:
@@ -458,7 +457,7 @@ def _rank_score(rows: Rows, model: str, finest: FinestSegments, plan: AuditPlan)
 def _rank_unlabeled(
     rows: Rows, model: str, finest: FinestSegments, decisions: Decisions
 ) -> RankedRows:
-    """Return the rows that lack a label alone, of which only the decisions are measured."""
+    """Return the rows that lack only a label, of which only the decisions are measured."""
     every = rows.ignore_labels()
     is_unlabeled = every.complete(model) & ~rows.complete(model)
     number = finest.number[is_unlabeled]

@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 
 AUDIT_SUFFIXES = (".html", ".md", outputs.WORKBOOK, *outputs.TABLE_SUFFIXES)
-# Digits of limits that are computed in steps, of which further ones differ.
+# The reproducible digits of limits that are found by iteration.
 _DIGITS = 7
-# Most panels of a chart.
+# The most panels of a chart.
 _PANELS = 50
-# What a notebook says below the table.
+# The line below the table in a notebook.
 _HINT = 'audit.save("report.html") adds charts, all numbers and the method.'
-# What in a name may not be part of the name of a number for a logger.
+# Characters that loggers do not accept in names.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
-# MLflow takes 250 characters of a name, which has at most four parts and the number of equal ones.
+# MLflow accepts names of 250 characters: at most four parts, and a number for equal ones.
 _LONGEST = 60
 
 
@@ -185,7 +185,7 @@ class Audit(AuditTables):
 
 
 def _steady(audit: Audit) -> AuditTables:
-    """Round the numbers of an audit, so that a page is the same for any order of its rows."""
+    """Return an audit with rounded numbers, so that pages do not depend on the order of rows."""
 
     def look_further() -> Further:
         further = audit.further()
@@ -200,9 +200,9 @@ def _steady(audit: Audit) -> AuditTables:
 
 
 def _name_records(places: Iterable[tuple[str | None, ...]]) -> dict[tuple[str | None, ...], str]:
-    """Give each place a name for a logger, which does not depend on the order of places.
+    """Return a logger's name for each place, independent of the order of places.
 
-    Of those that would have the same name, only the one that is written so has it.
+    If several places would have the same name, only the one that is written so gets it.
     """
     plain = {
         place: ".".join(_UNSAFE.sub("_", str(part))[:_LONGEST] for part in place)

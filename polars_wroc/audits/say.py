@@ -1,6 +1,6 @@
-"""Sentences on comparisons: patterns, and the pieces that stand in their places.
+"""Sentences on comparisons: patterns, and the pieces that fill them.
 
-A row is one of the table of an audit, as a dict. `fill` puts pieces into the braces of a pattern;
+A row is a row of the table of an audit, as a dict. `fill` puts pieces into the braces of a pattern;
 each piece is written in one way only.
 """
 
@@ -35,10 +35,10 @@ ComparedRow: TypeAlias = Mapping[str, Any]
 AUC, SELECTION_RATE = ROC_AUC.column, "selection_rate"
 # Mean errors of scores that are called right, and slopes.
 _RIGHT, _STRAIGHT = 0.005, 0.05
-# Most decimals of a ratio near four fifths.
+# The most decimals of a ratio near four fifths.
 _MOST_DIGITS = 6
 
-# A comparison that differs, as a sentence that names the group; `limits` say how sure it is.
+# A comparison that differs, as a sentence that names the group, with limits.
 _HOW_MUCH = "{own}, against {other} of {others}, {size} {side}{limits}."
 _AMONG = "among {kind}, {who} {be} {selected} {often}: " + _HOW_MUCH
 _DIFFERS = "{who}, {heading}: {own}, against {other} of {others}; {size} {side}{limits}."
@@ -52,12 +52,12 @@ _SENTENCES = {
     CALIBRATION_ERROR: "the scores of {who} {own_off}{limits}; those of {others} {others_off}.",
     SLOPE: "{own_slope_of_group}, against {other_slope} for {others}.",
 }
-# The first sentence of an answer, where that is another one.
+# The first sentence of an answer, if it is a different one.
 _LEADS = {
     CALIBRATION_ERROR: "the scores of {who} are too {high}: by {off} on average{limits}; those of "
     "{others} {others_off}."
 }
-# The same as a line below the name of the group.
+# The same, as a line below the name of the group.
 _LINE = "{heading}: {own}, against {other}; {size} {side}{limits}."
 _LINES = {
     IMPACT_RATIO: "impact ratio: {ratio}{limits} of the rate of {others}, {four_fifths}.",
@@ -71,13 +71,13 @@ _IN_SHORT_BY_METRIC = {
     CALIBRATION_ERROR: "scores {off} too {high}",
     SLOPE: "slope of the scores {slope}",
 }
-# All rows, whose calibration is compared with what is right.
+# The calibration of all rows, which is compared with its target.
 _SENTENCES_OF_ALL = {
     CALIBRATION_ERROR: "the scores of {who} {own_off}{limits}.",
     SLOPE: "{own_slope_of_group}.",
 }
 _LINES_OF_ALL = {CALIBRATION_ERROR: "scores {own_off}{limits}.", SLOPE: "{own_slope}."}
-# Comparisons that show no difference that matters, or nothing.
+# Comparisons that show no difference that matters, or are inconclusive.
 _BOTH = "{who}, {heading}: {own}, against {other} for {others}"
 _BOTH_BY_METRIC = {
     IMPACT_RATIO: "{who} {be} {good} {ratio} times as often as {others}{limits}",
@@ -91,7 +91,7 @@ _BOTH_OF_ALL = {
 
 
 def write_sentence(row: ComparedRow, words: Words) -> str | None:
-    """Write a row of the table as a sentence or two; None if nothing is compared."""
+    """Return a row of the table as one or two sentences; None if nothing is compared."""
     metric = row["metric"]
     if metric in comparisons.FAIRNESS:
         text = _say_fairness(row, words)
@@ -111,12 +111,12 @@ def write_sentence(row: ComparedRow, words: Words) -> str | None:
 
 
 def name_score(row: ComparedRow, words: Words) -> str:
-    """Begin a sentence with the score that it is about, if there are several."""
+    """Return the beginning of a sentence: the score it is about, if there are several."""
     return f"Score {quote(row[MODEL])}: " if words.several else ""
 
 
 def write_first_sentence(row: ComparedRow, words: Words) -> str:
-    """Write the first sentence of an answer, in which limits name their level."""
+    """Return the first sentence of an answer, in which limits name their level."""
     metric = row["metric"]
     pattern = _LEADS.get(metric) or _SENTENCES.get(metric, _DIFFERS)
     pattern = pattern.replace("{limits}", "{first_limits}")
@@ -126,19 +126,19 @@ def write_first_sentence(row: ComparedRow, words: Words) -> str:
 
 
 def write_line(row: ComparedRow, words: Words) -> str:
-    """Write a comparison that differs as one line, below the name of the group."""
+    """Return a comparison that differs as one line, below the name of the group."""
     patterns = _LINES_OF_ALL if row["attribute"] == OVERALL else _LINES
     return fill_sentence(patterns.get(row["metric"], _LINE), row, words)
 
 
 def write_in_short(row: ComparedRow, words: Words) -> str:
-    """Write a comparison that differs in a few words, by which score if there are several."""
+    """Return a comparison that differs in a few words, with the score if there are several."""
     text = fill(_IN_SHORT_BY_METRIC.get(row["metric"], _IN_SHORT), row, words)
     return f"{quote(str(row[MODEL]))} {text}" if words.names_score(row["metric"]) else text
 
 
 def fill(pattern: str, row: ComparedRow, words: Words) -> str:
-    """Put the pieces of a comparison, and words, into a pattern."""
+    """Return a pattern filled with the pieces of a comparison and with words."""
     pieces = {}
     for _, name, _, _ in Formatter().parse(pattern):
         if name is None:
@@ -153,12 +153,12 @@ def fill(pattern: str, row: ComparedRow, words: Words) -> str:
 
 
 def fill_sentence(pattern: str, row: ComparedRow, words: Words) -> str:
-    """Put the pieces of a comparison into a pattern that begins a sentence."""
+    """Return a filled pattern as the beginning of a sentence."""
     return capitalise(fill(pattern, row, words))
 
 
 def _say_compared(row: ComparedRow, words: Words) -> str:
-    """Say what a comparison shows, or why there is none."""
+    """Return what a comparison shows, or why there is none."""
     metric, is_all = row["metric"], row["attribute"] == OVERALL
     if row["verdict"] is None:
         return _explain_missing(row, words)
@@ -185,11 +185,11 @@ def _say_cleared(row: ComparedRow, words: Words) -> str:
 
 
 def _say_why(row: ComparedRow, words: Words) -> str:
-    """Say why a comparison is inconclusive: few rows, several comparisons, or its limits."""
+    """Return why a comparison is inconclusive: few rows, several comparisons, or its limits."""
     if row["reason"]:
         return f", {_say_few(row, words)}"
     if row["metric"] == IMPACT_RATIO:
-        return f", as it is {_compare_with_four_fifths(row)}"
+        return f", since it is {_compare_with_four_fifths(row)}"
     if row["gap_low"] is None or row["gap_high"] is None:
         return ""
     one_sided = row["gap_low"] * row["gap_high"] > 0
@@ -197,12 +197,12 @@ def _say_why(row: ComparedRow, words: Words) -> str:
     if one_sided:
         limits += fill(" {side}", row, words)
     if one_sided and (row["p_adjusted"] or 0) > (row["p_value"] or 0):
-        return f", as it is one of many comparisons ({limits})"
+        return f" once all comparisons are allowed for ({limits})"
     return f" ({limits})"
 
 
 def _say_few(row: ComparedRow, words: Words) -> str:
-    """Say which side has too few rows for a test, or else the reason of the table."""
+    """Return which side has too few rows for a test, or else the reason of the table."""
     reason: str = row["reason"]
     if not reason.startswith(reasons.FEW):
         return reason
@@ -214,26 +214,26 @@ def _say_few(row: ComparedRow, words: Words) -> str:
     return f"with fewer than {least} {rows} {where}"
 
 
-# What is known of the rows that would tell.
+# Sentences on the rows that would be enough.
 NEEDED = ("factor", "needed", "sampling_unit")
 
 
 def _say_needed(row: ComparedRow, words: Words) -> str:
-    """Say how many times as many rows would tell, and how many of the group that are."""
+    """Return how many times as many rows would be enough, and how many in the group."""
     factor, number, unit = map(row.get, NEEDED)
     if factor is None or number is None or unit is None or factor <= 1:
         return ""
     times, rows = (f"{float(f'{each:.2g}'):,g}" for each in (factor, number))
-    return f" About {times} times as many would tell: {rows} {words.name_rows(unit)} in this group."
+    return f" About {times} times as many are needed: {rows} {words.name_rows(unit)} in this group."
 
 
 def _explain_missing(row: ComparedRow, words: Words) -> str:
-    """Say why a metric of a group is not compared."""
+    """Return why a metric of a group is not compared."""
     reason = row["reason"] or ""
     if row["attribute"] == OVERALL:
         return f"{METRICS[row['metric']].heading} of {words.everyone}: undefined."
     if reason == comparisons.THE_REFERENCE and row["metric"] == IMPACT_RATIO:
-        return fill("Impact ratios refer to {who}: most often {good}.", row, words)
+        return fill("Impact ratios refer to {who}, most often {good}.", row, words)
     others = words.name_reference(row)
     explanations = {
         comparisons.NO_REFERENCE: "no reference is shown",
@@ -247,14 +247,14 @@ def _explain_missing(row: ComparedRow, words: Words) -> str:
         why = "the others are compared with this group"
     elif reason.startswith(comparisons.SMALL_SHARE):
         share = reason.removeprefix(comparisons.SMALL_SHARE)
-        why = f"not compared, as the group has less than {share}"
+        why = f"not compared, because its share is below {share}"
     elif reason in explanations:
-        why = f"not compared, as {explanations[reason]}"
+        why = f"not compared, because {explanations[reason]}"
     return f"{fill_sentence('{who}, {heading}', row, words)}: {why}."
 
 
 def _say_fairness(row: ComparedRow, words: Words) -> str:
-    """Write a fairness metric, with the rates of both groups."""
+    """Return the sentence on a fairness metric, with the rates of both groups."""
     label, kind = METRICS[row["metric"]].label, comparisons.NAMED_FOR[row["metric"]]
     number, own, other = row[kind], row["value"], row["reference_value"]
     if number is None or own is None or other is None:
@@ -267,7 +267,7 @@ def _say_fairness(row: ComparedRow, words: Words) -> str:
 
 
 def _say_mean_scores(row: ComparedRow, words: Words) -> str:
-    """Say how far the mean score of a group is from that of its reference."""
+    """Return the sentence on the mean scores of a group and its reference."""
     value = row["value"]
     limits = write_interval(row["value_low"], row["value_high"], 2, 1, ("below", "above"))
     size = f"{abs(value):.2f} standard deviations {'above' if value > 0 else 'below'}"
@@ -290,7 +290,7 @@ def _write_value(row: ComparedRow, name: str, words: Words) -> str:
 
 
 def _write_size(row: ComparedRow, words: Words) -> str:
-    """Write the size of the gap: that of the shares as they are written, which add up."""
+    """Return the size of the gap between the shares as they are written."""
     if row["metric"] == AUC:
         return f"{abs(row['gap']):.3f}"
     digits = _find_digits(row, words)
@@ -305,7 +305,7 @@ def _write_signed_gap(row: ComparedRow) -> str:
 
 
 def _find_ratio_digits(ratio: float) -> int:
-    """Return the decimals that leave a ratio on its side of four fifths, at least two."""
+    """Return the decimals that keep a ratio on its side of four fifths, at least two."""
     digits = 2
     while (round(ratio, digits) < FOUR_FIFTHS) != (ratio < FOUR_FIFTHS) and digits < _MOST_DIGITS:
         digits += 1
@@ -313,7 +313,7 @@ def _find_ratio_digits(ratio: float) -> int:
 
 
 def _compare_with_four_fifths(row: ComparedRow) -> str:
-    """Say whether a ratio is below four fifths, and how sure that is: by its own interval."""
+    """Return whether a ratio, or its whole interval, is below four fifths."""
     if row["verdict"] == comparisons.BELOW_FOUR_FIFTHS:
         return "below four fifths (0.8) even at its upper limit"
     if row["verdict"] == comparisons.AT_LEAST_FOUR_FIFTHS:
@@ -324,7 +324,7 @@ def _compare_with_four_fifths(row: ComparedRow) -> str:
 
 
 def _write_own_limits(row: ComparedRow, words: Words) -> str:
-    """Write the limits of the number that a metric is told by; nothing if they are not known."""
+    """Return the limits of the number that is reported; empty if unknown."""
     if row["metric"] == IMPACT_RATIO:
         low, high = row["ratio_low"], row["ratio_high"]
         most = max((_find_ratio_digits(end) for end in (low, high) if end is not None), default=2)
@@ -333,7 +333,7 @@ def _write_own_limits(row: ComparedRow, words: Words) -> str:
         return _write_gap_limits(row, words)
     low, high = row["value_low"], row["value_high"]
     if row["metric"] == SLOPE:
-        # A slope is no difference, so its limits have signs.
+        # A slope is not a difference, so its limits have signs.
         ends = [write_number(end, ".2f") for end in (low, high)]
         return " to ".join(ends) if all(ends) else ""
     digits = 1 if "." in write_points(row["value"]) else 0
@@ -344,26 +344,26 @@ def _write_gap_limits(row: ComparedRow, words: Words) -> str:
     low, high = row["gap_low"], row["gap_high"]
     if row["metric"] in (AUC, SLOPE):
         return write_interval(low, high, 3 if row["metric"] == AUC else 2, 1)
-    # As many decimals as the gap has.
+    # The limits get as many decimals as the gap.
     decimals = _write_size(row, words).split()[0].partition(".")[2]
     return write_interval(low, high, len(decimals))
 
 
 def _write_first_limits(row: ComparedRow, words: Words) -> str:
-    """Write the limits in brackets, with their level, for the first sentence of a page."""
+    """Return the limits in brackets, with their level, for the first sentence of a page."""
     limits = _write_own_limits(row, words)
     return f" ({100 * words.confidence:.4g}% interval: {limits})" if limits else ""
 
 
 def _say_off(error: float) -> str:
-    """Say by how much scores are off on average: ``are 11 points too high``."""
+    """Return the mean error of scores: ``are 11 points too high``."""
     if abs(error) < _RIGHT:
         return "are right on average"
     return f"are {write_points(error)} too {'high' if error > 0 else 'low'}"
 
 
 def _say_slope(row: ComparedRow, words: Words, whose: str) -> str:
-    """Say what the slope of scores means."""
+    """Return the meaning of a calibration slope."""
     value, limits = row["value"], _write_own_limits(row, words)
     upper = value if row["value_high"] is None else row["value_high"]
     numbers = f"slope {write_number(value, '.2f')}{f', {limits}' if limits else ''}"
@@ -377,14 +377,13 @@ def _say_slope(row: ComparedRow, words: Words, whose: str) -> str:
 
 
 def _say_slope_of_group(row: ComparedRow, words: Words) -> str:
-    """Say what the slope means in a sentence that names the group."""
+    """Return the meaning of a calibration slope, in a sentence that names the group."""
     if row["attribute"] == OVERALL:
         return _say_slope(row, words, f" for all {words.rows} together")
     return _say_slope(row, words, f" for {words.group(row['attribute'], row['segment'])}")
 
 
-# What stands in the places of patterns, by itself and with the words of an audit, which stand there
-# too.
+# Pieces of patterns: functions of a row, and of a row and the words of an audit.
 _PIECES: Mapping[str, Callable[[ComparedRow], str]] = {
     "model": lambda row: quote(str(row[MODEL])),
     "signed_gap": _write_signed_gap,
@@ -394,7 +393,7 @@ _PIECES: Mapping[str, Callable[[ComparedRow], str]] = {
     "ranked": lambda row: "better" if row["gap"] > 0 else "worse",
     "ratio": lambda row: f"{row['ratio']:.{_find_ratio_digits(row['ratio'])}f}",
     "four_fifths": _compare_with_four_fifths,
-    # How far the scores of the group are off, and those of the others.
+    # The mean errors of the group's scores and of the others' scores.
     "off": lambda row: write_points(row["value"]),
     "high": lambda row: "high" if row["value"] > 0 else "low",
     "own_off": lambda row: _say_off(row["value"]),
@@ -406,7 +405,7 @@ _WORDED_PIECES: Mapping[str, Callable[[ComparedRow, Words], str]] = {
     "who": lambda row, words: words.group(row["attribute"], row["segment"]),
     "be": lambda row, words: "are" if words.is_plural(row["attribute"], row["segment"]) else "is",
     "others": lambda row, words: words.name_reference(row),
-    # Those whom a rate is of, and what is measured.
+    # The people in the denominator of a rate, and the measured metric.
     "kind": lambda row, words: words.among("positive" if row["metric"] == "tpr" else "negative"),
     "heading": lambda row, words: words.heading(row["metric"]),
     "own": lambda row, words: _write_value(row, "value", words),

@@ -1,4 +1,4 @@
-"""Scores without a label: how their means differ between categories, and their distributions."""
+"""Scores without a label: mean differences between categories, and distributions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def compare_scores(rows: AuditRows, plan: AuditPlan, level: Level) -> pl.DataFra
             if not grouping.keys:
                 continue
             pooled = Numbering(*number_groups(pool_unknown(finest.keys, grouping, plan.unknown)))
-            # Numbers of categories are grouped faster than their names.
+            # Grouping numbers of categories is faster than grouping their names.
             keys = pl.DataFrame({"category": pooled.number[finest.number]})
             segments = measure_segments(replace(arrays, keys=keys), keys.columns, model, needs)
             names = name_categories(grouping, pooled.keys)
@@ -64,7 +64,7 @@ def compare_scores(rows: AuditRows, plan: AuditPlan, level: Level) -> pl.DataFra
 def _compare_categories(
     segments: Segments, names: pl.Series, grouping: Grouping, plan: AuditPlan, level: Level
 ) -> pl.DataFrame:
-    """Return the differences of the categories of a division, each from the rest or a named one."""
+    """Return the differences of a division's categories from the rest or a named one."""
     sums, units = segments.scores, segments.units
     assert sums is not None
     is_known = names.is_not_null().to_numpy()
@@ -107,7 +107,7 @@ def _compare_categories(
 def distribute_audited_scores(rows: AuditRows, plan: AuditPlan) -> pl.DataFrame:
     """Return the distribution of each score in each segment, all in the same bins.
 
-    Infinite scores are in none.
+    Infinite scores are left out.
     """
     tables = []
     for place, (model, arrays) in enumerate(rows.arrays.items()):

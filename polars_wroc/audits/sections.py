@@ -1,4 +1,4 @@
-"""The sections of an audit: each turns it into blocks, or into none if it has nothing to say."""
+"""The sections of an audit, each of which yields blocks, or none."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ from polars_wroc.metrics.calibration import SLOPE
 from polars_wroc.names import quote, show_name
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT
 
-# Groups whose differences have a line each, most lines of other groups, attributes with charts, and
-# rows of the table of all numbers.
+# The most groups with lines for their differences, lines of other groups, attributes with charts,
+# and rows of the table of all numbers.
 _DETAILED, _IN_SHORT, _DRAWN, _NUMBERS = 3, 8, 6, 800
-# Metrics whose differences are told; others are in the table of all numbers.
+# Metrics whose differences are reported; others are in the table of all numbers.
 _TOLD = (SELECTION_RATE, *GLANCE_METRICS, SLOPE)
 _ALL_NUMBERS = "All numbers"
 _CERTIFIES_NOTHING = "This audit is not a certification."
 
 
 def write_report(audit: AuditTables, *, with_charts: bool) -> list[Block]:
-    """Turn an audit into a document; charts need vl-convert."""
+    """Return an audit as a document; charts need vl-convert."""
     toned = TonedAudit.read(audit)
     return [
         *_write_first_screen(toned),
@@ -75,7 +75,7 @@ def write_report(audit: AuditTables, *, with_charts: bool) -> list[Block]:
 
 
 def write_summary(audit: AuditTables) -> list[Block]:
-    """Turn an audit into what a terminal and a notebook show: the answer, and all groups."""
+    """Return the blocks for a terminal or a notebook: the answer, and all groups."""
     toned = TonedAudit.read(audit)
     words, remarks = toned.words, list[str]()
     if not audit.settings.labeled:
@@ -84,13 +84,13 @@ def write_summary(audit: AuditTables) -> list[Block]:
     remarks += cautions.say_unlabeled(audit, words)
     remarks += cautions.say_left_out(audit, words)
     remarks += cautions.say_values(audit)
-    # Rows without a label may be counted twice: as missing values, and as decisions.
+    # Rows without a label may be reported twice: as missing values, and as decisions.
     shown = [Lines([Line(text) for text in dict.fromkeys(remarks)])] if remarks else []
     return [*_write_first_screen(toned), *shown]
 
 
 def _write_first_screen(toned: TonedAudit) -> Iterator[Block]:
-    """Say what was audited, what was found, which checks failed, and show all groups."""
+    """Yield the title, the answer, the failed checks and the table of all groups."""
     text = toned.audit.settings.text
     yield TextBlock(context.write_title(toned.audit.settings), 1)
     yield TextBlock(context.write_deck(toned), style="deck")
@@ -103,18 +103,18 @@ def _write_first_screen(toned: TonedAudit) -> Iterator[Block]:
 
 
 def _lay_out_answer(toned: TonedAudit) -> Iterator[Block]:
-    """Say who is worse off, and count what was compared if groups differ."""
+    """Yield who is worse off, and the tally of comparisons if groups differ."""
     first, *others = write_answer(toned)
     lead, colon, rest = first.partition(": ")
     text = " ".join([rest, *others]).strip()
     yield TextBlock(text, style=f"answer {find_mood(toned)}".strip(), lead=f"{lead}{colon.strip()}")
-    # Otherwise the answer has counted them.
+    # Otherwise the answer contains the tally.
     if toned.notable and (counted := count_comparisons(toned)):
         yield TextBlock(counted, style="tally")
 
 
 def _list_checks(lines: Sequence[Line]) -> Iterator[Block]:
-    """List the conditions of a pipeline, and count those that failed or were not judged."""
+    """Yield the conditions of a pipeline, with the numbers of failed and unjudged ones."""
     tones, parts = [line.tone for line in lines], []
     if failed := tones.count("failed"):
         parts.append(f"{failed} of {len(lines)} failed")
@@ -129,7 +129,7 @@ def _list_checks(lines: Sequence[Line]) -> Iterator[Block]:
 
 
 def _list_differences(toned: TonedAudit) -> Iterator[Block]:
-    """List what differs, a line each, below its group; mirror images have one line each."""
+    """Yield the differences, a line each, below their group; mirror images share a line."""
     pairs = [Line(text) for text in context.compare_pairs(toned)]
     groups = _find_differences(toned)
     rest = _say_rest(toned)
@@ -153,7 +153,7 @@ _Groups = Mapping[tuple[str, str | None], Sequence[ComparedRow]]
 
 
 def _find_differences(toned: TonedAudit) -> _Groups:
-    """Return what differs, matters and is told, by group, the most serious group first."""
+    """Return the differences to report, by group, the most serious group first."""
     groups: dict[tuple[str, str | None], list[ComparedRow]] = {}
     for row in toned.findings:
         if row["tone"] in NOTABLE and row["metric"] in _TOLD:
@@ -164,7 +164,7 @@ def _find_differences(toned: TonedAudit) -> _Groups:
 
 
 def _find_tone(rows: Sequence[ComparedRow]) -> Tone:
-    """Return the tone of a group: worse or better if all its rows that are either agree."""
+    """Return the tone of a group: worse or better if all its rows with a tone agree."""
     tones: set[Tone] = {row["tone"] for row in rows} - {"either"}
     return tones.pop() if len(tones) == 1 else "either"
 
@@ -177,13 +177,13 @@ def _head_group(attribute: str, segment: str | None, words: Words) -> str:
 
 
 def _write_difference(row: ComparedRow, words: Words) -> Line:
-    """Say how a group differs in one metric, by which score if there are several."""
+    """Return the line on a group's difference in one metric, with the score if several."""
     score = quote(str(row[MODEL])) if words.names_score(row["metric"]) else ""
     return Line(write_line(row, words), row["tone"], score)
 
 
 def _list_in_short(heading: str, groups: _Groups, words: Words) -> Iterator[Block]:
-    """Say in one line each how groups differ: ``White applicants (race): selected +21, ...``."""
+    """Return one line for each group: ``White applicants (race): selected +21, ...``."""
     lines = [
         Line(
             f"{', '.join(write_in_short(row, words) for row in rows)}.",
@@ -200,7 +200,7 @@ def _list_in_short(heading: str, groups: _Groups, words: Words) -> Iterator[Bloc
 
 
 def _say_rest(toned: TonedAudit) -> str:
-    """Count what differs and is not told above."""
+    """Return the tally of differences that are not listed above."""
     words, different = toned.words, [row for row in toned.findings if row["verdict"] == DIFFERENT]
     small = sum(not row["matters"] for row in different)
     others = [
@@ -219,7 +219,7 @@ def _say_rest(toned: TonedAudit) -> str:
 
 
 def _draw_charts(toned: TonedAudit) -> Iterator[Block]:
-    """Draw two charts of each attribute: ranking, and calibration or how scores spread."""
+    """Yield two charts of each attribute: ranking, and calibration or distributions."""
     # Only a page should cost the import of Altair.
     from polars_wroc.audits import figures  # noqa: PLC0415
 
@@ -246,7 +246,7 @@ def _draw_charts(toned: TonedAudit) -> Iterator[Block]:
 
 
 def _add_context(toned: TonedAudit) -> Block:
-    """Say what may explain gaps, which subgroups do worse, and what the audit cannot show."""
+    """Yield explanations of gaps, subgroups that do worse, and the limits of the audit."""
     told = {
         "Why these gaps?": context.explain_gaps(toned),
         "Other subgroups": context.name_subgroups(toned),
@@ -264,7 +264,7 @@ def _add_context(toned: TonedAudit) -> Block:
 
 
 def _list_numbers(toned: TonedAudit) -> Block:
-    """List all numbers in one table."""
+    """Yield the table of all numbers."""
     interval = f"{100 * toned.words.confidence:.4g}% interval"
     columns = [
         Column("Measure"),
@@ -301,9 +301,9 @@ def _name_group(row: ComparedRow, words: Words) -> str:
 
 
 def _write_numbers(row: ComparedRow, words: Words) -> Row:
-    """Write a comparison as a row of the table of all numbers."""
+    """Return a comparison as a row of the table of all numbers."""
     metric = row["metric"]
-    # What a ratio or a criterion is named for is its value.
+    # The value of a ratio or a criterion is the number it is named for.
     number = NAMED_FOR.get(metric, "value")
     against = ""
     if row["reference_value"] is not None:
@@ -323,7 +323,7 @@ def _write_numbers(row: ComparedRow, words: Words) -> Row:
 
 
 def _write_estimate(row: ComparedRow, name: str, form: NumberForm) -> str:
-    """Write a number with its limits in brackets; empty without a number."""
+    """Return a number with its limits in brackets; empty without a number."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if value is None:
         return ""
@@ -333,7 +333,7 @@ def _write_estimate(row: ComparedRow, name: str, form: NumberForm) -> str:
 
 
 def _write_result(row: ComparedRow, words: Words) -> str:
-    """Write the verdict on a comparison, or why there is none."""
+    """Return the verdict on a comparison, or why there is none."""
     if row["metric"] in FAIRNESS:
         return ""
     if row["verdict"] is None:

@@ -1,4 +1,4 @@
-"""Audits that are published: without numbers of few rows, and what would give them away."""
+"""Audits for publication: without numbers of few rows, or numbers that would reveal them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Tables = TypeVar("Tables", bound=AuditTables)
 Segment: TypeAlias = tuple[str, str | None]
 _ROUNDING = 1e-9
 _SEGMENT = pl.col(AUDIT_KEYS[1]).fill_null(MISSING)
-# What a row says of its reference.
+# Columns about the reference.
 _REFERENCE_COLUMNS = ("reference", "n_reference", *COMPARED)
 # Limits for all pairs, and a test of all segments, depend on each of them.
 _JOINT_COLUMNS = ("gap_low", "gap_high", "ratio_low", "ratio_high", "p_value")
@@ -35,8 +35,8 @@ def publish(
 ) -> Tables:
     """Return an audit without the numbers of segments that are too small to be published.
 
-    ``audited`` takes the attributes without a value of which a row is not measured: of these the
-    rows without a value are too few to be published, also as a part of totals.
+    ``audited`` takes attributes, and measures only rows that have a value of each. The rows without
+    a value of these attributes are too few to be published, even in totals.
     """
     unknown: dict[str, int] = {}
     audit = audited([])
@@ -51,15 +51,15 @@ def publish(
 
 
 def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]) -> Tables:
-    """Leave out the numbers of segments of fewer rows, and of others that would give them away.
+    """Return an audit without small segments, and without others that would reveal them.
 
     A segment is left out if it has fewer than ``min_cell`` rows of a class or, with a threshold,
-    of a decision. What is left out of a total that is shown must be at least two segments with
-    that many rows in all: the smallest of the others are left out until it is. Rows without a
-    score, weight or decision are in no class or decision; of these only the number in all is kept.
-    So it is of rows without a label, unless each segment has none or ``min_cell`` of them: see
-    `have_few_unlabeled`. The audit has no rows without a value of the ``unknown`` attributes, of
-    which there were so many.
+    of a decision. At least two segments, with that many rows together, must be left out of a
+    published total: the smallest others are left out until that holds. Rows without a score, weight
+    or decision are in no class or decision; only their total number is kept. The same applies to
+    rows without a label, unless each segment has none or at least ``min_cell`` of them: see
+    `have_few_unlabeled`. The audit has no rows without a value of the ``unknown`` attributes, which
+    have these numbers of such rows.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
         rule = "`min_cell` must leave something to show"
         msg = f"{rule}; found fewer than {min_cell} rows of a {kind} in all"
         raise ValueError(msg)
-    # Numbers of few rows are no more told than those of segments that are left out.
+    # Numbers of few rows are left out like those of small segments.
     told = {name: rows if rows >= min_cell else None for name, rows in unknown.items()}
     told |= _count_without_value(audit, min_cell, unknown)
     told |= {attribute: None for attribute, segment in hidden if segment is None}
@@ -101,9 +101,9 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
 
 
 def have_few_unlabeled(segments: pl.DataFrame, min_cell: int) -> bool:
-    """Return whether some segment has few rows without a label that a decision was made on.
+    """Return whether some segment has few decisions on rows without a label.
 
-    Numbers with and without them would tell which decisions these were.
+    Numbers with and without them would reveal these decisions.
     """
     unlabeled = segments["n_decided"] - segments["n"]
     return bool(unlabeled.is_between(1, min_cell - 1).any())
@@ -112,9 +112,9 @@ def have_few_unlabeled(segments: pl.DataFrame, min_cell: int) -> bool:
 def _count_without_value(
     audit: AuditTables, min_cell: int, unknown: Mapping[str, int]
 ) -> dict[str, int | None]:
-    """Count the rows without a value of each attribute as its segment does.
+    """Return the numbers of rows without a value of each attribute, as in its segment.
 
-    Beside all such rows it would tell how many of them lack a label or a score.
+    The number of all such rows would reveal how many lack a label or a score.
     """
     of_segments = audit.segments.filter(pl.col(AUDIT_KEYS[1]).is_null())
     counts = dict(of_segments.group_by(AUDIT_KEYS[0]).agg(pl.col("n").max()).rows())
@@ -129,7 +129,7 @@ def _count_without_value(
 
 
 def _without_few_missing(segments: pl.DataFrame, min_cell: int) -> pl.DataFrame:
-    """Leave out how many rows of segments were not measured, if these are few in one of them."""
+    """Return segments without numbers of unmeasured rows, if one of these is small."""
     overall, missing = pl.col("attribute") == OVERALL, pl.col("n_missing")
     few = (~overall & missing.is_between(1, min_cell - 1)).any()
     return segments.with_columns(pl.when(overall | ~few).then(missing).alias("n_missing"))
@@ -138,18 +138,18 @@ def _without_few_missing(segments: pl.DataFrame, min_cell: int) -> pl.DataFrame:
 def _leave_out_hidden(
     table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettings
 ) -> pl.DataFrame:
-    """Leave out rows on hidden segments, and what others say of these."""
+    """Return a table without hidden segments, and without what other rows say about them."""
     hidden_reference = _is_hidden(pl.col("reference"), hidden)
     is_fair = pl.col("metric").is_in([*FAIRNESS, SMD.name])
     is_impact = pl.col("metric") == IMPACT_RATIO
     of = pl.col("attribute")
     some_hidden = of.is_in([attribute for attribute, _ in hidden])
-    # Rows of unknown categories tell how many are of others, and combinations are no segments.
+    # Rows of unknown categories reveal the sizes of others, and combinations are no segments.
     unknown = pl.col("reason").eq_missing(UNKNOWN_REASON) & (
         some_hidden | ~of.is_in(settings.attributes)
     )
     kept = table.filter(~_is_hidden(_SEGMENT, hidden), ~(is_fair & hidden_reference), ~unknown)
-    # Others may have the name of the rest.
+    # Other segments may have the name of the rest.
     named = of.is_in([*settings.reference.named])
     hides = hidden_reference & (named | is_impact)
     reason = pl.when(is_impact).then(pl.lit(UNDEFINED)).otherwise(pl.lit(NO_REFERENCE))
@@ -170,7 +170,7 @@ def _leave_out_hidden(
 
 
 def _is_hidden(name: pl.Expr, hidden: Sequence[Segment]) -> pl.Expr:
-    """Whether the segment of this name is hidden; not where there is no name."""
+    """Return whether the segment of a name is hidden; false without a name."""
     names = [f"{attribute}\0{name_of(segment)}" for attribute, segment in hidden]
     return pl.concat_str("attribute", name, separator="\0").is_in(names).fill_null(value=False)
 
@@ -178,9 +178,9 @@ def _is_hidden(name: pl.Expr, hidden: Sequence[Segment]) -> pl.Expr:
 def attributes_to_complete(
     segments: pl.DataFrame, attributes: Sequence[str], min_cell: int
 ) -> list[str]:
-    """List the attributes of which only the segment of missing values is too small.
+    """Return the attributes of which only the segment of missing values is too small.
 
-    Totals would give it away. Rather than another segment, its rows are left out of the totals.
+    Totals would reveal it. Instead of another segment, its rows are left out of the totals.
     """
     small: dict[str, list[str | None]] = {attribute: [] for attribute in attributes}
     sizes = dict.fromkeys(attributes, 0)
@@ -192,10 +192,10 @@ def attributes_to_complete(
 
 
 def hidden_segments(segments: pl.DataFrame, min_cell: int) -> list[Segment]:
-    """List the segments that are left out, in their order.
+    """Return the segments that are left out, in order.
 
-    The segments of an attribute add up to all rows. So the smallest of the others are left out
-    too, until those that are left out are several, and large enough together.
+    The segments of an attribute add up to all rows. So the smallest other segments are left out
+    too, until there are several, large enough together.
     """
     counts = _counts(segments)
     by_attribute: dict[str, list[Segment]] = {}
@@ -212,13 +212,13 @@ def hidden_segments(segments: pl.DataFrame, min_cell: int) -> list[Segment]:
 
 
 def _are_protected(counts: Sequence[Sequence[int]], min_cell: int) -> bool:
-    """Whether the totals tell nothing of segments with these counts that are left out."""
+    """Return whether totals reveal nothing about left-out segments with these counts."""
     together = [sum(numbers) for numbers in zip(*counts, strict=True)]
     return len(counts) > 1 and min(together) >= min_cell
 
 
 def _counts(segments: pl.DataFrame) -> dict[Segment, list[int]]:
-    """Count the rows of each class and decision of each segment; the least of several scores."""
+    """Return the rows by class, decision and segment; the smallest number of several scores."""
     numbers = dict[str, pl.Expr]()
     if segments["n_pos"].count():
         numbers |= {"pos": pl.col("n_pos"), "neg": pl.col("n_neg")}

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.calls import check_arguments
 from polars_wroc.files import sources
 from polars_wroc.files.scan import scan_files
 from polars_wroc.files.sources import without_credentials
@@ -24,7 +25,6 @@ from polars_wroc.groups.compare_segments import GapRules
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
-from polars_wroc.keywords import hint_arguments
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.names import show_name
 from polars_wroc.queries import collect
@@ -34,7 +34,7 @@ from polars_wroc.steps import FloatType
 from polars_wroc.thresholds.rules import Rule
 
 
-@hint_arguments
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class Text:
     """Title and note of an audit, and the words that its sentences use.
@@ -42,28 +42,28 @@ class Text:
     Parameters
     ----------
     title
-        What reports are called.
+        Title of reports.
     note
-        What readers of a report should know, for example where the rows come from.
+        Note for readers of a report, for example on where the rows come from.
     positive, negative
-        What people of both classes are, as a participle or an adjective: ``"repaid"``, ``"in
-        default"``. By default `positive` is the name of the label if that is a participle, for
-        example ``approved``; otherwise ``"positive"``, or ``"with status = bad"`` for
-        ``pos_label="bad"``. `negative` is its contrary.
+        Words for people of both classes, participles or adjectives: ``"repaid"``, ``"in default"``.
+        By default `positive` is the name of the label if that is a participle, for example
+        ``approved``; otherwise ``"positive"``, or ``"with status = bad"`` for ``pos_label="bad"``.
+        `negative` is its opposite.
     selected, rejected
-        What a decision makes of people: ``"hired"``, ``"denied"``. By default ``"selected"`` and
+        Words for people by decision: ``"hired"``, ``"denied"``. By default ``"selected"`` and
         ``"not selected"``.
     people
-        What the rows are, in the plural: ``"applicants"``. By default ``"rows"``, in groups such as
-        ``"the group black (race)"``.
+        Plural noun for the rows: ``"applicants"``. By default ``"rows"``, and groups are ``"the
+        group black (race)"``.
     groups
-        What the groups of an attribute are called: ``{"region": "applicants in {}"}``, where ``{}``
-        stands for the value. By default ``"black applicants (race)"``.
+        Names of the groups of an attribute: ``{"region": "applicants in {}"}``, where ``{}`` stands
+        for the value. By default ``"black applicants (race)"``.
 
     Raises
     ------
     TypeError, ValueError
-        For anything but text that is not empty.
+        For anything but nonempty text.
 
     Examples
     --------
@@ -87,25 +87,25 @@ class Text:
     groups: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        """Check that each is text."""
+        """Raise unless each is a text."""
         for name, value in self.as_dict().items():
             if value is None or name == "groups":
                 continue
             if not isinstance(value, str):
-                checks.reject_type(name, "be a text", value)
+                checks.reject_type(name, "be text", value)
             if not value.strip():
-                checks.reject(name, "be a text that is not empty", repr(value))
+                checks.reject(name, "be nonempty text", repr(value))
             checks.check_text(name, value)
         if self.groups is not None:
             _check_groups(self.groups)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the texts by their names."""
+        """Return the texts by name."""
         return asdict(self)
 
 
 def _check_groups(groups: object) -> None:
-    """Check the names of groups, each with a place for the value."""
+    """Raise unless each name of groups has a place for the value."""
     if not isinstance(groups, Mapping):
         checks.reject_type("groups", "map attributes to names of their groups", groups)
     for attribute, name in groups.items():
@@ -144,7 +144,7 @@ def _versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class AuditedFile:
-    """A file that was read: of a local one its size and content; its rows where it says them."""
+    """A file that was read; local files have size and hash, some files a number of rows."""
 
     name: str
     bytes: int | None = None
@@ -162,16 +162,16 @@ class Run:
     versions: dict[str, str] = field(default_factory=_versions)
     # Degrees of freedom of the design of a survey.
     design_df: int | None = None
-    # How far the AUCs of scores that were counted in bins may be off.
+    # The possible error of AUCs of scores that were counted in bins.
     auc_error: float | None = None
-    # Segments of few rows, and those that would give them away, if they are not to be shown.
+    # Segments with few rows, and segments that would reveal them, if these are not shown.
     left_out: Sequence[str] = ()
-    # Attributes whose rows without a value are in no number, since these segments are left out.
+    # Attributes whose rows without a value are in no number, since that segment is left out.
     left_out_of_totals: Sequence[str] = ()
 
     @property
     def reported_files(self) -> Sequence[AuditedFile]:
-        """The files, without their rows where these would tell how many are left out of totals."""
+        """The files, without numbers of rows that would reveal how many totals leave out."""
         if not self.left_out_of_totals:
             return self.files
         return [replace(file, rows=None) for file in self.files]
@@ -182,16 +182,16 @@ class Run:
 
 
 def audited_files(names: Sequence[str], *, contents: bool) -> list[AuditedFile]:
-    """Describe the files of rows that were read, without their folders.
+    """Return descriptions of the files that were read, without their folders.
 
-    Their ``contents`` are read once more, for what only some outputs show.
+    ``contents`` are read once more for hashes, which only some outputs show.
     """
     files = sources.each_file(names)
     return [_describe_file(file, contents=contents) for file in files]
 
 
 def saved_audits(names: Sequence[str]) -> list[AuditedFile]:
-    """Describe the files of saved audits, without their folders."""
+    """Return descriptions of the files of saved audits, without their folders."""
     return [_hash_file(Path(name)) for name in names]
 
 
@@ -217,30 +217,30 @@ def _hash_file(path: Path) -> AuditedFile:
 
 
 AuditReferenceKind: TypeAlias = Literal["rest", "overall"]
-# Audits name groups, which a controlled rate of false findings does not justify.
+# Audits name groups, for which controlling the rate of false findings is not enough.
 AuditAdjustment: TypeAlias = Literal["holm", "none"]
 AuditReference: TypeAlias = AuditReferenceKind | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """The arguments of an audit, columns by their names; in the order in which they are shown."""
+    """The arguments of an audit, with columns by name, in the order in which they are shown."""
 
-    # None for counts, which do not have the name of their label, and for decisions alone.
+    # None for counts, which do not know the name of their label, and without labels.
     label: str | None
     pos_label: object
-    # None of recorded decisions without a score.
+    # Empty for recorded decisions without a score.
     score: list[str]
     weight: str | None
     # Whether the weight counts rows.
     frequency: bool
     attributes: list[str]
     intersections: Intersections
-    # Given, or chosen by a rule.
+    # A given number, or the rule that chose it.
     threshold: float | Rule | None
-    # Decisions that were recorded.
+    # The column of recorded decisions.
     selected: str | None
-    # With names of columns, by the arguments of `Survey`, or the kind of replicate weights.
+    # Names of columns by arguments of `Survey`, or the kind of replicate weights.
     design: dict[str, Any] | None
     reference: CategoryReference
     level: ConfidenceLevel
@@ -252,13 +252,13 @@ class AuditSettings:
     min_cell: int | None
     bins: int | None
     unknown: Unknown
-    # Whether rows have a label, and not decisions alone.
+    # Whether rows have a label besides decisions.
     labeled: bool = True
     polars_wroc: str = field(default_factory=partial(_version, "polars-wroc"))
 
     @property
     def confidence(self) -> float:
-        """The confidence level as a number, that of all looks together if there are several."""
+        """The confidence level as a number; for repeated looks, the joint level."""
         return as_number(self.level)
 
     @property
@@ -268,12 +268,12 @@ class AuditSettings:
 
     @property
     def by_design(self) -> bool:
-        """Whether gaps and rates have the variances of the design of a survey."""
+        """Whether gaps and rates have the variances of a survey design."""
         return self.design is not None
 
     @property
     def more_than_clusters(self) -> bool:
-        """Whether the AUCs of segments have these variances too, not those of clusters."""
+        """Whether AUCs of segments have these variances too, instead of those of clusters."""
         return self.design is not None and self.design["kind"] != "clusters"
 
     @property
@@ -288,12 +288,12 @@ class AuditSettings:
 
     @property
     def decides(self) -> bool:
-        """Whether there are decisions, of which must be said for whom they are good."""
+        """Whether there are decisions, so that it must be known which one is good."""
         return self.favorable is not None
 
     @property
     def several(self) -> bool:
-        """Whether there are several scores, so that their names must be told."""
+        """Whether there are several scores, so that sentences must name them."""
         return len(self.score) > 1
 
     def as_dict(self) -> dict[str, Any]:
@@ -311,7 +311,7 @@ class AuditSettings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AuditSettings:
-        """Return the settings that `as_dict` gave, as they are in JSON."""
+        """Return the settings that `as_dict` returned, as they are in JSON."""
         used = {each.name: values[each.name] for each in fields(cls) if each.name in values}
         level, looks = float(values["level"]), values.get("looks")
         used["level"] = Looks(**looks, level=level) if looks else level
@@ -328,13 +328,13 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """What to measure for an audit with some settings.
+    """The measurements for an audit with some settings.
 
     Unless decisions were recorded, the ``choice`` is a threshold, or a rule that chooses one for
-    each score on all rows. Missing scores are counted under the names of ``scores``;
-    ``score_names`` are the names that the models have in tables. ``unknown`` says of each key where
-    its value is unknown in impact ratios. ``score_types`` are the types that scores came in, in
-    their order. Where ``labeled_only``, rows without a label are left out of selection rates too.
+    each score on all rows. Missing scores are counted under the names in ``scores``;
+    ``score_names`` are the names of models in tables. ``unknown`` has for each key the condition
+    that its value is unknown in impact ratios. ``score_types`` are the types that scores came in,
+    in their order. With ``labeled_only``, rows without a label are left out of selection rates too.
     """
 
     settings: AuditSettings
@@ -347,12 +347,12 @@ class AuditPlan:
     labeled_only: bool = False
 
     def rules(self, level: ConfidenceLevel) -> GapRules:
-        """Return how gaps are tested and judged at a level."""
+        """Return the rules by which gaps are tested and judged at a level."""
         settings = self.settings
         return GapRules(Level.of(level), settings.adjust, settings.margin, settings.min_rows)
 
 
-# What all rows are called in words.
+# The name of all rows in sentences.
 ALL_ROWS = "all rows"
 # Columns that identify a segment of a score.
 ALL_KEYS = (*AUDIT_KEYS, MODEL)
@@ -376,17 +376,17 @@ DISTRIBUTION_SCHEMA = pl.Schema(
 
 
 def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """Keep the rows of a table with these keys; null equals null."""
+    """Return the rows of a table with these keys; null equals null."""
     return table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")
 
 
 def name_of(segment: str | None) -> str:
-    """Name a segment, also that of null."""
+    """Return the name of a segment, which may be null."""
     return MISSING if segment is None else segment
 
 
 def segment_in_words(attribute: str, segment: str | None) -> str:
-    """Name a segment in a sentence: ``race = black``, or ``Region 12`` of the attribute region."""
+    """Return a segment in a sentence: ``race = black``, or ``Region 12`` of attribute region."""
     name, attribute = show_name(name_of(segment)), show_name(attribute)
     if attribute == OVERALL:
         return ALL_ROWS
@@ -394,7 +394,7 @@ def segment_in_words(attribute: str, segment: str | None) -> str:
 
 
 def repeats_attribute(attribute: str, name: str) -> bool:
-    """Whether a name begins with that of its attribute: ``Region 12`` of the attribute region."""
+    """Return whether a name begins with its attribute: ``Region 12`` of attribute region."""
     rest = name.casefold().removeprefix(attribute.casefold())
     return len(rest) < len(name) and not rest[:1].isalnum()
 
@@ -412,10 +412,10 @@ class GateCondition:
 
 @dataclass(frozen=True)
 class JudgedGate:
-    """A condition, whether it is met, and where it is or could not be judged.
+    """A condition, whether and where it is met, and where it could not be judged.
 
-    ``lines`` say so: where it could not be judged, and whether it failed, if it was judged. The
-    ``condition`` and the rows of the table are what a report says it from, in its own words.
+    ``lines`` say where it could not be judged and, if it was judged, whether it failed. Reports use
+    ``condition`` and the rows of the table, for words of their own.
     """
 
     gate: str
@@ -441,25 +441,25 @@ class JudgedGate:
 
 
 class Further(NamedTuple):
-    """Tables of what reports say besides the comparisons; each may have no rows."""
+    """Tables of further sections of reports, each of which may be empty."""
 
-    # Segments as `calibration_test` has them, by themselves and against the rest.
+    # The results of `calibration_test`, for segments by themselves and against the rest.
     calibration: pl.DataFrame = pl.DataFrame()
     equal_scores: pl.DataFrame = pl.DataFrame()
-    # As `calibration_curve` and `score_distribution` have them, of the attributes that are drawn.
+    # The results of `calibration_curve` and `score_distribution`, for attributes with charts.
     calibration_curves: pl.DataFrame = pl.DataFrame()
     distributions: pl.DataFrame = pl.DataFrame()
-    # Pairs of scores, as `compare` has them.
+    # The result of `compare` for pairs of scores.
     scores: pl.DataFrame = pl.DataFrame()
-    # As `worst_segments` has it, and whether a segment is one of the audit.
+    # The result of `worst_segments`, and whether the audit names each segment.
     exploration: pl.DataFrame = pl.DataFrame()
-    # Sentences on what was not looked at.
+    # Sentences on what was left out.
     left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class AuditTables:
-    """The tables of an audit, and how they came about."""
+    """The tables of an audit, and their origin."""
 
     table: pl.DataFrame
     segments: pl.DataFrame
@@ -469,11 +469,11 @@ class AuditTables:
     run: Run = field(default_factory=Run)
     # Conditions of a pipeline, if there were any.
     gates: Sequence[JudgedGate] = ()
-    # Of the scores, in audits without a label.
+    # Distributions of the scores, in audits without a label.
     distributions: pl.DataFrame = field(default_factory=DISTRIBUTION_SCHEMA.to_frame)
-    # Looks further when it is first called, as a report does.
+    # Computes the details when it is first called, for example by a report.
     further: Callable[[], Further] = Further
-    # Attributes whose groups have an order, such as ranges.
+    # Attributes whose groups have an order, for example ranges.
     ordered: Sequence[str] = ()
 
     @cached_property
@@ -490,7 +490,7 @@ class AuditTables:
 
 
 def with_tables(audit: AuditTables, change: Callable[[pl.DataFrame], pl.DataFrame]) -> AuditTables:
-    """Change each table that has segments."""
+    """Return an audit with a function applied to each table that has segments."""
     return replace(
         audit,
         table=change(audit.table),
@@ -501,11 +501,11 @@ def with_tables(audit: AuditTables, change: Callable[[pl.DataFrame], pl.DataFram
 
 
 def restrict_audit(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
-    """Keep the rows with these keys in all tables."""
+    """Return an audit with only the rows with these keys in all tables."""
     return with_tables(audit, lambda table: rows_with(table, kept))
 
 
-# The columns of a metric that are about the segment itself, and those about its reference.
+# The columns of a metric about the segment itself, and about its reference.
 VALUES = ("value", "value_low", "value_high")
 COMPARED = (
     *(
@@ -522,16 +522,16 @@ COMPARED = (
 
 
 def with_columns_of(table: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-    """Add the columns that another table has for the same segment and score."""
+    """Return a table with another table's columns for the same segment and score."""
     return table.join(other, on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left")
 
 
 def without_model(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Drop the name of the only score."""
+    """Return a table without the name of the only score."""
     return table if settings.several else table.drop(MODEL, strict=False)
 
 
 def with_small(segments: pl.DataFrame, min_rows: int) -> pl.DataFrame:
-    """Add whether a segment is ``small``, with too few rows in a class or, without them, in all."""
+    """Add the column ``small``: too few rows in a class or, without classes, in all."""
     few = pl.coalesce(pl.min_horizontal("n_pos", "n_neg"), "n") < min_rows
     return segments.with_columns(small=few.fill_null(value=True))

@@ -1,4 +1,4 @@
-"""An audit with the words of its sentences, and with how each of its comparisons is shown."""
+"""An audit with the words of its sentences, and the tone of each comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polars_wroc.audits.words import Words
 from polars_wroc.groups.comparisons import DECISION_METRICS, IMPACT_RATIO
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 
-# An attribute, a group of it, and a score.
+# An attribute, one of its groups, and a score.
 Keys: TypeAlias = tuple[str, str | None, str | None]
 # The tones of comparisons that differ and matter.
 NOTABLE = ("worse", "better", "either")
@@ -31,7 +31,7 @@ class TonedAudit:
 
     @classmethod
     def read(cls, audit: AuditTables) -> TonedAudit:
-        """Take the words of an audit from its settings, and whether scores share decisions."""
+        """Return an audit with words from its settings, and whether scores share decisions."""
         settings = audit.settings
         can_share = settings.several and settings.selected is not None
         same = can_share and _are_same_for_all_scores(audit.table)
@@ -44,9 +44,9 @@ class TonedAudit:
 
     @cached_property
     def findings(self) -> Sequence[ComparedRow]:
-        """The comparisons that are told, the most serious first.
+        """The comparisons that are reported, the most serious first.
 
-        Of two mirror images one is told, and decisions that all scores share only once.
+        One of two mirror images is reported, and decisions that all scores share only once.
         """
         told = self.table.filter(pl.col("rank").is_not_null())
         if self.words.same_decisions:
@@ -66,24 +66,24 @@ class TonedAudit:
 
     @cached_property
     def _sides(self) -> Mapping[Keys, Mapping[str, str]]:
-        """The tones of groups by metric where they are worse or better, also of mirror images."""
+        """The tones of groups by metric, if worse or better, including mirror images."""
         sides: dict[Keys, dict[str, str]] = {}
         for row in self.table.filter(pl.col("tone").is_in(["worse", "better"])).to_dicts():
             sides.setdefault(find_segment_keys(row), {})[row["metric"]] = row["tone"]
         return sides
 
     def is_worse_off(self, row: ComparedRow) -> bool:
-        """Whether the group of a row is worse off: by its impact ratio, or by all that it shows."""
+        """Return whether the group of a row is worse off: by impact ratio, or in all its gaps."""
         tones = self._sides.get(find_segment_keys(row), {})
         return IMPACT_RATIO in tones or {*tones.values()} == {"worse"}
 
     def is_mixed(self, row: ComparedRow) -> bool:
-        """Whether gaps in the decisions on the group of a row go in both directions."""
+        """Return whether gaps in decisions on the group of a row go in both directions."""
         return {*self._sides.get(find_segment_keys(row), {}).values()} == {"worse", "better"}
 
 
 def _are_same_for_all_scores(table: pl.DataFrame) -> bool:
-    """Whether each number of decisions is the same for all scores, whose rows may differ."""
+    """Return whether all numbers of decisions are the same for all scores."""
     decisions = table.filter(pl.col("metric").is_in(DECISION_METRICS))
     numbers = decisions.select(MODEL, *AUDIT_KEYS, "metric", "n", "value", "gap", "ratio")
     first, *others = numbers.partition_by(MODEL, include_key=False, maintain_order=True)
@@ -91,5 +91,5 @@ def _are_same_for_all_scores(table: pl.DataFrame) -> bool:
 
 
 def find_segment_keys(row: ComparedRow) -> Keys:
-    """Return what identifies the group and the score of a row."""
+    """Return the keys of the group and the score of a row."""
     return row["attribute"], row["segment"], row[MODEL]

@@ -1,4 +1,4 @@
-"""What an audit calls people, groups, classes and decisions, and how words are put together."""
+"""The words of an audit for people, groups, classes and decisions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from polars_wroc.inputs.columns import MISSING, OVERALL
 from polars_wroc.inputs.metric import MINUS, SampleSize
 from polars_wroc.names import escape_controls, show_name
 
-# A threshold that selects no row.
+# The text of a threshold that selects no row.
 ABOVE = "above every score"
 
 
 def write_threshold(value: float | None) -> str:
-    """Write a threshold with four digits, or all digits before the decimal point."""
+    """Return a threshold with four digits, or all digits before the decimal point."""
     if value is None:
         return DASH
     if value == float("inf"):
@@ -31,21 +31,21 @@ def write_threshold(value: float | None) -> str:
 
 
 def required_values(*, recorded: bool, labeled: bool = True) -> str:
-    """Say what a row must have to be measured."""
+    """Return what a row must have to be measured, as text."""
     if not labeled:
         return "decision or weight" if recorded else "score or weight"
     return "label, score, weight or decision" if recorded else "label, score or weight"
 
 
-# Names of labels that say what people are, as far as an ending tells.
+# Names of labels that are adjectives of people, judging by their ending.
 _PARTICIPLE = re.compile(r"(?:^|_|\b)([a-z]+(?:[^\W_e]ed|paid|sold|won|lost|taken|given))$")
 _YES = ("1", "true", "yes", "y", "t")
-# Values that stand after the people: "borrowers under 25", not "under 25 borrowers".
+# Values that follow the noun: "borrowers under 25", not "under 25 borrowers".
 _AFTER_PEOPLE = re.compile(
     r"(under|over|below|above|from|up to|at least|less|more|between|aged|in|without|with|not) ",
     re.IGNORECASE,
 )
-# Names that `ranges` gives.
+# Names of ranges, from `ranges`.
 _NUMBER = r"(-?[\d.,]+)"
 _RANGES = (
     (re.compile(rf"<{_NUMBER}"), r"under \1"),
@@ -58,7 +58,7 @@ Class = Literal["positive", "negative", "selected", "rejected"]
 
 @dataclass(frozen=True)
 class Words:
-    """What sentences call the classes, the decisions, the rows and their groups."""
+    """The words of sentences for classes, decisions, rows and groups."""
 
     positive: str
     negative: str
@@ -67,20 +67,20 @@ class Words:
     favorable: str | None
     margin: float
     confidence: float
-    # What rows are, such as "applicants", and what the groups of an attribute are called.
+    # The noun for rows, for example "applicants", and patterns for groups of attributes.
     people: str | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
-    # What groups are compared with: "rest" or "overall", or a group of an attribute.
+    # The reference of groups: "rest" or "overall", or a group by attribute.
     kind: str = "rest"
     named: Mapping[str, str] = field(default_factory=dict)
     # Whether there are several scores, which sentences name.
     several: bool = False
-    # Whether they share their decisions: recorded ones, on the same rows.
+    # Whether scores share their decisions: recorded ones, on the same rows.
     same_decisions: bool = False
 
     @classmethod
     def of(cls, settings: AuditSettings) -> Words:
-        """Take the words that are given, and otherwise those of the label and of decisions."""
+        """Return the given words, with words from the label and the decisions as defaults."""
         text, reference = settings.text, settings.reference
         positive, negative = _name_classes(settings.label, settings.pos_label)
         if text.positive is not None:
@@ -102,12 +102,12 @@ class Words:
         )
 
     def names_score(self, metric: str) -> bool:
-        """Whether a sentence on a metric names the score, as it may be another for each."""
+        """Return whether a sentence on a metric must name the score."""
         return self.several and not (self.same_decisions and metric in DECISION_METRICS)
 
     @property
     def rows(self) -> str:
-        """What rows are called."""
+        """The noun for rows."""
         return self.people or "rows"
 
     @property
@@ -117,12 +117,12 @@ class Words:
 
     @property
     def others(self) -> str:
-        """What groups are compared with, unless it is one that is named."""
+        """The reference of groups, unless it is a named group."""
         return self.everyone if self.kind == "overall" else "everyone else"
 
     @property
     def good(self) -> str:
-        """What people are who have the decision that is good for them."""
+        """The adjective of people with the decision that is good for them."""
         return self.rejected if self.favorable == "rejected" else self.selected
 
     @property
@@ -136,11 +136,11 @@ class Words:
         return self.favorable in ("selected", "rejected")
 
     def is_plural(self, attribute: str, segment: str | None) -> bool:
-        """Whether the name of a group takes a plural verb, as rows without a value do."""
+        """Return whether the name of a group takes a plural verb."""
         return self.people is not None or attribute in self.groups or segment is None
 
     def group(self, attribute: str, segment: str | None) -> str:
-        """Name a group in a sentence: ``black applicants (race)``, ``the group black (race)``."""
+        """Return a group in a sentence: ``black applicants (race)``, ``the group black (race)``."""
         if attribute == OVERALL:
             return self.everyone
         attributes = [show_name(name) for name in attribute.split(CROSSED)]
@@ -150,7 +150,7 @@ class Words:
         if attribute in self.groups:
             return escape_controls(self.groups[attribute]).replace("{}", name)
         names = name.split(", ") if len(attributes) > 1 else [name]
-        # Names may hold commas.
+        # Names may contain commas.
         is_split = len(names) == len(attributes)
         if self.people is not None and is_split:
             return self._name_people(attributes, [spell_range(one) for one in names])
@@ -159,7 +159,7 @@ class Words:
         return f"{people}the group {name}{'' if is_told else _add_attributes(attributes)}"
 
     def _name_people(self, attributes: Sequence[str], names: Sequence[str]) -> str:
-        """Name people by values: ``male black applicants``, ``applicants aged 55 or over``."""
+        """Return people by values: ``male black applicants``, ``applicants aged 55 or over``."""
         before, behind, is_told = list[str](), list[str](), False
         for attribute, name in zip(attributes, names, strict=True):
             if name[:1].isdigit():
@@ -176,10 +176,10 @@ class Words:
         return f"{' '.join([*before, str(self.people), *behind])}{told}"
 
     def name_reference(self, row: Mapping[str, Any]) -> str:
-        """Name what the group of a comparison is compared with."""
+        """Return the reference of a comparison in a sentence."""
         attribute, reference = row["attribute"], row["reference"]
         picked = row["metric"] == IMPACT_RATIO or row["metric"] in FAIRNESS
-        # A group may have the name of a kind, such as "rest".
+        # A group may have the name of a kind, for example "rest".
         if picked or attribute in self.named:
             return self.group(attribute, None if reference == MISSING else reference)
         if reference == TARGET and attribute == OVERALL:
@@ -187,24 +187,24 @@ class Words:
         return self.everyone if reference == "overall" else "everyone else"
 
     def among(self, kind: Class) -> str:
-        """Name the people of a class or a decision: ``those approved``, ``the positives``."""
+        """Return the people of a class or decision: ``those approved``, ``the positives``."""
         word = getattr(self, kind)
         return f"the {word}s" if word in ("positive", "negative") else f"those {word}"
 
     def count_rows(self, number: int) -> str:
-        """Write a number of rows: ``1 row``, ``15 applicants``."""
+        """Return a number of rows: ``1 row``, ``15 applicants``."""
         return f"{number:,} {'row' if number == 1 and not self.people else self.rows}"
 
     def name_rows(self, kind: SampleSize) -> str:
-        """Name the rows of a class or a decision in a count: ``30 approved``, ``30 positives``."""
+        """Return the rows of a class or decision in a count: ``30 approved``, ``30 positives``."""
         if kind == "rows":
             return self.rows
         word: str = getattr(self, kind.removesuffix("s"))
-        # Only the words of classes that nobody chose are nouns.
+        # Only the default words of classes are nouns.
         return kind if word in ("positive", "negative") else word
 
     def heading(self, metric: str) -> str:
-        """Say in plain words what a metric is, in the middle of a sentence."""
+        """Return a metric in plain words, for the middle of a sentence."""
         headings = {
             "selection_rate": self.selected,
             "tpr": f"{self.selected} among {self.among('positive')}",
@@ -222,7 +222,7 @@ class Words:
 
 
 def spell_range(segment: str) -> str:
-    """Spell the name of a range: ``55+`` is ``55 or over``."""
+    """Return the name of a range in words: ``55 or over`` for ``55+``."""
     for pattern, words in _RANGES:
         if pattern.fullmatch(segment):
             return pattern.sub(words, segment)
@@ -230,17 +230,17 @@ def spell_range(segment: str) -> str:
 
 
 def _add_attributes(attributes: Sequence[str]) -> str:
-    """Write the attributes of a group, which its name does not tell, in brackets."""
+    """Return the attributes of a group in brackets, unless its name contains them."""
     return f" ({write_list(attributes)})"
 
 
 def name_attribute(attribute: str) -> str:
-    """Name an attribute in tables: ``race and sex`` for groups of both."""
+    """Return an attribute for tables: ``race and sex`` for groups of both."""
     return write_list([show_name(name) for name in attribute.split(CROSSED)])
 
 
 def name_briefly(attribute: str, segment: str | None) -> str:
-    """Name a group in a list: ``black (race)``, ``no recorded sex``."""
+    """Return a group for a list: ``black (race)``, ``no recorded sex``."""
     shown = name_attribute(attribute)
     if segment is None:
         return f"no recorded {shown}"
@@ -248,7 +248,7 @@ def name_briefly(attribute: str, segment: str | None) -> str:
 
 
 def _name_classes(label: str | None, value: object) -> tuple[str, str]:
-    """Name both classes by the label, if it says what people are, or by its value."""
+    """Return the words of both classes: the label if it is an adjective, or else its value."""
     read = _PARTICIPLE.search(label.casefold()) if label is not None else None
     if read and (value is None or str(value).casefold() in _YES):
         return read[1], f"not {read[1]}"

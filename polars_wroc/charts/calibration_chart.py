@@ -1,4 +1,4 @@
-"""Charts of calibration: what came true against what was predicted."""
+"""Charts of calibration: observed against predicted rates."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
@@ -24,16 +25,17 @@ from polars_wroc.documents.numbers import write_number, write_points
 from polars_wroc.queries import over
 
 _COLUMNS = ("bin", "mean_score", "observed_rate", "n", "weight")
-# Mean differences that are not called too high or too low.
+# Mean differences up to this are not called too high or too low.
 _SMALL = 0.005
 _UNKNOWN = "unknown"
-# A narrower panel has the number alone.
+# A narrower panel has only the number.
 _ROOM_FOR_WORDS = 220
 _STEP, _LEAST_STEP = 0.1, 1e-9
-# Fewest rows, or least share of the weight, of bins that are joined by a line.
+# The fewest rows, or the least share of the weight, of bins that are joined by a line.
 _ENOUGH_ROWS, _ENOUGH_WEIGHT = 5, 0.02
 
 
+@check_call
 @without_checks
 def calibration_chart(
     curves: pl.DataFrame | pl.LazyFrame, **options: Unpack[ChartOptions]
@@ -116,7 +118,7 @@ def calibration_chart(
 
 
 def _ends(rows: pl.DataFrame) -> tuple[float, float]:
-    """Return the ends of both axes, which have all points."""
+    """Return the ends of both axes, which include all points."""
     numbers: list[Any] = [*rows["x"].drop_nulls(), *rows["y"].drop_nulls()]
     least, most = min(numbers, default=0.0), max(numbers, default=1.0)
     step = _STEP
@@ -132,7 +134,7 @@ def _ends(rows: pl.DataFrame) -> tuple[float, float]:
 
 
 def _write_off(off: float) -> str:
-    """Say by how many points scores are off."""
+    """Return by how many points scores are off, as text."""
     if math.isnan(off):
         return _UNKNOWN
     if abs(off) < _SMALL:
@@ -141,18 +143,18 @@ def _write_off(off: float) -> str:
 
 
 def _write_short(off: float) -> str:
-    """Write by how many points scores are off."""
+    """Return by how many points scores are off, in short."""
     if math.isnan(off):
         return _UNKNOWN
     return write_number(100 * off, "+.0f" if abs(off) >= _SMALL else "+.1f")
 
 
 def _title(plot: Plot) -> str:
-    """Say which scores are off most: on average, or in ranges that cancel out."""
+    """Return the title: which scores are off most, on average or in ranges that cancel out."""
     known = plot.rows.filter(pl.col("rank").is_finite())
     if known.is_empty():
         return "No calibration: there are no rows"
-    # By how much the bins are off, whether too high or too low.
+    # The size of the errors of bins, too high or too low.
     bins = plot.rows.filter(pl.col("x").is_not_null(), pl.col("y").is_not_null())
     away = (pl.col("share") * (pl.col("x") - pl.col("y")).abs()).sum().alias("away")
     by_group = bins.group_by("color", "panel", maintain_order=True).agg(away, pl.first("rank"))

@@ -1,21 +1,23 @@
-"""Charts of where a score costs less than a decision without it."""
+"""Charts of the thresholds at which a score costs less than a decision without it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack, get_args
+from typing import Unpack
 
 import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import AtLeast, NonNegative, Prevalence
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import assign_groups, cross_panels, read_table
 from polars_wroc.charts.look import BETTER_COLOR, INK, PAPER, without_checks
 from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Plot
 from polars_wroc.charts.roc_charts import FPR, ROC_CURVE, TPR
 from polars_wroc.charts.wording import format_numbers, join_sentences, write_range
-from polars_wroc.checks import Costs, read_costs, target_prevalence
+from polars_wroc.checks import Costs, read_costs
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.inputs.reasons import ONE_CLASS
 from polars_wroc.metrics.partial_auc import Baseline, cost_line, shares_of_area
@@ -24,17 +26,18 @@ from polars_wroc.queries import over
 from polars_wroc.ranking.curve import LinePieces
 
 _COST = "cost"
-# A smaller share of the cost is called nothing.
+# A smaller share of the cost counts as nothing.
 _NOTHING = 0.005
 
 
+@check_call
 @without_checks
 def cost_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
     cost_fn: float | Sequence[float] | None = None,
-    cost_fp: float | None = None,
-    prevalence: float | None = None,
+    cost_fp: NonNegative | None = None,
+    prevalence: Prevalence | None = None,
     baseline: Baseline = "random",
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
@@ -85,8 +88,6 @@ def cost_chart(
     'FacetChart'
     """
     chosen = read_options(options, without=("color", "highlight", "colors"))
-    checks.option("baseline", baseline, get_args(Baseline))
-    prevalence = target_prevalence(prevalence)
     costs = _read_all_costs(cost_fn, cost_fp)
     table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
     parts = [_cost_rows(table, keys, each, prevalence, baseline) for each in costs.values()]
@@ -100,7 +101,7 @@ def cost_chart(
     rows, keys, chosen = cross_panels(pl.concat(parts), keys, chosen)
     assigned = assign_groups(rows, keys, chosen)
     plot = Plot(*assigned, chosen, FPR.with_room(), TPR.with_room(), panel_size=(230, 210))
-    # The cheapest point is drawn as it is.
+    # The cheapest point is not moved.
     plot.thin_curves(always=pl.col("is_least"))
     curve = plot.rows.filter("is_least").group_by("panel", maintain_order=True).first()
     _draw(plot, curve)
@@ -114,12 +115,15 @@ def cost_chart(
 
 
 def _read_all_costs(cost_fn: object, cost_fp: float | None) -> dict[str, Costs]:
-    """Read the costs of each panel, by its title."""
+    """Return the costs of each panel, by title."""
+    if cost_fn is None:
+        return {"": read_costs(None, cost_fp)}
     if not isinstance(cost_fn, Sequence) or isinstance(cost_fn, str | bytes):
-        return {"": read_costs(cost_fn, cost_fp)}  # type: ignore[arg-type]
+        return {"": read_costs(checks.number("cost_fn", cost_fn, AtLeast(0)), cost_fp)}
     if not cost_fn:
         checks.reject("cost_fn", "be a cost or a list of costs", "none")
-    return {f"a miss costs {cost:g}": read_costs(cost, cost_fp) for cost in cost_fn}
+    costs = [checks.number("cost_fn", cost, AtLeast(0)) for cost in cost_fn]
+    return {f"a miss costs {cost:g}": read_costs(cost, cost_fp) for cost in costs}
 
 
 def _cost_rows(
@@ -129,7 +133,7 @@ def _cost_rows(
     prevalence: float | None,
     baseline: Baseline,
 ) -> pl.DataFrame:
-    """Give the columns of ROC curves their roles, with the line and the cheapest point."""
+    """Return ROC curves with columns by role, the line and the cheapest point."""
     positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
     own = positives / (positives + negatives)
     share = over(own.first(), keys) if prevalence is None else pl.lit(prevalence)
@@ -147,7 +151,7 @@ def _cost_rows(
         rank=ratio,
         saved=1 - cost / without,
         is_least=over(pl.int_range(pl.len()) == cost.arg_min(), keys).fill_null(is_first),
-        # Above a vertical line there is nothing.
+        # A vertical line has nothing above it.
         slope=pl.when(line.steep).then(1 / line.gradient).otherwise(line.gradient),
         meets=line.meets,
     )
@@ -155,7 +159,7 @@ def _cost_rows(
     floor = meets + slope * (x - meets)
     rows = rows.with_columns(
         base=pl.when(y > floor).then(pl.max_horizontal(floor, 0.0)),
-        # Where the line enters the unit square, and where it leaves it.
+        # The points where the line enters and leaves the unit square.
         x1=pl.max_horizontal(meets - meets / slope, 0.0),
         x2=pl.min_horizontal(meets + (1 - meets) / slope, 1.0),
     )
@@ -189,7 +193,7 @@ def _draw(plot: Plot, curve: pl.DataFrame) -> None:
 
 
 def _write_cheapest() -> pl.Expr:
-    """Write the decision with the least cost; null where it is unknown."""
+    """Return the decision with the least cost as text; null where it is unknown."""
     at_threshold = pl.format("{} or more", format_numbers("threshold", ".3g"))
     everyone = pl.when(pl.min_horizontal("x", "y") == 1).then(pl.lit("select all"))
     nobody = pl.when(pl.col("threshold").is_infinite()).then(pl.lit("select none"))
@@ -199,13 +203,13 @@ def _write_cheapest() -> pl.Expr:
 
 
 def _write_area() -> pl.Expr:
-    """Write the share of the useful area."""
+    """Return the share of the useful area as text."""
     share = pl.format("useful area: {}", format_numbers("rank", ".0%"))
     return share.fill_null(ONE_CLASS)
 
 
 def _write_ratio(costs: Costs) -> str:
-    """Say how many times as much one error costs as the other."""
+    """Return how many times as much one error costs as the other, as text."""
     if not costs.fn or not costs.fp:
         return f"Only {'false alarms' if costs.fp else 'misses'} cost anything"
     if costs.fn >= costs.fp:
@@ -215,7 +219,7 @@ def _write_ratio(costs: Costs) -> str:
 
 
 def _title(curve: pl.DataFrame, than: str) -> str:
-    """Say how much the score saves."""
+    """Return the title: how much the score saves."""
     saved = curve["saved"].drop_nulls()
     if saved.is_empty():
         return "No costs to compare: each curve has rows of one class only"

@@ -7,6 +7,7 @@ from typing import Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import SOFT, without_checks
 from polars_wroc.charts.options import ChartOptions, read_options
@@ -15,13 +16,14 @@ from polars_wroc.charts.wording import format_numbers, join_sentences
 from polars_wroc.queries import over
 
 _COLUMNS = ("threshold", "net_benefit", "net_benefit_all")
-# A smaller difference in net benefit is one of rounding.
+# Smaller differences in net benefit are rounding errors.
 _ROUNDING = 1e-9
-# How far the axis goes below 0, as a part of how far it goes above, at least and at most.
+# The least and the greatest length of the axis below 0, relative to the length above.
 _LEAST_TOP = 0.01
 _LEAST_BELOW, _MOST_BELOW = 0.15, 1.0
 
 
+@check_call
 @without_checks
 def decision_chart(
     curves: pl.DataFrame | pl.LazyFrame, **options: Unpack[ChartOptions]
@@ -95,7 +97,7 @@ def decision_chart(
 
 
 def _add_useful_ranges(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add the ends of the longest range of thresholds where each score is useful.
+    """Return the ends of the longest range of thresholds at which each score is useful.
 
     ``rank`` is the length of that range.
     """
@@ -110,7 +112,7 @@ def _add_useful_ranges(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 
 def _write_useful() -> pl.Expr:
-    """Write the range of thresholds where a score is useful."""
+    """Return the range of thresholds at which a score is useful, as text."""
     useful = pl.format("{} to {}", format_numbers("start", ".0%"), format_numbers("end", ".0%"))
     return useful.fill_null("nowhere")
 
@@ -121,7 +123,7 @@ def _draw_everyone(plot: Plot) -> None:
     rounded = lines.select("panel", "x", pl.col("y").round(9)).unique()
     is_one = rounded.height == lines.select("panel", "x").n_unique()
     if is_one:
-        # The curve with the most points, as all thresholds are on one line.
+        # The curve with the most points has all thresholds of a line.
         longest = over(pl.len(), ["color", "panel"])
         lines = lines.filter(
             over(pl.col("color") == pl.col("color").sort_by(longest).last(), ["panel"])
@@ -136,7 +138,7 @@ def _draw_everyone(plot: Plot) -> None:
 
 
 def _title(plot: Plot) -> str:
-    """Say where the best score is useful."""
+    """Return the title: the thresholds at which the best score is useful."""
     curves = plot.curves.with_columns(useful=_write_useful())
     best = curves.sort("rank", descending=True, maintain_order=True).row(0, named=True)
     if best["start"] is None:

@@ -8,6 +8,8 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import Between
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import (
     assign_groups,
     check_size,
@@ -28,6 +30,7 @@ _POSITIVE, _NEGATIVE, _ROWS = "positive", "negative", "rows"
 _LABEL_ROOM, _LEAST_ROOM = 26, 5
 
 
+@check_call
 @without_checks
 def distribution_chart(
     distributions: pl.DataFrame | pl.LazyFrame,
@@ -73,7 +76,7 @@ def distribution_chart(
     check_size("distributions", table)
     ends = span(table, "bin_low", "bin_high", room=0)
     if threshold is not None:
-        threshold = checks.number("threshold", threshold, low=ends[0], high=ends[1])
+        threshold = checks.number("threshold", threshold, Between(*ends))
     label = protect_name(_POSITIVE)
     has_classes = label in keys
     keys = [key for key in keys if key != label]
@@ -106,12 +109,12 @@ def distribution_chart(
 
 
 def _bar_rows(table: pl.DataFrame, keys: list[str], threshold: float | None) -> pl.DataFrame:
-    """Give the columns of bins their roles: bars from ``bottom`` to ``top``."""
+    """Return bins with columns by role: bars from ``bottom`` to ``top``."""
     low, high, weight = pl.col("bin_low"), pl.col("bin_high"), pl.col("weight")
     share = weight / over(weight.sum(), keys)
     widths = table.select((high - low).round_sig_figs(6)).to_series()
     is_density = widths.drop_nulls().n_unique() > 1
-    # A part of the bin that the threshold is in.
+    # The part of the bin that contains the threshold.
     at = low if threshold is None else pl.lit(threshold)
     part = ((high - at) / (high - low)).clip(0, 1)
     rows = table.select(
@@ -125,7 +128,7 @@ def _bar_rows(table: pl.DataFrame, keys: list[str], threshold: float | None) -> 
         rank=over((share * (low + high) / 2).sum(), keys),
         above=over((share * part).sum(), keys),
     )
-    # Positives stand on the line, negatives on them.
+    # Positives stand on the line, negatives on the positives.
     stacked = over(pl.col("top").cum_sum(), [*keys, "x"])
     rows = rows.sort(pl.col("bar") == _NEGATIVE, maintain_order=True)
     return rows.with_columns(top=stacked, bottom=stacked - pl.col("top"))
@@ -150,7 +153,7 @@ def _draw_bars(plot: Plot) -> None:
 
 
 def _title_means(first: pl.DataFrame) -> str:
-    """Say how high scores are on average, as far as bins tell."""
+    """Return the title: mean scores, as far as bins determine them."""
     groups = first.drop_nulls("rank").sort("rank", maintain_order=True)
     if groups.is_empty():
         return "No scores"
@@ -163,7 +166,7 @@ def _title_means(first: pl.DataFrame) -> str:
 
 
 def _title(first: pl.DataFrame, threshold: float, *, is_models: bool) -> str:
-    """Say which share of the groups is at the threshold or above it."""
+    """Return the title: the share of each group at or above the threshold."""
     groups = first.drop_nulls("above").sort("above", maintain_order=True)
     if groups.is_empty():
         return "No scores"

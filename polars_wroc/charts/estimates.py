@@ -73,21 +73,21 @@ _ATTRIBUTE, _PAIR = protect_name("attribute"), protect_name("pair")
 _ALL_ROWS = "all rows"
 # The number of a row that does not differ.
 _NO_DIFFERENCE: dict[Show, float | None] = {"value": None, "gap": 0.0, "ratio": 1.0}
-# Most changes that can be read.
+# The most changes in a readable chart.
 _MOST_CHANGES = 40
-# What findings mean for people, by the words of verdicts.
+# The tones of findings, by verdict.
 _TONES = {WORSE: "worse", BETTER: "better", BELOW_FOUR_FIFTHS: "worse"}
 _REFERENCES = {"rest": "everyone else", "overall": _ALL_ROWS}
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """Rows with an estimate each, and how it is written.
+    """Rows with an estimate each, and the texts around them.
 
     ``rows`` have the group ``keys``, which are protected names, and the columns ``row``, ``n``,
-    ``x``, ``low``, ``high``, ``mark`` (what ``x`` is compared with), ``limit`` (the least that is
-    tolerated), ``tone`` (what a finding means; null without one), ``note`` (the verdict, or why
-    there is none), ``reason``, and ``turn`` (what became of a gap between two audits).
+    ``x``, ``low``, ``high``, ``mark`` (the reference of ``x``), ``limit`` (the least tolerated
+    value), ``tone`` (the meaning of a finding; null without one), ``note`` (the verdict, or why
+    there is none), ``reason``, and ``turn`` (the change of a gap between two audits).
     """
 
     rows: pl.DataFrame
@@ -95,10 +95,10 @@ class Estimates:
     metric: Metric
     show: Show
     form: NumberForm
-    # What the rows are compared with, and the end of the metric's name: the only score that has it.
+    # The reference of the rows, and the end of the metric's name: the only score.
     than: str
     whose: str = ""
-    # How many rows are drawn, if there are too many.
+    # The number of rows that are drawn, if there are too many.
     few: str = ""
 
     @property
@@ -122,7 +122,7 @@ class Estimates:
         return f"{title}, in percentage points" if self.form is POINTS else title
 
     def write_title(self) -> str:
-        """Say what is found: the largest difference, or between which values groups are."""
+        """Return the finding: the largest difference, or the range of the groups' values."""
         found = self.rows.filter(pl.col("tone").is_not_null(), pl.col("x").is_not_null())
         if found.is_empty():
             is_tested = self.show != "value" and self.rows["note"].count()
@@ -147,7 +147,7 @@ class Estimates:
         return f"{name}: {what} {size} {side} {self.than}"
 
     def _write_range(self, what: str) -> str:
-        """Say between which values the groups are."""
+        """Return the range of the groups' values, as text."""
         known = self.rows.filter(pl.col("x").is_not_null()).sort("x", maintain_order=True)
         if known.is_empty():
             return f"{what}: no values"
@@ -166,9 +166,9 @@ class Estimates:
 class _Source:
     """Rows with the columns of comparisons, from a table of any function.
 
-    ``than`` is what they are compared with ("": what the column ``reference`` says), ``whose`` ends
-    the name of the metric, and ``panel`` is the column that has panels (None: attributes do).
-    ``is_change`` says that rows compare a new value with an old one.
+    ``than`` is the reference ("": the column ``reference``), ``whose`` ends the name of the metric,
+    and ``panel`` is the column with panels (None: attributes). ``is_change`` says that rows compare
+    a new value with an old one.
     """
 
     rows: pl.DataFrame
@@ -179,7 +179,7 @@ class _Source:
 
 
 def read_estimates(table: object, metric: str | None, show: Show | None) -> Estimates:
-    """Read the estimates of a ``metric`` from a table of this package."""
+    """Return the estimates of a ``metric`` from a table of this package."""
     frame, _ = read_table("table", table, (), MAKERS)
     source = _read_source(frame)
     if source.rows.is_empty():
@@ -225,7 +225,7 @@ def read_estimates(table: object, metric: str | None, show: Show | None) -> Esti
 def find_metric(rows: pl.DataFrame, metric: str | None) -> Metric:
     """Return a metric that a table has: by default the first one, or the impact ratio.
 
-    The ratio is the default where a table has nothing but impact ratios and their rates.
+    The ratio is the default if a table has only impact ratios and their rates.
     """
     known = rows["metric"].unique(maintain_order=True).to_list()
     if metric is None:
@@ -235,7 +235,7 @@ def find_metric(rows: pl.DataFrame, metric: str | None) -> Metric:
 
 
 def _find_rate_of_ratios(rows: pl.DataFrame) -> str | None:
-    """Return the rate in a table that has nothing but impact ratios and their rates."""
+    """Return the rate in a table that has only impact ratios and their rates."""
     metrics = set(rows["metric"])
     return next((rate for rate in IMPACT_RATES if metrics == {IMPACT_RATIO, rate}), None)
 
@@ -248,7 +248,7 @@ def _choose_changes(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _choose_show(rows: pl.DataFrame, metric: Metric, show: Show | None) -> Show:
-    """Return which number of the rows is drawn: by default the gap, if there are gaps."""
+    """Return which number of each row to draw: by default the gap, if there are gaps."""
     known: list[Show] = [each for each in get_args(Show) if rows[each].count()]
     if show is None:
         order: list[Show] = ["gap", "ratio", "value"]
@@ -256,7 +256,7 @@ def _choose_show(rows: pl.DataFrame, metric: Metric, show: Show | None) -> Show:
     if metric.column == IMPACT_RATIO and show == "value" and "ratio" in known:
         # The value is the ratio.
         return "ratio"
-    # Where nothing can be compared, rows say why.
+    # If nothing can be compared, rows say why.
     is_compared = rows["verdict"].count() or not rows["reason"].count()
     if is_compared and show not in known:
         shows = " or ".join(map(repr, known)) or "nothing"
@@ -266,7 +266,7 @@ def _choose_show(rows: pl.DataFrame, metric: Metric, show: Show | None) -> Show:
 
 
 def _read_numbers(metric: Metric, show: Show, *, is_change: bool) -> dict[str, pl.Expr]:
-    """Return estimates with their limits, and the number that each is compared with."""
+    """Return estimates with their limits and references."""
     columns = [pl.col(name) for name in name_limits(show)]
     mark = pl.lit(_NO_DIFFERENCE[show], pl.Float64)
     if show == "value":
@@ -280,7 +280,7 @@ def _read_numbers(metric: Metric, show: Show, *, is_change: bool) -> dict[str, p
 
 
 def _read_limit(metric: Metric, show: Show, rate: str | None) -> pl.Expr:
-    """Return the least number that is tolerated: four fifths, or of rates of ratios as much."""
+    """Return the least tolerated number: four fifths, or for rates, four fifths of the highest."""
     if metric.column == IMPACT_RATIO and show != "gap":
         return pl.lit(FOUR_FIFTHS)
     if metric.column == rate and show == "value":
@@ -289,7 +289,7 @@ def _read_limit(metric: Metric, show: Show, rate: str | None) -> pl.Expr:
 
 
 def _read_findings(rows: pl.DataFrame) -> dict[str, pl.Expr]:
-    """Return what was found of each row: its tone, a note, and what became of a gap."""
+    """Return the findings of rows: tone, note, and the change of a gap."""
     verdict, nothing = pl.col("verdict"), pl.lit(None, pl.String)
     direction = pl.col("direction") if "direction" in rows.columns else nothing
     finding = pl.col("finding") if "finding" in rows.columns else nothing
@@ -313,7 +313,7 @@ def _read_findings(rows: pl.DataFrame) -> dict[str, pl.Expr]:
 
 
 def _name_reference(rows: pl.DataFrame) -> str:
-    """Name what the rows are compared with."""
+    """Return the reference of the rows, as text."""
     names = rows["reference"].drop_nulls().unique(maintain_order=True).to_list()
     if len(names) == 1:
         return _REFERENCES.get(names[0], str(names[0]))
@@ -322,18 +322,18 @@ def _name_reference(rows: pl.DataFrame) -> str:
 
 
 def _is_listed(rows: pl.DataFrame, metric: Metric) -> bool:
-    """Whether a table has few rows of an attribute: those of a search, or one of a criterion."""
+    """Return whether a table lists few rows of an attribute: of a search, or of criteria."""
     return _SEARCHED in rows.columns or isinstance(metric, FairnessMetric)
 
 
 def _has_panels(rows: pl.DataFrame, metric: Metric) -> bool:
-    """Whether each attribute has a panel."""
+    """Return whether each attribute has a panel."""
     own = rows.filter(pl.col("attribute") != OVERALL)
     return own["attribute"].n_unique() > 1 and not _is_listed(rows, metric)
 
 
 def _name_rows(rows: pl.DataFrame, metric: Metric) -> list[str]:
-    """Name the group of each row, with its attribute if the attributes share a panel."""
+    """Return the name of each row's group, with the attribute if attributes share a panel."""
     missing = UNKNOWN_CATEGORY if IMPACT_RATIO in rows["metric"] else MISSING
     names = list(name_column(rows, "segment", missing).texts)
     if isinstance(metric, FairnessMetric):
@@ -346,7 +346,7 @@ def _name_rows(rows: pl.DataFrame, metric: Metric) -> list[str]:
     return [_ALL_ROWS if all_rows else name for all_rows, name in zip(is_whole, names, strict=True)]
 
 
-# The columns of comparisons, from the tables of each function.
+# Columns of comparisons, from the tables of each function.
 
 
 def _read_source(frame: pl.DataFrame) -> _Source:
@@ -368,7 +368,7 @@ def _read_source(frame: pl.DataFrame) -> _Source:
 
 
 def _read_pairs(frame: pl.DataFrame) -> _Source:
-    """Read the table of `compare`: a row for each pair of scores, or for each group."""
+    """Return the table of `compare`: a row for each pair of scores, or for each group."""
     groups = frame.columns[: frame.columns.index(MODEL)]
     pairs = [f"{a} {MINUS} {b}" for a, b in frame.select(MODEL, "reference").iter_rows()]
     is_one = len(set(pairs)) == 1
@@ -385,7 +385,7 @@ def _read_pairs(frame: pl.DataFrame) -> _Source:
 
 
 def _read_summary(frame: pl.DataFrame) -> _Source:
-    """Read the table of `summary`: the last group column has rows, those before panels."""
+    """Return the table of `summary`: the last group column has rows, the others panels."""
     groups = frame.columns[: frame.columns.index("auc")]
     if MODEL in groups and groups != [MODEL]:
         # Several models have colours.
@@ -406,12 +406,12 @@ def _read_summary(frame: pl.DataFrame) -> _Source:
 
 
 def _cross(rows: pl.DataFrame, groups: list[str]) -> list[str]:
-    """Name the groups of rows by all of their columns."""
+    """Return the names of the groups of rows, from all their columns."""
     return cross_columns(rows.select(groups), groups, ROW)[ROW].to_list()
 
 
 def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the columns of comparisons that a table does not have."""
+    """Return a table with the columns of comparisons that it lacked."""
     missing = {
         name: pl.lit(None, dtype)
         for name, dtype in COMPARISON_SCHEMA.items()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
 import altair as alt
 import polars as pl
 
-from polars_wroc import checks
+from polars_wroc.bounds import Margin
+from polars_wroc.calls import check_call
 from polars_wroc.charts.estimates import ROW, Estimates, read_estimates
 from polars_wroc.charts.groups import assign_groups, check_size, sort_names
 from polars_wroc.charts.look import (
@@ -29,26 +30,27 @@ from polars_wroc.charts.plot import Axis, Plot, tip_title
 from polars_wroc.charts.wording import join_sentences
 from polars_wroc.documents.numbers import DIFFERENCE, POINTS, SHARE, NumberForm
 
-# Pixels of a row, of a model in a row, and of the chart; columns of numbers begin so far right.
+# Pixels of a row, of a model in a row, and of the chart, and the offset of columns of numbers.
 _STEP, _MODEL_STEP, _WIDTH = 24, 17, 420
 # Pixels between labels of the axis, which may have a sign and three digits.
 _SPACING = 60
-# Fewest pixels of a point and its number.
+# The fewest pixels of a point and its number.
 _LEAST_STEP = 15
 _NUMBER_AT, _LIMITS_AT = 52, 60
-# How many times as wide as the median interval one is at most that sets the ends of the axis.
+# The greatest width, in median widths, of an interval that sets the ends of the axis.
 _WIDE = 2.5
 _TONES: dict[str, Any] = {"worse": WORSE_COLOR, "better": BETTER_COLOR, "either": INK, "none": SOFT}
 _FOUND = "datum.tone !== 'none'"
 
 
+@check_call
 @without_checks
 def gap_chart(
     table: pl.DataFrame | pl.LazyFrame,
     *,
     metric: str | None = None,
     show: Show | None = None,
-    margin: float | None = None,
+    margin: Margin | None = None,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.VConcatChart:
     """Draw the gap of each group, or its value or ratio, with confidence limits.
@@ -89,8 +91,8 @@ def gap_chart(
     Raises
     ------
     TypeError, ValueError
-        For a table of another function or without the metric, for what the metric does not have,
-        a column that is not one of its groups, or an unknown option.
+        For a table of another function or without the metric, a number that the metric does not
+        have, a column that is not one of its groups, or an unknown option.
 
     Examples
     --------
@@ -108,10 +110,6 @@ def gap_chart(
     'LayerChart'
     """
     chosen = read_options(options, without=("highlight",))
-    if show is not None:
-        checks.option("show", show, get_args(Show))
-    if margin is not None:
-        margin = checks.margin(margin)
     read = read_estimates(table, metric, show)
     check_size("table", read.rows)
     ranked = read.rows.with_columns(rank="x")
@@ -141,21 +139,21 @@ def gap_chart(
 
 
 def _name_limit(limits: pl.Series) -> str:
-    """Name what is drawn at four fifths: one line, or a mark in each row; "" without any."""
+    """Return the name of the line or marks at four fifths; "" without any."""
     if not limits.count():
         return ""
     return "Dashed: four fifths" if limits.n_unique() == 1 else "Orange mark: four fifths"
 
 
 def _name_band(margin: float | None, read: Estimates) -> str:
-    """Name the band around no difference; "" without one."""
+    """Return the name of the band around no difference; "" without one."""
     if not margin:
         return ""
     return f"Shaded: within {f'{100 * margin:g} points' if read.has_points else f'{margin:g}'}"
 
 
 def _make_axis(rows: pl.DataFrame, read: Estimates) -> Axis:
-    """Return the axis: it has all points and marks, and limits except those of wide intervals."""
+    """Return the axis, which includes all points, marks and limits except of wide intervals."""
     width = pl.col("high") - pl.col("low")
     is_usual = (width <= _WIDE * width.median()) | pl.col("tone").is_not_null()
     usual = rows.filter(is_usual.fill_null(value=False))
@@ -168,14 +166,14 @@ def _make_axis(rows: pl.DataFrame, read: Estimates) -> Axis:
     form = "~%" if read.form is SHARE else ",~f"
     labels = None
     if read.form in (POINTS, DIFFERENCE):
-        # Gaps have a sign, but 0 has none.
+        # Gaps have a sign, except 0.
         number = f"format({read.form.units} * datum.value, '+,~f')"
         labels = f"abs(datum.value) < 1e-9 ? '0' : {number}"
     return Axis(read.axis, (low - room, high + room), form, labels, spacing=_SPACING)
 
 
 def _write_rows(rows: pl.DataFrame, read: Estimates, ends: tuple[float, float]) -> pl.DataFrame:
-    """Add the texts of each row, and let limits end where the axis does."""
+    """Return rows with their texts, and with limits cut at the ends of the axis."""
     n = pl.col("n").first().over("panel", ROW)
     counted = n.map_elements("{:,}".format, return_dtype=pl.String)
     texts = [_write(row, read.form) for row in rows.iter_rows(named=True)]
@@ -190,7 +188,7 @@ def _write_rows(rows: pl.DataFrame, read: Estimates, ends: tuple[float, float]) 
 
 
 def _write(row: dict[str, Any], form: NumberForm) -> tuple[str, str]:
-    """Write the number of a row and its limits, or why there is none."""
+    """Return the number of a row with its limits, or why there is none."""
     if row["x"] is None:
         return "", row["note"] or "undefined"
     if row["low"] is None or row["high"] is None:
@@ -250,7 +248,7 @@ def _row_channels(plot: Plot, labels: Sequence[str]) -> dict[str, Any]:
 def _draw_marks(
     plot: Plot, base: Any, rows: pl.DataFrame, read: Estimates, y: dict[str, Any]
 ) -> None:
-    """Draw what rows are compared with: bands, lines and upright marks."""
+    """Draw the references of rows: bands, lines and upright marks."""
     if "near_low" in rows.columns:
         band = base.mark_rect(color=SOFT, opacity=0.15, aria=False)
         plot.layers.append(band.encode(plot.across("near_low"), alt.X2("near_high:Q"), **y))

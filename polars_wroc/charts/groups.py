@@ -1,4 +1,4 @@
-"""The groups of a table: their names, and which have colours and which panels."""
+"""The groups of a table: their names, colours and panels."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from polars_wroc.stats.estimates import name_limits
 # Altair refuses more rows, and a notebook would contain them all.
 MAX_ROWS = 5_000
 _LONGEST_NAME = 34
-# Missing columns that a message names.
+# The most missing columns that a message names.
 _NAMED = 4
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
-# If there are too many groups, so many of the highest and of the lowest have colours.
+# If there are too many groups, so many of the highest and as many of the lowest have colours.
 _EXTREMES = 2
 # Properties of every JavaScript object; Vega keeps groups and titles in objects.
 _JAVASCRIPT = re.compile(
@@ -34,10 +34,10 @@ _JAVASCRIPT = re.compile(
 def read_table(
     argument: str, table: object, expected: Sequence[str], maker: str
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Collect a table of this package; also return its group columns, which come first.
+    """Return a table of this package, collected, and its group columns, which come first.
 
-    They have protected names, so that their names and those of roles are never the same. ``maker``
-    is what makes such tables, for messages.
+    Group columns get protected names, which differ from the names of roles. ``maker`` is the
+    function that makes such tables, for messages.
     """
     if not isinstance(table, pl.DataFrame | pl.LazyFrame):
         has_table = isinstance(getattr(table, "table", None), pl.DataFrame)
@@ -54,7 +54,7 @@ def read_table(
 
 
 def require_columns(argument: str, rows: pl.DataFrame, expected: Sequence[str], maker: str) -> None:
-    """Raise for a table that another function made, or that lost some columns."""
+    """Raise for a table of another function, or without some columns."""
     missing = [name for name in expected if name not in rows.columns]
     if missing:
         without = f"{', '.join(missing[:_NAMED])}{' and others' if missing[_NAMED:] else ''}"
@@ -62,7 +62,7 @@ def require_columns(argument: str, rows: pl.DataFrame, expected: Sequence[str], 
 
 
 def find_limits(table: pl.DataFrame, name: str, role: str = "y") -> dict[str, pl.Expr]:
-    """Return the roles of a column and of its limits, if the table has any."""
+    """Return the roles of a column and of its limits, if the table has limits."""
     roles = zip((role, "low", "high"), name_limits(name), strict=True)
     return {
         role: pl.col(column)
@@ -72,17 +72,17 @@ def find_limits(table: pl.DataFrame, name: str, role: str = "y") -> dict[str, pl
 
 
 def check_size(argument: str, rows: pl.DataFrame) -> None:
-    """Refuse more rows than a chart may have."""
+    """Raise for more rows than a chart may have."""
     if rows.height > MAX_ROWS:
         reject(argument, f"have at most {MAX_ROWS:,} rows to be drawn", f"{rows.height:,}")
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The columns whose values have colours and panels, and these values as they are drawn.
+    """The columns whose values have colours and panels, and the drawn names of these values.
 
-    ``names`` are all that have a style, in the order of the table; ``labels`` the same in the order
-    that the caller chose, and ``shown`` those in colour.
+    ``names`` are all values with a style, in the order of the table; ``labels`` the same in the
+    caller's order, and ``shown`` the ones in colour.
     """
 
     color: str | None = None
@@ -95,17 +95,17 @@ class Groups:
 
     @property
     def n_grey(self) -> int:
-        """How many groups are grey."""
+        """The number of grey groups."""
         return len(self.names) - len(self.shown)
 
     def write_name(self, row: Mapping[str, Any]) -> str:
-        """Name the groups of a row in a sentence: a group first, then its model; "" without any."""
+        """Return the groups of a row in a sentence: a group, then its model; "" without any."""
         parts = [(self.panel, row["panel"]), (self.color, row["color"])]
         parts.sort(key=lambda part: part[0] == MODEL)
         return ", ".join(name for _, name in parts if name)
 
     def styles(self, choices: Sequence[Any], grey: Any) -> list[Any]:
-        """Give each name the style of its place: the place in the table, if there are few."""
+        """Return the style of each name, by its place: the place in the table, if there are few."""
         places = self.names if len(self.names) <= len(choices) else self.shown
         own = dict(zip(places, choices, strict=False))
         return [own[name] if name in self.shown else grey for name in self.names]
@@ -114,9 +114,9 @@ class Groups:
 def assign_groups(
     table: pl.DataFrame, keys: Sequence[str], options: Options, *, panels_first: bool = False
 ) -> tuple[pl.DataFrame, Groups]:
-    """Replace the group columns ``keys`` by ``color`` and ``panel``, with names that can be drawn.
+    """Return a table with ``color`` and ``panel`` in place of ``keys``, and drawable names.
 
-    A column ``rank`` of the table, a number of each group, is what ``sort="value"`` orders by.
+    ``sort="value"`` orders by the column ``rank``, a number of each group.
     """
     color, panel = _choose_columns(keys, options, panels_first=panels_first)
     if options.highlight is not None and color is None:
@@ -151,9 +151,9 @@ def assign_groups(
 def _choose_columns(
     keys: Sequence[str], options: Options, *, panels_first: bool
 ) -> tuple[str | None, str | None]:
-    """Choose the columns of colours and panels: models have colours, the first other column panels.
+    """Return the columns of colours and panels: models have colours, the first other one panels.
 
-    Without models the first column has colours, or with ``panels_first`` the last one panels.
+    Without models, the first column has colours or, with ``panels_first``, the last one panels.
     """
     color, panel = options.color, options.facet
     for argument, key in (("color", color), ("facet", panel)):
@@ -182,7 +182,7 @@ def _choose_columns(
 def cross_panels(
     table: pl.DataFrame, keys: Sequence[str], options: Options
 ) -> tuple[pl.DataFrame, list[str], Options]:
-    """Replace all group columns by one, whose values have panels."""
+    """Return a table with one group column, whose values have panels."""
     names = list(keys)
     if len(keys) > 1:
         names = [protect_name(", ".join(map(plain_name, keys)))]
@@ -191,7 +191,7 @@ def cross_panels(
 
 
 def cross_columns(table: pl.DataFrame, keys: Sequence[str], name: str) -> pl.DataFrame:
-    """Replace several group columns by one text column, the first, of their values: models last."""
+    """Return a table with several group columns joined in the first, models last."""
     named = [name_column(table, key).texts for key in sorted(keys, key=lambda key: key == MODEL)]
     texts = [", ".join(parts) for parts in zip(*named, strict=True)]
     return table.drop(keys).insert_column(0, pl.Series(name, texts, pl.String))
@@ -199,7 +199,7 @@ def cross_columns(table: pl.DataFrame, keys: Sequence[str], name: str) -> pl.Dat
 
 @dataclass(frozen=True)
 class NamedColumn:
-    """A group column as it is drawn: the name of each row, and of each value, in order."""
+    """A drawn group column: the name of each row, and of each value, in order."""
 
     texts: Sequence[str]
     of_values: Mapping[str | None, str]
@@ -210,7 +210,7 @@ class NamedColumn:
         return list(self.of_values.values())
 
     def find(self, argument: str, value: object) -> str:
-        """Return the name of a value that a caller gave."""
+        """Return the name of a given value."""
         text = pl.Series([value]).cast(pl.String).item()
         if text not in self.of_values:
             reject(argument, f"name values of `color`, {[*self.of_values]}", repr(text))
@@ -218,7 +218,7 @@ class NamedColumn:
 
 
 def name_column(table: pl.DataFrame, key: str | None, missing: str = MISSING) -> NamedColumn:
-    """Name the values of a group column; values of an Enum have the order of its categories."""
+    """Return the names of a group column; values of an Enum keep the order of categories."""
     if key is None:
         return NamedColumn([""] * table.height, {None: ""})
     column = table[key]
@@ -237,13 +237,13 @@ def name_column(table: pl.DataFrame, key: str | None, missing: str = MISSING) ->
 
 
 def _drawable(text: str) -> str:
-    """Escape control characters, and let a name differ from JavaScript's own names."""
+    """Return a name without control characters that differs from JavaScript's own names."""
     text = escape_controls(text) or "(empty)"
     return f"{text}{UNSEEN}" if _JAVASCRIPT.fullmatch(text.rstrip(UNSEEN)) else text
 
 
 def shorten(names: Sequence[str], longest: int = _LONGEST_NAME) -> list[str]:
-    """Cut long names where that leaves them different: at the end, in the middle or in front."""
+    """Return long names cut at the end, in the middle or in front, if they stay distinct."""
     half = longest // 2
 
     def cut(name: str, front: int, back: int) -> str:
@@ -266,7 +266,7 @@ def mean_ranks(rows: pl.DataFrame, role: str) -> dict[str, float | None]:
 def sort_names(
     names: Iterable[str], options: Options, ranks: Mapping[str, float | None]
 ) -> list[str]:
-    """Sort names as the caller chose; by value the highest first, and what has none last."""
+    """Return names in the chosen order; by value, the highest first and missing values last."""
     if options.sort == "name":
         return sorted(names, key=_natural)
     if options.sort == "value":
@@ -279,7 +279,7 @@ def _falling(number: float | None) -> tuple[bool, float]:
 
 
 def _natural(name: str) -> list[tuple[bool, int, str]]:
-    """Compare digits in a name as numbers, so that 9 comes before 10."""
+    """Return a sort key in which digits are numbers, so that 9 comes before 10."""
     parts = re.split(r"([0-9]+)", name.casefold())
     # Every second part is a number.
     return [
@@ -288,7 +288,7 @@ def _natural(name: str) -> list[tuple[bool, int, str]]:
 
 
 def _extremes(names: Sequence[str], ranks: Mapping[str, float | None]) -> list[str]:
-    """Choose all names, or the two highest and the two lowest in rank if there are too many."""
+    """Return all names or, if there are too many, the two highest and the two lowest in rank."""
     if len(names) <= MOST_COLORS:
         return list(names)
     known = sorted((name for name in names if ranks[name] is not None), key=lambda n: ranks[n] or 0)

@@ -27,9 +27,9 @@ def choose_by_background(light: str, dark: str) -> dict[str, str]:
 INK = choose_by_background("#1C1E21", "#ECECEC")
 SOFT = choose_by_background("#5F6368", "#B4B8BC")
 LINE = choose_by_background("#DEE0E3", "#494C50")
-# Groups that are context only.
+# The colour of groups that are only context.
 FAINT = choose_by_background("#B9BDC2", "#6A6E73")
-# Bars beside bars of another colour, on any background.
+# The colour of bars beside other bars, on any background.
 GREY = "#8A8E93"
 WORSE_COLOR = choose_by_background("#C84512", "#ED822D")
 BETTER_COLOR = choose_by_background("#0067B2", "#61CDFD")
@@ -38,14 +38,14 @@ PAPER = {"expr": "background"}
 
 TEXT_SIZE, TITLE_SIZE, SMALL_SIZE = 12, 15, 11
 LINE_HEIGHT = 17
-# Pixels that a letter takes, about: of a text, and of a title.
+# The approximate width of a letter in pixels: of texts, and of titles.
 LETTER, _TITLE_LETTER = 6.1, 7.9
 
 DrawT = TypeVar("DrawT", bound=Callable[..., Any])
 
 
 def without_checks(draw: DrawT) -> DrawT:
-    """Draw without Altair's check of each part, which takes most of the time; tests check specs."""
+    """Return a context without Altair's slow checks of each part; tests check specs."""
 
     @wraps(draw)
     def draw_unchecked(*given: Any, **options: Any) -> Any:
@@ -56,7 +56,7 @@ def without_checks(draw: DrawT) -> DrawT:
 
 
 def in_default_theme(**style: Any) -> dict[str, Any]:
-    """Return fonts, sizes and colours if they are ours to choose: other themes keep their own."""
+    """Return fonts, sizes and colours for the default theme; other themes keep their own."""
     return style if alt.theme.active in ("default", "none", "") else {}
 
 
@@ -74,7 +74,7 @@ def make_axis(**given: Any) -> alt.Axis:
     return alt.Axis(**{"domain": False, "ticks": False, "grid": True, **style, **given})
 
 
-# The title of an upright axis, written above it.
+# The title of an upright axis is above it.
 ABOVE_AXIS = {
     "titleAngle": 0,
     "titleAlign": "left",
@@ -138,5 +138,5 @@ def make_title(title: str, subtitle: str, width: float) -> alt.TitleParams:
 
 
 def wrap_text(text: str, letters: float) -> list[str]:
-    """Break a text into lines of so many letters, and where it has line breaks itself."""
+    """Return a text as lines of at most so many letters, with its own line breaks."""
     return [part for line in text.splitlines() for part in wrap(line, max(int(letters), 12))]

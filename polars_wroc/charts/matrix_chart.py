@@ -1,14 +1,15 @@
-"""Charts of pairs of groups, or of two attributes that are crossed, as tiles."""
+"""Charts of pairs of groups, or of two crossed attributes, as tiles."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
 import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.calls import check_call
 from polars_wroc.charts.estimates import find_metric, read_estimates
 from polars_wroc.charts.groups import (
     assign_groups,
@@ -44,15 +45,15 @@ from polars_wroc.inputs.reasons import FEW
 _MAKERS = "`cross_auc` or `group_gaps`"
 _PREFIXES = ("positive_", "negative_")
 _TILE, _SMALL_TILE, _LEAST_TILE = (92, 48), (46, 30), (42, 17)
-# Tiles that also have their numbers of rows.
+# The most tiles that also show numbers of rows.
 _ROOM_FOR_ROWS = (60, 40)
-# Groups of a side from which on tiles are small, and numbers from which on they are pale.
+# From this many groups on a side tiles are small, and from this many numbers pale.
 _MANY, _FEW_ROWS = 10, 30
 _SEPARATOR = ", "
 # The text of a tile without a number.
 _NO_NUMBER = "\N{EN DASH}"
 _ARROWS = "\N{BLACK DOWN-POINTING TRIANGLE}\N{BLACK UP-POINTING TRIANGLE}"
-# The colours of findings, by what they mean, and how strong tiles are.
+# The colours of findings by meaning, and the strength of tiles.
 _NO_TONE = "none"
 _TONES: dict[str, Any] = {
     "worse": WORSE_COLOR,
@@ -67,6 +68,7 @@ _LEAST_SHADE = 0.05
 _SHORT_FORMS = {SHARE: NumberForm(".0f", 100, "%"), PLAIN: NumberForm(".2f")}
 
 
+@check_call
 @without_checks
 def matrix_chart(
     table: pl.DataFrame | pl.LazyFrame,
@@ -115,7 +117,6 @@ def matrix_chart(
     'LayerChart'
     """
     chosen = read_options(options, without=("color", "highlight", "colors"))
-    checks.option("show", show, get_args(Show))
     frame, _ = read_table("table", table, (), _MAKERS)
     is_compared = all(name in frame.columns for name in AUDIT_KEYS)
     matrix = _read_combinations(frame, metric, show) if is_compared else _read_pairs(frame)
@@ -137,7 +138,7 @@ def matrix_chart(
 
 @dataclass(frozen=True)
 class _Matrix:
-    """The tiles of a chart, what both sides are, and the texts above them.
+    """The tiles of a chart, its sides, and the texts above.
 
     ``rows`` have the names ``down`` and ``across``, ``rank``, the text ``number``, and ``n``,
     ``note``, ``is_small`` and ``tone`` or ``shade``.
@@ -151,15 +152,15 @@ class _Matrix:
 
 
 def _read_combinations(frame: pl.DataFrame, metric: str | None, show: Show) -> _Matrix:
-    """Read the comparisons of two crossed attributes."""
+    """Return the matrix of comparisons of two crossed attributes."""
     is_crossed = pl.col("attribute").str.split(CROSSED).list.len() == 2  # noqa: PLR2004
     crossed = frame.filter(is_crossed)
     attributes = crossed["attribute"].unique(maintain_order=True).to_list()
     if len(attributes) != 1:
-        rule = "have two attributes that are crossed, as with `intersections=True`"
+        rule = "have two crossed attributes, as with `intersections=True`"
         checks.reject("table", rule, f"{attributes or 'none'}: make it with `group_gaps`")
     first, second = attributes[0].split(CROSSED)
-    # A name may have commas, but a value alone has its own row in the table.
+    # Names may contain commas, but each single value has its own row in the table.
     alone = frame.filter(attribute=first)["segment"].drop_nulls().unique().to_list()
     drawn = crossed.filter(metric=find_metric(crossed, metric).column)
     pairs = [_split(segment, alone) for segment in drawn["segment"]]
@@ -190,7 +191,7 @@ def _read_combinations(frame: pl.DataFrame, metric: str | None, show: Show) -> _
 
 
 def _split(segment: str | None, alone: list[str]) -> tuple[str, str]:
-    """Split the name of a combination into the names of both values."""
+    """Return the names of both values of a combination."""
     text = segment or ""
     for name in sorted(alone, key=len, reverse=True):
         if text.startswith(f"{name}{_SEPARATOR}"):
@@ -200,7 +201,7 @@ def _split(segment: str | None, alone: list[str]) -> tuple[str, str]:
 
 
 def _read_pairs(frame: pl.DataFrame) -> _Matrix:
-    """Read the table of `cross_auc`."""
+    """Return the matrix of a table of `cross_auc`."""
     rows, keys = read_table("table", frame, ("xauc",), _MAKERS)
     sides = [[key for key in keys if key.startswith(prefix)] for prefix in _PREFIXES]
     if any(len(side) != 1 for side in sides):
@@ -232,7 +233,7 @@ def _read_pairs(frame: pl.DataFrame) -> _Matrix:
 
 
 def _title_pairs(rows: pl.DataFrame) -> str:
-    """Say which positives are ranked least well against which negatives."""
+    """Return the title: which positives are ranked least well against which negatives."""
     known = rows.drop_nulls("rank").sort("rank", maintain_order=True)
     if known.is_empty():
         return "No AUC: no pair of groups has both classes"
@@ -242,7 +243,7 @@ def _title_pairs(rows: pl.DataFrame) -> str:
 
 
 def _sort_side(rows: pl.DataFrame, role: str, options: Options) -> list[str]:
-    """Return the names of one side in the order that the caller chose."""
+    """Return the names of one side in the caller's order."""
     ranks = mean_ranks(rows, role)
     return sort_names(rows[role].unique(maintain_order=True), options, ranks)
 
@@ -283,7 +284,7 @@ def _draw(plot: Plot, rows: pl.DataFrame, matrix: _Matrix, names: list[list[str]
 
 
 def _make_channels(matrix: _Matrix, across: list[str], width: float) -> tuple[alt.X, alt.Y]:
-    """Return the channels of both sides; long names of columns are turned."""
+    """Return the channels of both sides; long names of columns are rotated."""
     look = {"grid": False, "labelLimit": 220}
     look |= in_default_theme(labelFontSize=TEXT_SIZE, labelColor=INK)
     angle = 0 if max(map(len, across)) * LETTER < width else -40
@@ -297,12 +298,12 @@ def _make_channels(matrix: _Matrix, across: list[str], width: float) -> tuple[al
 
 
 def _sort_by(place: str) -> alt.EncodingSortField:
-    """Sort by a place: Vega-Lite makes expressions of listed names, which may break."""
+    """Return a sort by place: Vega-Lite makes expressions of listed names, which may break."""
     return alt.EncodingSortField(place, op="min")
 
 
 def _make_color(rows: pl.DataFrame) -> alt.Color:
-    """Return the channel of the colours of tiles: of findings, or of how far numbers are apart."""
+    """Return the channel of the colours of tiles: of findings, or of differences of numbers."""
     if "shade" in rows.columns:
         _, most = ends_of(rows.select(pl.col("shade").abs()), "shade")
         ends = [-max(most, _LEAST_SHADE), 0, max(most, _LEAST_SHADE)]

@@ -1,4 +1,4 @@
-"""What every chart lets a caller choose."""
+"""The options of every chart."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from polars_wroc import checks
+from polars_wroc.bounds import Pixels, PositiveInt
+from polars_wroc.calls import check_arguments
 from polars_wroc.inputs.columns import MODEL
 from polars_wroc.keywords import hint_keyword
 from polars_wroc.names import UNSEEN
@@ -18,9 +20,8 @@ Show: TypeAlias = Literal["value", "gap", "ratio"]
 RateName: TypeAlias = Literal[
     "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for", "accuracy"
 ]
-# Groups that can be told apart by colour, dash and shape.
+# The most groups with distinct colours, dashes and shapes.
 MOST_COLORS = 5
-_LEAST_PIXELS = 50
 
 
 class ChartOptions(TypedDict, total=False):
@@ -53,41 +54,37 @@ class ChartOptions(TypedDict, total=False):
 
     title: str
     subtitle: str
-    width: int
-    height: int
+    width: Pixels
+    height: Pixels
     color: str | None
     facet: str | None
-    columns: int
+    columns: PositiveInt
     sort: Sort
     highlight: Sequence[object] | None
     colors: Sequence[str] | Mapping[Any, str] | None
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Options:
-    """The options of a chart, checked; None where the chart decides.
+    """The checked options of a chart; None where the chart decides.
 
     ``color`` and ``facet`` are protected names.
     """
 
     title: str | None = None
     subtitle: str | None = None
-    width: int | None = None
-    height: int | None = None
+    width: Pixels | None = None
+    height: Pixels | None = None
     color: str | None = None
     facet: str | None = None
-    columns: int | None = None
+    columns: PositiveInt | None = None
     sort: Sort = "rows"
     highlight: Sequence[object] | None = None
     colors: Sequence[str] | Mapping[Any, str] | None = None
 
     def __post_init__(self) -> None:
         """Check all of them."""
-        checks.option("sort", self.sort, get_args(Sort))
-        for name, least in (("width", _LEAST_PIXELS), ("height", _LEAST_PIXELS), ("columns", 1)):
-            number = getattr(self, name)
-            if number is not None:
-                checks.hold(self, **{name: checks.whole_number(name, number, low=least)})
         for name in ("title", "subtitle"):
             text = getattr(self, name)
             if text is not None and not isinstance(text, str):
@@ -99,7 +96,7 @@ class Options:
             _check_colors(self.colors)
 
     def check_room(self, *, width: float = 0, height: float = 0) -> None:
-        """Refuse a chosen size in which texts would be written over each other."""
+        """Raise for a chosen size in which texts would overlap."""
         for name, least in (("width", width), ("height", height)):
             chosen = getattr(self, name)
             if chosen is not None and chosen < least:
@@ -114,7 +111,7 @@ def _check_highlight(values: object) -> None:
         checks.reject("highlight", f"list 1 to {MOST_COLORS} values", len(values))
 
 
-# What a color begins with; browsers know the names.
+# The beginnings of colors; browsers know the names.
 _CSS_COLOR = re.compile(r"#[0-9a-fA-F]{3,8}|[a-zA-Z]+(\(.*\))?")
 
 
@@ -127,17 +124,17 @@ def _check_colors(colors: object) -> None:
 
 
 def protect_name(name: str) -> str:
-    """Return the name of a group column beside the roles of a chart: none of them has that name."""
+    """Return the name of a group column in a chart, which no role has."""
     return name if name == MODEL else f"{name}{UNSEEN}"
 
 
 def plain_name(name: str) -> str:
-    """Return the name that a group column has in the table."""
+    """Return the name of a group column in the table."""
     return name if name == MODEL else name.removesuffix(UNSEEN)
 
 
 def read_options(given: ChartOptions, without: Sequence[str] = ()) -> Options:
-    """Check options; ``without`` names the options that a chart cannot have."""
+    """Return checked options; ``without`` names the options that a chart does not have."""
     known = [name for name in ChartOptions.__annotations__ if name not in without]
     for name in given:
         if name not in known:

@@ -1,9 +1,9 @@
 """Drawings of rows whose columns have roles.
 
 ``x``, ``y``, ``low`` and ``high`` are numbers; ``color`` and ``panel`` are names of groups;
-``text`` is written at the pixels ``text_x`` and ``text_y``. All rows of a chart are one table, in
-which ``kind`` says by which drawing a row is drawn. No drawing names a column of the caller, so
-that no name of a group can break a chart.
+``text`` is written at the pixels ``text_x`` and ``text_y``. All rows of a chart are in one table,
+whose column ``kind`` has the drawing of each row. No drawing uses a name of the caller, so no name
+of a group can break a chart.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ from polars_wroc.checks import reject
 from polars_wroc.names import UNSEEN, escape_controls
 from polars_wroc.queries import over
 
-# Points of a curve, of all curves together, and of one of very many; and how many of these a grey
-# curve has.
+# The most points of a curve and of all curves together, the fewest of a curve, and the share of
+# them in a grey curve.
 _POINTS, _ALL_POINTS, _FEWEST_POINTS, _GREY_SHARE = 160, 1_800, 3, 0.25
-# Digits that are seen.
+# The significant digits of drawn numbers.
 _DIGITS = 5
 # Pixels between an axis and its panel's neighbour, and between a label and the edge.
 _BETWEEN, _MARGIN = 26, 6
-# Pixels that a title may be wider than a panel without neighbours.
+# The pixels by which a title may be wider than a panel without neighbours.
 _BESIDE = 80
 # Spaces between a name and its number, and letters of the shortest name.
 _NAME_GAP, _SHORTEST = "  ", 8
-# The part of an axis that half a point takes.
+# The part of an axis that half a point covers.
 _POINT_ROOM = 0.04
 # Pixels between a line's last point, which may be ringed, and its label.
 _BESIDE_END = 12.0
-# Titles are not broken into lines that are shorter.
+# The shortest lines into which titles are broken.
 _NARROWEST = 340
 # Pixels of the piece of a line in front of a label.
 _SAMPLE = 22
-# Parts of what joins two points, which a list of labels may hide.
+# The parts of the line between two points, which a list of labels may hide.
 _PIECES = 8
 
-# Most curves of a panel, and of a chart, that have bands unless they are asked for.
+# The most curves of a panel, and of a chart, with bands by default.
 _BANDS, _ALL_BANDS = 3, 16
 # The columns of a point that are drawn or shown in its tooltip.
 _POINT = (
@@ -88,14 +88,14 @@ class Axis:
     # A Vega expression of the labels, and the numbers that have one.
     labels: str | None = None
     values: Sequence[float] | None = None
-    # Pixels between labels, about.
+    # The approximate pixels between labels.
     spacing: int = 45
-    # The channel of what is no number.
+    # The channel of values that are not numbers.
     channel: alt.X | None = None
 
     @property
     def scale(self) -> alt.Scale:
-        """The scale, which ends where the axis does."""
+        """The scale, which ends with the axis."""
         return alt.Scale(nice=False, zero=False, domain=[round_digits(end) for end in self.ends])
 
     def with_room(self) -> Axis:
@@ -118,23 +118,23 @@ def ends_of(rows: pl.DataFrame, *columns: str) -> tuple[float, float]:
 
 
 def span(rows: pl.DataFrame, *columns: str, room: float = 0.05) -> tuple[float, float]:
-    """Return the ends of an axis that has all numbers of these columns, with some room."""
+    """Return the ends of an axis for all numbers of these columns, with some room."""
     low, high = ends_of(rows, *columns)
     room *= (high - low) or abs(high) or 1.0
     return low - room, high + room
 
 
 def round_digits(value: float) -> float:
-    """Round a number to the digits that are seen."""
+    """Return a number rounded to the digits that are drawn."""
     return float(f"{value:.{_DIGITS}g}")
 
 
 @dataclass
 class Plot:
-    """A chart that is being made: its groups, axes and size, and what was drawn so far.
+    """A chart in the making: its groups, axes and size, and the drawings so far.
 
-    ``rows`` are those of the table, with ``color`` and ``panel``. ``size`` is the size of a chart
-    without panels, and ``panel_size`` the size of a panel.
+    ``rows`` are the rows of the table, with ``color`` and ``panel``. ``size`` is the size of a
+    chart without panels, and ``panel_size`` the size of a panel.
     """
 
     rows: pl.DataFrame
@@ -147,25 +147,25 @@ class Plot:
     columns: int = 3
     # Whether the legend shows lines, or points.
     has_lines: bool = True
-    # Whether a chart without panels has a legend too, as it has no labels with the names.
+    # Whether a chart without panels also has a legend, for lack of labels with names.
     legend: bool = False
     parts: dict[str, pl.DataFrame] = field(default_factory=dict)
     layers: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Begin with a row for each panel, which has the lines that go across it."""
+        """Add a row for each panel, for the lines across it."""
         names = list(self.groups.panels)
         places = {"kind": "panel", "panel": names, "panel_at": list(range(len(names)))}
         self.parts["panel"] = pl.DataFrame(places)
 
     @property
     def curves(self) -> pl.DataFrame:
-        """The first row of each curve, which has the numbers of the whole curve."""
+        """The first row of each curve, with the numbers of the whole curve."""
         return self.rows.group_by("color", "panel", maintain_order=True).first()
 
     @property
     def has_panels(self) -> bool:
-        """Whether there are panels, which have the title of the upright axis in the subtitle."""
+        """Whether there are panels; the title of their upright axis is in the subtitle."""
         return self.groups.panel is not None
 
     @property
@@ -181,10 +181,10 @@ class Plot:
     # Rows and channels.
 
     def thin_curves(self, argument: str = "curves", *, always: pl.Expr | None = None) -> None:
-        """Keep the ends of each curve, and about 160 points evenly spaced along its length.
+        """Return the ends of each curve, and about 160 points evenly spaced along its length.
 
-        Grey curves, which are context only, keep a quarter as many, and all curves together no
-        more than a page can hold. Rows of ``always`` are kept.
+        Grey curves, which are only context, keep a quarter as many, and all curves together no more
+        than a page can hold. Rows of ``always`` are kept.
         """
         curve = ["color", "panel"]
         share = pl.when(pl.col("color").is_in(self.groups.shown)).then(1.0).otherwise(_GREY_SHARE)
@@ -213,7 +213,7 @@ class Plot:
         return self.rows_of(kind)
 
     def _join_rows(self) -> pl.DataFrame:
-        """Return the rows of all kinds, without the roles that no group has."""
+        """Return the rows of all kinds, without unused roles."""
         roles = {"color": self.groups.color, "panel": self.groups.panel}
         unused = [role for role, column in roles.items() if column is None]
         rows = pl.concat(self.parts.values(), how="diagonal_relaxed")
@@ -259,21 +259,21 @@ class Plot:
         return [own.get(name, style) for name, style in zip(self.groups.names, styles, strict=True)]
 
     def dash(self) -> Any:
-        """Return the channel of dashes, which tell curves apart without colour."""
+        """Return the channel of dashes, which distinguish curves without colour."""
         styles = self.groups.styles(DASHES, DASHES[0])
         return self._style(alt.StrokeDash, alt.StrokeDashValue, styles)
 
     def shape(self) -> Any:
-        """Return the channel of shapes, which tell points apart without colour."""
+        """Return the channel of shapes, which distinguish points without colour."""
         styles = self.groups.styles(SHAPES, SHAPES[0])
         return self._style(alt.Shape, alt.ShapeValue, styles)
 
     def _style(self, channel: Any, constant: Any, styles: Sequence[Any]) -> Any:
-        """Give each group a style; panels have one legend for all of them."""
+        """Return the channel of groups' styles; panels share one legend."""
         if self.groups.color is None:
             return constant(styles[0])
         shown: Any = None
-        # Where one channel had none, Vega-Lite would leave out the legend of all.
+        # If one channel had no legend, Vega-Lite would leave out the legend of all.
         if self.has_panels or self.legend:
             shown = make_legend(lines=self.has_lines)
             shown.values = [name for name in self.groups.labels if name in self.groups.shown]
@@ -296,9 +296,9 @@ class Plot:
     ) -> None:
         """Draw lines through the points of rows, by default all, from left to right.
 
-        A band is drawn from ``low`` to ``high``, by default for few curves: they would hide each
-        other, and a page has no room for the limits of many.
-        With ``steps`` a number holds for all x after the previous point's x.
+        A band is drawn from ``low`` to ``high``, by default only for few curves, since bands hide
+        each other and pages have no room for many limits. With ``steps``, a number holds for all x
+        after the previous point's x.
         """
         rows = _select_points(self.rows if rows is None else rows)
         if band is None:
@@ -370,7 +370,7 @@ class Plot:
         self.layers.append(points.encode(self.across(), self.up(), tooltip=shown))
 
     def group_tips(self) -> list[alt.Tooltip]:
-        """Return what tooltips say of the groups."""
+        """Return the tooltips of groups."""
         named = {"color": self.groups.color, "panel": self.groups.panel}
         return [
             alt.Tooltip(f"{role}:N", title=tip_title(plain_name(n)))
@@ -385,10 +385,10 @@ class Plot:
     ) -> None:
         """List texts of each curve in a corner of its panel, beside a piece of its line.
 
-        Without panels the name of the group is in front of a text. Each panel takes the first of
-        the ``corners`` where the list hides least. A list that has no room is right of the chart;
-        in panels, whose neighbours are there, a size without room is refused. ``curves`` have a
-        row for each curve, by default its first one.
+        Without panels, a text begins with the name of the group. Each panel uses the first of the
+        ``corners`` where the list hides least. If there is no room, the list is right of the chart;
+        panels, which have neighbours, refuse a size without room. ``curves`` have a row for each
+        curve, by default its first one.
         """
         place = {name: number for number, name in enumerate(self.groups.labels)}
         curves = self.curves if curves is None else curves
@@ -417,7 +417,7 @@ class Plot:
             self._draw_samples()
 
     def _add_names(self, labels: pl.DataFrame) -> pl.DataFrame:
-        """Write the names of groups in front of labels, cut where that makes them fit."""
+        """Return labels that begin with the names of groups, cut if that makes them fit."""
         width, _ = self._measure_list(labels)
         room = int((self.width - width) / LETTER) - len(_NAME_GAP)
         names = list(self.groups.shown)
@@ -431,7 +431,7 @@ class Plot:
         return _SAMPLE if self.groups.color is not None else 0
 
     def _measure_list(self, lines: pl.DataFrame) -> tuple[float, float]:
-        """Return the pixels that a list of labels takes."""
+        """Return the size of a list of labels in pixels."""
         letters = max(map(len, lines["text"]), default=0)
         return _MARGIN + self._sample + LETTER * letters, _MARGIN + LINE_HEIGHT * lines.height
 
@@ -453,7 +453,7 @@ class Plot:
     def _count_hidden(
         self, panel: str, corners: Sequence[Corner], width: float, height: float
     ) -> dict[Corner, int]:
-        """Count the pieces of curves and ranges that a list of labels hides in each corner."""
+        """Return the numbers of pieces of curves that a list of labels hides in each corner."""
         kinds = [rows for kind, rows in self.parts.items() if kind in ("curve", "dot")]
         drawn = pl.concat(kinds, how="diagonal_relaxed").filter(panel=panel)
         x = self.x.at(self.width, pl.col("x"))
@@ -485,7 +485,7 @@ class Plot:
         return hidden
 
     def _draw_samples(self) -> None:
-        """Draw a piece of the line of each label, so that its dash is seen."""
+        """Draw a piece of the line of each label, to show its dash."""
         start, end = (f"datum.text_x + (datum.is_right ? {at} : {-at})" for at in (3, _SAMPLE - 3))
         ends = self.rows_of("label").transform_calculate(start=start, end=end)
         self.layers.append(
@@ -499,7 +499,7 @@ class Plot:
         )
 
     def label_ends(self, text: pl.Expr) -> None:
-        """Write name and text of each group right of its last point, at least a line apart."""
+        """Write the name and text of each group right of its last point, at least a line apart."""
         known = self.rows.filter(
             pl.col("color").is_in(self.groups.shown), pl.col("y").is_not_null()
         )
@@ -517,7 +517,7 @@ class Plot:
     def write_texts(self, labels: pl.DataFrame) -> None:
         """Write texts with a halo, in the colours of their groups.
 
-        They begin at their place, or end there if ``is_right`` is true.
+        They begin at their place or, if ``is_right``, end there.
         """
         columns = ("color", "panel", "text", "text_x", "text_y", "is_right")
         base = self.add_rows("label", labels.select(cs.by_name(*columns, require_all=False)))
@@ -541,7 +541,7 @@ class Plot:
     ) -> alt.LayerChart | alt.FacetChart:
         """Put the drawings into one chart, in panels if there are any.
 
-        ``margin`` is what the chart is wider than its panels.
+        ``margin`` is the width of the chart beyond its panels.
         """
         columns = min(self.options.columns or self.columns, len(self.groups.panels))
         wide = margin + columns * (self.width + _BETWEEN)
@@ -551,7 +551,7 @@ class Plot:
         if not self.has_panels:
             whole: alt.LayerChart = layered.properties(data=rows, **words)
             return whole
-        # Vega-Lite makes expressions of names that are listed in their order, which may break.
+        # Vega-Lite makes expressions of listed names, which may break.
         by_place = alt.EncodingSortField("panel_at", op="min")
         panel = alt.Facet("panel:N", sort=by_place, header=make_header())
         spacing = {"row": 30, "column": _BETWEEN}
@@ -565,9 +565,9 @@ class Plot:
     ) -> alt.LayerChart | alt.VConcatChart:
         """Put the drawings into one chart, with panels below each other if there are any.
 
-        Each panel has its own rows, of ``step`` pixels each.
+        Each panel has its own rows of ``step`` pixels.
         """
-        # The step of a row, whether or not it has several models.
+        # The step of a row, with one or several models.
         layered = self._layer(self.options.height or alt.Step(step, **{"for": "position"}))
         words = self._words(title, subtitle, margin + self.width)
         drawn = self._join_rows()
@@ -594,7 +594,7 @@ class Plot:
         return layered.properties(width=self.width, height=height)
 
     def _words(self, title: str, subtitle: str, width: float) -> dict[str, Any]:
-        """Return title, subtitle and description: the caller's texts, or the chart's own."""
+        """Return title, subtitle and description: the caller's texts, or the defaults."""
         title = title if self.options.title is None else self.options.title
         if self.options.subtitle is None:
             y_title = self.y.title if self.has_panels else ""
@@ -622,7 +622,7 @@ def _pixels(channel: Any, column: str) -> Any:
 
 
 def _move_apart(labels: pl.DataFrame, height: float) -> pl.DataFrame:
-    """Move labels down until they are a line apart, and up again where that is too far."""
+    """Return labels moved down until they are a line apart, and up again if that is too far."""
     labels = labels.sort("text_y")
     places: list[float] = []
     for place in labels["text_y"]:
@@ -643,7 +643,7 @@ def tip_title(name: str) -> str:
 
 
 def number_tips(titles: Mapping[str, str], form: str = ".4~g") -> list[alt.Tooltip]:
-    """Return what tooltips say of numbers."""
+    """Return the tooltips of numbers."""
     return [alt.Tooltip(f"{name}:Q", title=title, format=form) for name, title in titles.items()]
 
 
@@ -653,7 +653,7 @@ def _extent(rows: pl.DataFrame, name: str) -> float:
 
 
 def inline(rows: pl.DataFrame) -> alt.InlineData:
-    """Put rows into a spec: numbers with the digits that are seen, and null left out."""
+    """Return rows for a spec: numbers with the digits that are drawn, without null."""
     numbers = cs.float()
     rounded = rows.with_columns(
         pl.when(numbers.is_finite()).then(numbers.round_sig_figs(_DIGITS)),

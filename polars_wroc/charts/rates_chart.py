@@ -10,6 +10,8 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import FiniteNumber
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import (
     assign_groups,
     cross_columns,
@@ -33,19 +35,20 @@ from polars_wroc.thresholds.registry import RATES
 _WHOSE = "whose"
 _MAKER = "`threshold_metrics`"
 _DEFAULT_RATES: tuple[RateName, ...] = ("selection_rate", "tpr", "fpr", "ppv")
-# Most thresholds that have points.
+# The most thresholds with points.
 _DOTS = 25
 _COLUMNS = 4
-# Most groups that the title names.
+# The most groups that the title names.
 _NAMED = 3
 
 
+@check_call
 @without_checks
 def rates_chart(
     table: pl.DataFrame | pl.LazyFrame,
     *,
     rates: RateName | Sequence[RateName] = _DEFAULT_RATES,
-    threshold: float | None = None,
+    threshold: FiniteNumber | None = None,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw rates against the threshold, with a panel for each rate.
@@ -86,8 +89,6 @@ def rates_chart(
     'FacetChart'
     """
     chosen = read_options(options)
-    if threshold is not None:
-        threshold = checks.number("threshold", threshold, finite=True)
     frame, keys = read_table("table", table, ("threshold",), _MAKER)
     names = _read_rates(rates, frame)
     frame = frame.filter(pl.col("threshold").is_finite())
@@ -101,7 +102,7 @@ def rates_chart(
     if threshold is not None:
         title = _title(rows, keys, names[0], threshold)
     if len(names) > 1 and chosen.color != rate:
-        # Each rate has a panel, in each group that has no colour.
+        # Each rate has a panel, for each group without a colour.
         color = chosen.color or (MODEL if MODEL in keys else next(iter(keys), None))
         panels = [key for key in keys if key != color]
         n_panels = rows.select(panels).n_unique() if panels else 1
@@ -111,7 +112,7 @@ def rates_chart(
     x = Axis("Threshold", span(rows, "x", room=0.02), ",~f")
     y = Axis("↑ Rate" if len(names) > 1 else f"↑ {RATES[names[0]].heading}")
     if few:
-        # Points have room at the ends of both axes.
+        # There is room for points at the ends of both axes.
         x, y = x.with_room(), y.with_room()
     plot = Plot(*assign_groups(rows, keys, chosen), chosen, x, y, panel_size=(210, 190))
     # A row of panels for each rate, or one for all.
@@ -132,7 +133,7 @@ def rates_chart(
 
 
 def _read_rates(rates: object, frame: pl.DataFrame) -> list[RateName]:
-    """Check the names of rates."""
+    """Return the checked names of rates."""
     names = [rates] if isinstance(rates, str) else rates
     if not isinstance(names, Sequence) or isinstance(names, bytes) or not names:
         checks.reject_type("rates", "be one rate or a list of rates", rates)
@@ -148,9 +149,9 @@ def _read_rates(rates: object, frame: pl.DataFrame) -> list[RateName]:
 def _rate_rows(
     frame: pl.DataFrame, keys: list[str], name: RateName, threshold: float | None, rate: str
 ) -> pl.DataFrame:
-    """Give the columns of a rate their roles."""
+    """Return a rate with columns by role."""
     x, y = pl.col("threshold"), pl.col(name)
-    # A threshold between two scores selects what the next higher score does.
+    # A threshold between two scores selects the same rows as the next higher score.
     above = x.filter(x >= (threshold or 0))
     used = y.mean() if threshold is None else y.filter(x >= threshold).sort_by(above).first()
     heading = "Selected" if name == "selection_rate" else RATES[name].heading
@@ -168,7 +169,7 @@ def _rate_rows(
 
 
 def _title(rows: pl.DataFrame, keys: list[str], name: RateName, threshold: float) -> str:
-    """Say what the first rate is at the threshold in each group, or between which numbers."""
+    """Return the title: the first rate of each group at the threshold, or the range."""
     named = (
         cross_columns(rows, keys, _WHOSE) if keys else rows.with_columns(pl.lit("").alias(_WHOSE))
     )

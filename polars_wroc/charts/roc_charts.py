@@ -1,4 +1,4 @@
-"""Charts of ROC curves and of what follows from them: precision, detection errors and gains."""
+"""Charts of ROC curves, and of precision, detection errors and gains."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import polars as pl
 from scipy.special import ndtri
 
 from polars_wroc import checks
+from polars_wroc.bounds import InnerProportion
+from polars_wroc.calls import check_call
 from polars_wroc.charts.groups import assign_groups, find_limits, read_table
 from polars_wroc.charts.look import INK, without_checks
 from polars_wroc.charts.options import ChartOptions, plain_name, read_options
@@ -26,6 +28,7 @@ FPR = Axis("False positive rate")
 TPR = Axis("↑ True positive rate")
 
 
+@check_call
 @without_checks
 def roc_chart(
     curves: pl.DataFrame | pl.LazyFrame,
@@ -88,9 +91,6 @@ def roc_chart(
     >>> chart.save("roc.html", inline=True)  # doctest: +SKIP
     """
     chosen = read_options(options)
-    checks.flag("det", det)
-    if band is not None:
-        checks.flag("band", band)
     table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
     rows = _det_rows(table, keys) if det else _roc_rows(table, keys)
     if summary is not None:
@@ -130,17 +130,17 @@ def roc_chart(
 
 
 def _roc_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Give the columns of ROC curves their roles."""
+    """Return ROC curves with columns by role."""
     with_areas = with_auc(table.lazy(), keys).collect()
     mark, limits = pl.lit(None, pl.Boolean), find_limits(table, "tpr")
     return with_areas.select(*keys, "threshold", x="fpr", rank="auc", mark=mark, **limits)
 
 
 def _det_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Give the columns of ROC curves the roles of DET curves: normal deviates of both errors."""
+    """Return ROC curves as DET curves, with columns by role: normal deviates of both errors."""
     fpr, fnr = pl.col("fpr"), 1 - pl.col("tpr")
     off = fpr - fnr
-    # Where both errors are equal, between the last point before and the first one after.
+    # Both errors are equal between the last point before and the first point after.
     share = -off.shift(1) / (off - off.shift(1))
     equal = fpr.shift(1) + share * (fpr - fpr.shift(1))
     rows = table.select(
@@ -169,7 +169,7 @@ _PERCENTS = (0.0001, 0.001, 0.01, 0.1, 1, 5, 20, 50, 80, 95, 99)
 
 
 def _det_axes(rows: pl.DataFrame) -> tuple[Axis, Axis]:
-    """Return axes of normal deviates, labelled in percent, which have all points."""
+    """Return axes of normal deviates, labelled in percent, which include all points."""
     least, most = ends_of(rows, "x", "y")
     deviates = [float(ndtri(percent / 100)) for percent in _PERCENTS]
     ends = min(least, float(ndtri(0.01))) - 0.05, max(most, float(ndtri(0.8))) + 0.05
@@ -180,7 +180,7 @@ def _det_axes(rows: pl.DataFrame) -> tuple[Axis, Axis]:
 
 
 def _add_limits(rows: pl.DataFrame, keys: list[str], summary: object) -> pl.DataFrame:
-    """Add the limits of the AUC of each curve, as they are written after it."""
+    """Add the limits of the AUC of each curve, as text after the AUC."""
     table, groups = read_table("summary", summary, ("auc", "auc_low", "auc_high"), "`summary`")
     if set(groups) != set(keys):
         rule = f"have the groups of the curves, {_write_names(keys)}, to show their AUCs"
@@ -197,7 +197,7 @@ def _write_names(keys: list[str]) -> str:
 
 
 def _read_points(points: object, keys: list[str], *, det: bool) -> pl.DataFrame:
-    """Read the points that are marked."""
+    """Return the points to mark."""
     table, own_groups = read_table("points", points, ("fpr", "tpr"), "`threshold_metrics`")
     table = table.rename({key: plain_name(key) for key in own_groups})
     if missing := [key for key in keys if plain_name(key) not in table.columns]:
@@ -209,7 +209,7 @@ def _read_points(points: object, keys: list[str], *, det: bool) -> pl.DataFrame:
 
 
 def _title(plot: Plot, what: str) -> str:
-    """Say which curves have the lowest and the highest number."""
+    """Return the title: the curves with the lowest and the highest number."""
     known = plot.curves.drop_nulls("rank").sort("rank", maintain_order=True).to_dicts()
     if not known:
         return f"No {what}: each curve has rows of one class only"
@@ -226,6 +226,7 @@ _HALF = 0.5
 _PR_COLUMNS = ("threshold", "recall", "precision", "tp", "fp", "fn", "tn")
 
 
+@check_call
 @without_checks
 def pr_chart(
     curves: pl.DataFrame | pl.LazyFrame, **options: Unpack[ChartOptions]
@@ -303,7 +304,7 @@ def pr_chart(
 
 
 def _draw_prevalence(plot: Plot) -> str:
-    """Draw the prevalence: one line, or one for each group; return it in words."""
+    """Draw the prevalence as a line, or one for each group, and return it in words."""
     curves = plot.curves
     said = write_range(curves["prevalence"])
     low, high = curves["prevalence"].min(), curves["prevalence"].max()
@@ -317,12 +318,13 @@ def _draw_prevalence(plot: Plot) -> str:
     return said
 
 
+@check_call
 @without_checks
 def gain_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
     lift: bool = False,
-    at: float = 0.2,
+    at: InnerProportion = 0.2,
     **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw the share of the positives among the rows with the highest scores, or the lift.
@@ -361,13 +363,11 @@ def gain_chart(
     'LayerChart'
     """
     chosen = read_options(options)
-    checks.flag("lift", lift)
-    at = checks.number("at", at, low=0, high=1, open_ends=True)
     table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
     x, y = pl.col("x"), pl.col("y")
     share = (pl.col("tp") + pl.col("fp")) / pl.sum_horizontal("tp", "fp", "fn", "tn")
     rows = table.select(*keys, "threshold", x=share, y="tpr")
-    # Straight between two points: a part of the rows of a tie.
+    # Straight between two points, for a part of the rows of a tie.
     part = (at - x.shift(1)) / (x - x.shift(1))
     found = pl.when(x >= at).then(y.shift(1) + part * (y - y.shift(1)))
     rows = rows.with_columns(rank=over(found.drop_nulls().first(), keys))

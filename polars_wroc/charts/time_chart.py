@@ -10,6 +10,7 @@ import altair as alt
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.calls import check_call
 from polars_wroc.charts.estimates import find_metric
 from polars_wroc.charts.groups import assign_groups, check_size, find_limits, read_table
 from polars_wroc.charts.look import INK, make_axis, without_checks
@@ -24,11 +25,12 @@ from polars_wroc.stats.families import DIFFERENT
 
 _COLUMNS = ("attribute", "segment", "metric", "value", "verdict", "period", "critical")
 _SEGMENT = protect_name("segment")
-# Most periods that are written below the axis.
+# The most periods with labels below the axis.
 _TICKS = 8
 _SHORTEST_MONTH = 28
 
 
+@check_call
 @without_checks
 def time_chart(
     table: pl.DataFrame | pl.LazyFrame,
@@ -118,7 +120,7 @@ def time_chart(
 
 
 def _read_groups(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Name the group of each row: its segment, and its model if there are several."""
+    """Return the group of each row: its segment, and its model if there are several."""
     own = rows.filter(pl.col("attribute") != OVERALL)
     several = own["attribute"].n_unique() > 1
     segment = pl.col("segment").cast(pl.String).fill_null(MISSING)
@@ -130,7 +132,7 @@ def _read_groups(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _mark_periods(plot: Plot) -> None:
-    """Draw critical values and rings, and say in tooltips what each period has."""
+    """Draw critical values and rings, with tooltips of each period."""
     base = plot.rows_of("curve")
     if plot.rows["critical"].count():
         dashes = base.mark_line(strokeWidth=1, strokeDash=[2, 3], opacity=0.8, aria=False)
@@ -160,7 +162,7 @@ def _make_channel(periods: pl.Series) -> alt.X:
 
 
 def _title(plot: Plot, name: str) -> str:
-    """Say which groups differ in which periods."""
+    """Return the title: which groups differ in which periods."""
     differ = plot.rows.filter(pl.col("verdict") == DIFFERENT).sort("x", maintain_order=True)
     if differ.is_empty():
         return f"{name}: no period is shown to differ from those before"

@@ -12,13 +12,13 @@ from polars_wroc.groups.comparisons import CLOSED, GROWN, NEW, REVERSED, SHRUNK
 
 
 def format_numbers(column: str, form: str) -> pl.Expr:
-    """Write the numbers of a column; null without a number."""
+    """Return the numbers of a column as texts; null stays."""
     return pl.col(column).map_elements(
         lambda value: write_number(value, form), return_dtype=pl.String
     )
 
 
-# What a gap did between two audits, by what became of it.
+# Verbs for the change of a gap between two audits.
 GAP_VERBS = {
     NEW: "opened",
     CLOSED: "closed",
@@ -29,13 +29,13 @@ GAP_VERBS = {
 
 
 def write_gap_change(finding: str, before: float, after: float) -> str:
-    """Write what became of a gap between two audits: ``closed from +14 to +3 points``."""
+    """Return the change of a gap between two audits: ``closed from +14 to +3 points``."""
     texts = [write_signed_size(gap) for gap in (before, after)]
     return f"{GAP_VERBS[finding]} from {texts[0]} to {texts[1]} points"
 
 
 def write_range(values: pl.Series, form: str = ".0%") -> str:
-    """Write the lowest and the highest of some numbers: ``37% to 38%``."""
+    """Return the lowest and the highest of some numbers: ``37% to 38%``."""
     numbers: list[Any] = values.drop_nulls().to_list()
     if not numbers:
         return "none"
@@ -44,11 +44,11 @@ def write_range(values: pl.Series, form: str = ".0%") -> str:
 
 
 def write_ends(numbers: Sequence[tuple[str, str]]) -> str:
-    """Write the first and the last of several named numbers: ``0.67 (a) to 0.73 (b)``."""
+    """Return the first and the last of several named numbers: ``0.67 (a) to 0.73 (b)``."""
     (low, lowest), (high, highest) = numbers[0], numbers[-1]
     return f"{low} ({lowest}) to {high} ({highest})"
 
 
 def join_sentences(*sentences: str) -> str:
-    """Join sentences, without empty ones."""
+    """Return several sentences as one text, without empty ones."""
     return ". ".join(sentence for sentence in sentences if sentence)

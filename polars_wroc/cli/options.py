@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
-from types import NoneType, UnionType
+from types import NoneType
 from typing import (
     Annotated,
     Any,
@@ -30,6 +31,7 @@ from cyclopts.exceptions import UnknownOptionError
 import polars_wroc
 from polars_wroc.audits.gates import Gate, GateScope, Judgement, judge_gates, read_gate
 from polars_wroc.audits.tables import Text
+from polars_wroc.bounds import find_number_type, list_alternatives
 from polars_wroc.cli import values
 from polars_wroc.config import MEMORY, Config, connect
 from polars_wroc.inputs.columns import Frequency, IntoWeight
@@ -411,16 +413,18 @@ def with_arguments_of(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add arguments of a function of the library as options of a command.
 
-    Their types, defaults and descriptions are those of the function, unless there is a help.
+    Their types, bounds, defaults and descriptions are those of the function; a help replaces a
+    description.
     """
-    signature, hints = inspect.signature(function), get_type_hints(inspect.unwrap(function))
+    signature = inspect.signature(function)
+    hints = get_type_hints(inspect.unwrap(function), include_extras=True)
 
     def describe(name: str) -> inspect.Parameter:
         default = signature.parameters[name].default
         annotation = _ANNOTATIONS.get(name)
         if annotation is None:
             said = helps.get(name) or _describe(function, name)
-            about = Parameter(help=said, group=_GROUPS.get(name, TESTS))
+            about = Parameter(help=_add_bounds(said, hints[name]), group=_GROUPS.get(name, TESTS))
             annotation = Annotated[_readable(hints[name]), about]
         return inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
@@ -449,12 +453,29 @@ def with_arguments_of(
 
 
 def _readable(hint: Any) -> Any:
-    """Leave out of a union the types that no text can be."""
-    kept = [each for each in get_args(hint) if each in (bool, int, float, str, NoneType)]
-    literals = [each for each in get_args(hint) if get_origin(each) is Literal]
-    if get_origin(hint) not in (Union, UnionType) or not (kept or literals):
-        return hint
-    return Union[tuple(kept + literals)]  # noqa: UP007  (of a list)
+    """Leave out of a union the types that no text can be, and bounds, which the library checks."""
+    kinds = [
+        get_args(kind)[0] if get_origin(kind) is Annotated else kind
+        for kind in list_alternatives(hint)
+    ]
+    readable = [
+        kind
+        for kind in kinds
+        if kind in (bool, int, float, str, NoneType) or get_origin(kind) is Literal
+    ]
+    return Union[tuple(readable)] if readable else hint  # noqa: UP007  (of a list)
+
+
+def _add_bounds(said: str, hint: Any) -> str:
+    """End the description of a number with its bounds, unless it has them."""
+    number_type = find_number_type(hint)
+    if number_type is None:
+        return said
+    bounds = number_type.bounds
+    ends = {f"{end:g}" for end in (bounds.low, bounds.high) if math.isfinite(end)}
+    if ends <= {*re.findall(r"\d[\d.e-]*\d|\d", said)}:
+        return said
+    return f"{said.removesuffix('.')} ({bounds.text})."
 
 
 _ELSEWHERE = re.compile(r"As for `(\w+)`|.* see `(\w+)`\.$")

@@ -9,6 +9,8 @@ from typing import TypeVar
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import Bins
+from polars_wroc.calls import check_call
 from polars_wroc.checks import reject_type
 from polars_wroc.counts.count_rules import BINS, LABELLED, bin_number, check_counts
 from polars_wroc.counts.score_sums import (
@@ -141,12 +143,13 @@ def count(rows: PlannedRows, binning: Binning, *, labelled: bool = True) -> Coun
     return CountTable(counts, rows.keys, bool(binning), rows.model_keys, rows.names)
 
 
+@check_call
 def merge(
-    tables: Sequence[CountTable], bins: int | None, names: Sequence[str] | None = None
+    tables: Sequence[CountTable], bins: Bins | None, names: Sequence[str] | None = None
 ) -> CountTable:
     """Return the sum of tables of the same groups, in the widest of their bins and ``bins``.
 
-    Messages use the ``names`` of the tables, or their numbers.
+    Messages use the ``names`` of the tables, or their numbers. The command line calls this too.
     """
     binned = bins is not None or any(table.is_binned for table in tables)
     shown = None if names is None else [f"the score in {name}" for name in names]

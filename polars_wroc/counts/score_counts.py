@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
+from polars_wroc.bounds import Bins
+from polars_wroc.calls import check_call
 from polars_wroc.checks import reject, reject_type, shown
 from polars_wroc.config import division
 from polars_wroc.counts.count_table import STATE_COLUMNS, count, merge, read_count_tables
@@ -36,15 +38,14 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.expressions import named_columns, one_zero, typed_column
 from polars_wroc.inputs.frames import frames_alike, read_rows, refuse_widened_scores
 from polars_wroc.inputs.rows import IntoColumns, PlannedRows, polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT, collect, like_input
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
 
-@hint_keywords
-def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT:
+@check_call
+def merge_counts(counts: Sequence[FrameT], *, bins: Bins | None = None) -> FrameT:
     """Return the counts of all rows, added up from counts of parts.
 
     Parameters
@@ -90,7 +91,6 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     │ 0.1   ┆ 0     ┆ 1     │
     └───────┴───────┴───────┘
     """
-    Binning(bins)
     tables = read_count_tables("counts", counts)
     return like_input(counts[0], merge(tables, bins).table())
 
@@ -142,7 +142,7 @@ def _open(frame: Any) -> nw.LazyFrame[Any]:
 def _require_names(argument: str, value: Any) -> None:
     values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     if value is not None and not all(isinstance(each, str) for each in values):
-        reject_type(argument, "name columns where the frame is not of Polars", value)
+        reject_type(argument, "be column names for a frame that is not from Polars", value)
 
 
 def _polars_schema(native: nw.LazyFrame[Any]) -> pl.Schema:
@@ -235,7 +235,7 @@ def score_counts(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    bins: int | None = None,
+    bins: Bins | None = None,
 ) -> FrameT: ...
 
 
@@ -248,11 +248,11 @@ def score_counts(
     weight: str | None = None,
     by: str | Sequence[str] | None = None,
     pos_label: object = None,
-    bins: int | None = None,
+    bins: Bins | None = None,
 ) -> pl.DataFrame: ...
 
 
-@hint_keywords
+@check_call
 def score_counts(
     frame: Any,
     label: IntoColumn | None,
@@ -261,7 +261,7 @@ def score_counts(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    bins: int | None = None,
+    bins: Bins | None = None,
 ) -> pl.DataFrame | pl.LazyFrame:
     """Return row counts and sums of weights by score, which can be merged with others.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from polars_wroc import checks
+from polars_wroc.bounds import FEWEST_BINS
 from polars_wroc.inputs.columns import (
     ROW_COUNT,
     ROW_CUBES,
@@ -32,7 +32,7 @@ from polars_wroc.queries import over, unless_mixed
 # cut instead, so that bins near 1 are as narrow as those near 0.
 DEFAULT_BINS = 4096
 # Bins are divided over this many ranges between powers of two.
-_HALVINGS = 16
+_HALVINGS = FEWEST_BINS
 # Bits of the fraction of a float64, and the most that bins use; with all, bin numbers overflow.
 _FRACTION_BITS, _MOST_BITS = 52, 48
 # A bin is divided into at most 2**8 finer ones; more would take more memory than single scores.
@@ -53,15 +53,6 @@ class Binning:
     tolerance: float | None = None
     # Scores at which a bin always begins.
     cuts: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if self.bins is not None:
-            bins = checks.whole_number("bins", self.bins, low=bins_of(1))
-            checks.hold(self, bins=bins)
-        if self.tolerance is not None:
-            tolerance = checks.number("tolerance", self.tolerance, low=0, high=1)
-            checks.hold(self, tolerance=tolerance)
 
     def __bool__(self) -> bool:
         """Return whether scores are binned at all."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.bounds import PositiveInt
+from polars_wroc.calls import check_call
 from polars_wroc.curves.smooth_calibration import SMOOTH_RATES, limit_smooth_rates, require_loess
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.calibration import CalibrationSums, MeanErrors, RateError, sum_calibration
 from polars_wroc.metrics.mean_sums import require_all_probabilities
@@ -42,7 +42,7 @@ BIN_TYPES: Mapping[str, Any] = {
 _ROUNDING = 1e-12
 
 
-@hint_keywords
+@check_call
 def calibration_curve(
     frame: FrameT,
     label: IntoColumn,
@@ -51,7 +51,7 @@ def calibration_curve(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    bins: int = 10,
+    bins: PositiveInt = 10,
     strategy: Strategy = "uniform",
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
@@ -136,11 +136,10 @@ def calibration_curve(
     │ 2   ┆ 0.8        ┆ 1.0           ┆ -0.2                   │
     └─────┴────────────┴───────────────┴────────────────────────┘
     """
-    divide = read_bins(bins, strategy)
+    divide = BinOptions(bins, strategy)
     if strategy == "quantile":
         why = "for strategy 'quantile', whose bins move with the sample: use strategy='uniform'"
         read_design(design).require_none(why)
-    checks.flag("smooth", smooth)
     if smooth:
         require_loess("leave it out")
     columns = read_columns(frame, label, score, weight, by, pos_label, design)
@@ -164,12 +163,6 @@ class BinOptions:
         if self.strategy == "uniform":
             return number_bins(rows.score, find_ends(self.number, 0.0, 1.0)) + 1
         return _number_quantiles(rows, self.number)
-
-
-def read_bins(bins: object, strategy: object) -> BinOptions:
-    """Check the options of `calibration_curve` and `calibration_summary`."""
-    checks.option("strategy", strategy, get_args(Strategy))
-    return BinOptions(checks.whole_number("bins", bins, low=1), strategy)  # type: ignore[arg-type]
 
 
 def _number_quantiles(rows: SegmentRows, bins: int) -> Ints:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import Array
-from polars_wroc.curves.calibration_curve import BinOptions, Strategy, measure_bin_errors, read_bins
+from polars_wroc.bounds import Between, PositiveInt
+from polars_wroc.calls import check_call
+from polars_wroc.curves.calibration_curve import BinOptions, Strategy, measure_bin_errors
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import calibration
 from polars_wroc.metrics.brier_parts import BRIER_COLUMNS, decompose_brier
@@ -46,8 +46,10 @@ _VALUES = (
 )
 _TYPES: Mapping[str, Any] = dict.fromkeys(_VALUES, pl.Float64) | dict.fromkeys(_COUNTS, pl.Int64)
 
+Clip: TypeAlias = Annotated[float, Between(LEAST_PROBABILITY, 0.5)]
 
-@hint_keywords
+
+@check_call
 def calibration_summary(
     frame: FrameT,
     label: IntoColumn,
@@ -56,9 +58,9 @@ def calibration_summary(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    bins: int = 10,
+    bins: PositiveInt = 10,
     strategy: Strategy = "uniform",
-    clip: float | None = None,
+    clip: Clip | None = None,
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
@@ -161,9 +163,7 @@ def calibration_summary(
     │ white    ┆ -0.018                 ┆ 1.02     ┆ 0.863             │
     └──────────┴────────────────────────┴──────────┴───────────────────┘
     """
-    divide = read_bins(bins, strategy)
-    if clip is not None:
-        clip = checks.number("clip", clip, low=LEAST_PROBABILITY, high=0.5)
+    divide = BinOptions(bins, strategy)
     columns = read_columns(frame, label, score, weight, by, pos_label, design)
     columns.require_scores("a calibration")
     measure = partial(_measure_segments, bins=divide, clip=clip)

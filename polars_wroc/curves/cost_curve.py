@@ -14,10 +14,11 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array
-from polars_wroc.checks import Costs, Limit, read_costs, target_prevalence
+from polars_wroc.bounds import NonNegative, PositiveInt, Prevalence
+from polars_wroc.calls import check_call
+from polars_wroc.checks import Costs, Limit, read_costs
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.paired_aucs import require_all_scores
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS, are_both_classes
@@ -38,15 +39,15 @@ _COLUMNS = ("threshold", "fpr", "fnr", "dominated", "best_from", "best_to")
 _EXPECTED = "expected_cost"
 
 
-@hint_keywords
+@check_call
 def cost_curve(
     frame: FrameT,
     label: IntoColumn,
     score: IntoColumns,
     *,
-    cost_fn: float | None = None,
-    cost_fp: float | None = None,
-    prevalence: float | None = None,
+    cost_fn: NonNegative | None = None,
+    cost_fp: NonNegative | None = None,
+    prevalence: Prevalence | None = None,
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
@@ -121,9 +122,8 @@ def cost_curve(
     """
     with_costs = cost_fn is not None or cost_fp is not None
     costs = read_costs(cost_fn, cost_fp) if with_costs else None
-    prevalence = target_prevalence(prevalence)
     if prevalence is not None and costs is None:
-        msg = f"`prevalence` goes with `cost_fn` or `cost_fp` only; found {prevalence!r}"
+        msg = f"`prevalence` must be None without `cost_fn` or `cost_fp`; found {prevalence!r}"
         raise ValueError(msg)
     columns = read_columns(frame, label, score, weight, by, pos_label)
     expected: list[str] = [] if costs is None else [_EXPECTED]
@@ -187,7 +187,7 @@ _DOMINATED_TYPES: Mapping[str, Any] = {
 _MOST_PAIRS = 2_000
 
 
-@hint_keywords
+@check_call
 def dominated_models(
     frame: FrameT,
     label: IntoColumn,
@@ -196,9 +196,9 @@ def dominated_models(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    max_pairs: int = _MOST_PAIRS,
+    max_pairs: PositiveInt = _MOST_PAIRS,
 ) -> FrameT:
-    """Return which models are never better than another one, whatever errors cost, per group.
+    """Return which models are never better than another, at any costs of errors, per group.
 
     Use it to drop models: a dominated one is never the better choice, at any costs of errors and
     any prevalence [1]_. This describes the sample only; `compare` tests differences.

@@ -11,10 +11,11 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array
+from polars_wroc.bounds import Between, Prevalence
+from polars_wroc.calls import check_call
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import require_all_probabilities, require_probabilities
 from polars_wroc.queries import FrameT
@@ -41,7 +42,7 @@ _SELECTED = ("tp", "fp")
 _PERCENTS = [percent / 100 for percent in range(1, 100)]
 
 
-@hint_keywords
+@check_call
 def decision_curve(
     frame: FrameT,
     label: IntoColumn,
@@ -51,7 +52,7 @@ def decision_curve(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    prevalence: float | None = None,
+    prevalence: Prevalence | None = None,
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
@@ -131,7 +132,6 @@ def decision_curve(
     └───────────┴─────────────┴─────────────────┴───────────────────────┘
     """
     asked = _PERCENTS if thresholds is None else check_net_thresholds(thresholds)
-    prevalence = checks.target_prevalence(prevalence)
     columns = read_columns(frame, label, score, weight, by, pos_label, design)
     measure = partial(measure_benefits, thresholds=np.array(asked), prevalence=prevalence)
     types = dict.fromkeys(_COLUMNS, pl.Float64())
@@ -140,7 +140,7 @@ def decision_curve(
 
 def check_net_thresholds(thresholds: object) -> list[float]:
     """Return thresholds in rising order, after a check that they have net benefits."""
-    asked = checks.numbers("thresholds", thresholds, low=0, high=1)
+    asked = checks.numbers("thresholds", thresholds, Between(0, 1))
     if asked[-1] == 1:
         checks.reject("thresholds", "be less than 1, where the odds are infinite", "1.0")
     return asked

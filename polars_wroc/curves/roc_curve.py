@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array
+from polars_wroc.bounds import Bins, MaxPoints, Proportion
+from polars_wroc.calls import check_call
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.curves.roc_point import (
     TPR_AT_FPR,
@@ -34,8 +36,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, PlannedRows
-from polars_wroc.keywords import hint_keywords
-from polars_wroc.looks import ConfidenceLevel
+from polars_wroc.looks import ConfidenceLevel, refuse_looks, require_seen
 from polars_wroc.metrics.auc_sums import measure_aucs
 from polars_wroc.metrics.summary import AUC_BOUNDS
 from polars_wroc.queries import FrameT, like_input
@@ -55,7 +56,7 @@ _MOST_POINTS = 10_000
 _SEGMENT, _PLACE = "__segment", "__place"
 
 
-@hint_keywords
+@check_call
 def pr_curve(
     frame: FrameT,
     label: IntoColumn,
@@ -129,7 +130,7 @@ def pr_curve(
     return like_input(frame, table)
 
 
-@hint_keywords
+@check_call
 def roc_curve(
     frame: FrameT,
     label: IntoColumn,
@@ -139,12 +140,12 @@ def roc_curve(
     by: IntoColumns | None = None,
     pos_label: object = None,
     drop_collinear: bool = False,
-    max_points: int | None = None,
+    max_points: MaxPoints | None = None,
     band: BandKind | None = None,
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
-    bins: int | None = None,
-    tolerance: float | None = None,
+    bins: Bins | None = None,
+    tolerance: Proportion | None = None,
 ) -> FrameT:
     """Return the points of the weighted ROC curve, per group.
 
@@ -226,9 +227,6 @@ def roc_curve(
     │ 0.1       ┆ 1.0 ┆ 1.0 │
     └───────────┴─────┴─────┘
     """
-    checks.flag("drop_collinear", drop_collinear)
-    if max_points is not None:
-        max_points = checks.whole_number("max_points", max_points, low=3)
     given = read_design(design)
     _check_band(band, level, given)
     binning = Binning(bins, tolerance)
@@ -236,7 +234,7 @@ def roc_curve(
     if band is None and not binning:
         rows: PlannedRows = read_rows(frame, label, score, weight, by, pos_label)
         if not rows.is_binned:
-            checks.level(rows.look(level, frame))
+            require_seen(rows.look(level, frame))
             return like_input(frame, _require_positives(_plan_curves(rows, fewer), pos_label))
     columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
     names = fewer.names
@@ -256,9 +254,8 @@ def _check_band(band: BandKind | None, level: ConfidenceLevel, given: GivenDesig
     if band is None:
         given.require_none("without band='pointwise', which alone has limits by it")
         return
-    checks.option("band", band, get_args(BandKind))
     if band == "simultaneous":
-        checks.refuse_looks(level, "band='simultaneous'")
+        refuse_looks(level, "band='simultaneous'")
         law = "whose law holds for independent rows: use band='pointwise'"
         given.require_none(f"for band 'simultaneous', {law}")
 

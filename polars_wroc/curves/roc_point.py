@@ -11,13 +11,14 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.bounds import Between, Bins, Proportion
+from polars_wroc.calls import check_call
 from polars_wroc.counts.count_table import pool_in_bins, refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs.columns import ONE_SIDED, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import ratio
@@ -195,7 +196,7 @@ def read_binned_columns(
     return read_counted(pool_in_bins(rows, binning))
 
 
-@hint_keywords
+@check_call
 def roc_point(
     frame: FrameT,
     label: IntoColumn,
@@ -208,8 +209,8 @@ def roc_point(
     pos_label: object = None,
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
-    bins: int | None = None,
-    tolerance: float | None = None,
+    bins: Bins | None = None,
+    tolerance: Proportion | None = None,
 ) -> FrameT:
     """Return the true positive rate at false positive rates, or the reverse, with intervals.
 
@@ -289,7 +290,7 @@ def roc_point(
         msg = f"exactly one of `fpr` and `tpr` must be given; found {checks.named(given)}"
         raise ValueError(msg)
     ((name, value),) = given.items()
-    rates = np.array(checks.numbers(name, value, low=0, high=1))
+    rates = np.array(checks.numbers(name, value, Between(0, 1)))
     axes: Axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
     binning = Binning(bins, tolerance)
     columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)

@@ -9,9 +9,10 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.bounds import Finite, PositiveInt
+from polars_wroc.calls import check_call
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import ratio
 from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
@@ -28,7 +29,7 @@ DISTRIBUTION_TYPES: Mapping[str, type[pl.DataType]] = {
 _ENDS = 2
 
 
-@hint_keywords
+@check_call
 def score_distribution(
     frame: FrameT,
     score: IntoColumns,
@@ -37,7 +38,7 @@ def score_distribution(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    bins: int = 20,
+    bins: PositiveInt = 20,
     range: tuple[float, float] | None = None,  # noqa: A002  (as in numpy.histogram)
 ) -> FrameT:
     """Return a weighted histogram of the score, per group and class.
@@ -101,7 +102,6 @@ def score_distribution(
     │ true     ┆ 2   ┆ 1.0      ┆ 2   ┆ 1.0   ┆ 2.0     ┆ 1.0        │
     └──────────┴─────┴──────────┴─────┴───────┴─────────┴────────────┘
     """
-    bins = checks.whole_number("bins", bins, low=1)
     ends = None if range is None else _check_range(range)
     columns = read_columns(frame, label, score, weight, by, pos_label)
 
@@ -115,7 +115,7 @@ def _check_range(ends: object) -> tuple[float, float]:
     """Check the range of the bins."""
     if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != _ENDS:
         checks.reject_type("range", "be two numbers, for example (0.0, 1.0)", ends)
-    low, high = (checks.number("range", end, finite=True) for end in ends)
+    low, high = (checks.number("range", end, Finite()) for end in ends)
     if low >= high:
         checks.reject("range", "rise from a lower to a higher score", repr(ends))
     return low, high

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from polars_wroc import checks
 from polars_wroc.arrays import Array
+from polars_wroc.calls import check_call
 from polars_wroc.curves.calibration_summary import measure_calibration
 from polars_wroc.curves.decision_curve import check_net_thresholds, measure_benefits
 from polars_wroc.curves.smooth_calibration import SMOOTH, limit_smooth_errors, require_loess
@@ -20,7 +20,6 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.reasons import UNDEFINED
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import auc_sums
 from polars_wroc.metrics.mean_sums import (
@@ -64,7 +63,7 @@ _MEASURES: Mapping[str, str] = {
 }
 
 
-@hint_keywords
+@check_call
 def validate(
     frame: FrameT,
     label: IntoColumn,
@@ -166,7 +165,6 @@ def validate(
     │ log_loss    ┆ 0.5   ┆ 0.446     ┆ 0.56       │
     └─────────────┴───────┴───────────┴────────────┘
     """
-    checks.flag("smooth", smooth)
     if smooth:
         require_loess("leave it out by smooth=False")
     columns = read_columns(frame, label, score, weight, by, pos_label, design)

@@ -1,1 +1,1 @@
-"""Documents: a list of blocks, which is written as HTML, as Markdown or for a terminal."""
+"""Documents: lists of blocks, written as HTML, as Markdown or for a terminal."""

@@ -1,6 +1,6 @@
 """The blocks of documents, which `html_writer`, `markdown_writer` and `text_writer` write.
 
-Texts hold no markup: each writer escapes what its format would read as such.
+Texts have no markup: each writer escapes what its format would read as markup.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-# How a comparison is shown; "" is written in plain numbers.
+# The tones of comparisons; "" means plain numbers.
 Tone: TypeAlias = Literal["", "worse", "better", "either", "alike"]
-# What a row of a table stands for.
+# The kinds of rows of a table.
 RowKind: TypeAlias = Literal["", "group", "all", "more"]
-# How a line of a list is shown: as a comparison, or as a condition of a pipeline.
+# The tones of lines of a list: comparisons, or conditions of a pipeline.
 LineTone: TypeAlias = Tone | Literal["failed", "passed", "unjudged"]
-# What a column gives up in a narrow terminal: the limits of its estimates, the middle letters of
-# its names, or its place in the table.
+# What a column loses in a narrow terminal: the limits of estimates, the middle letters of names, or
+# its place in the table.
 GivesUp: TypeAlias = Literal["limits", "letters", "place"]
-# What a tone means, for those who do not see its colour.
+# The meaning of tones, for readers who do not see colours.
 TONE_MEANINGS: dict[LineTone, str] = {
     "worse": "worse",
     "better": "better",
@@ -28,7 +28,7 @@ TONE_MEANINGS: dict[LineTone, str] = {
     "passed": "passed",
     "unjudged": "not judged",
 }
-# Signs of tones, so that a colour is never alone.
+# Signs of tones, so that nothing depends on colour alone.
 TONE_SIGNS: dict[LineTone, str] = {
     "worse": "\N{BLACK CIRCLE}",
     "better": "\N{WHITE CIRCLE}",
@@ -74,11 +74,11 @@ class Lines:
 class Dots:
     """A dot plot in a cell of a table; places are in percent of its width."""
 
-    # One dot with its interval, or dots of several groups without.
+    # One dot with its interval, or dots of several groups without intervals.
     dots: Sequence[float]
     ticks: Sequence[float] = ()
     interval: tuple[float, float] | None = None
-    # What the dot is compared with, and four fifths of the highest rate.
+    # The reference of the dot, and four fifths of the highest rate.
     other: float | None = None
     fifths: float | None = None
     tone: Tone = ""
@@ -86,9 +86,9 @@ class Dots:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: a text with its change, such as ``56%`` and ``▼24``; or a dot plot.
+    """A cell of a table: a text with its change, for example ``56%`` and ``▼24``; or a dot plot.
 
-    The limits of an estimate, such as ``(48.9 to 62.6)``, come after it where there is room.
+    The limits of an estimate, for example ``(48.9 to 62.6)``, follow it if there is room.
     """
 
     text: str = ""
@@ -100,7 +100,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: its name, which is in the first column, and the cells of the others.
+    """A row of a table: its name, in the first column, and the cells of the other columns.
 
     A row of the kind ``group`` has no cells and names the rows below it; ``all`` is everyone;
     ``more`` stands for several rows. If it comes ``again``, it belongs to the row above.
@@ -114,10 +114,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Column:
-    """The heading of a column, a technical name below it, and what is above it and its neighbours.
+    """The heading of a column, a technical name below it, and a text above several columns.
 
-    Columns are aligned to the right unless their style is ``left``, or ``plot`` for dot plots. The
-    names of a column with the style ``name`` are on the left, too, and may be cut.
+    Columns are aligned to the right unless their style is ``left``, or ``plot`` for dot plots. A
+    column of the style ``name`` is also aligned to the left, and its names may be cut.
     """
 
     heading: str
@@ -126,19 +126,19 @@ class Column:
     over: str = ""
     # Places, in percent, and numbers of an axis above dot plots.
     axis: Sequence[tuple[float, str]] = ()
-    # A terminal always shows essential columns, of which the first one is one. Others are shown
-    # where there is room, those of a higher priority before others.
+    # A terminal always shows essential columns, which include the first one. Other columns are
+    # shown if there is room, in order of priority.
     essential: bool = False
     priority: int = 0
-    # Fewest letters that a terminal cuts numbers with names to, in their middle; 0 without names.
+    # The fewest letters to which a terminal cuts numbers with names; 0 without names.
     least: int = 0
 
 
 @dataclass(frozen=True)
 class Narrowing:
-    """A step that makes a table narrower: what the column of this number gives up.
+    """A step that makes a table narrower: what one of its columns loses.
 
-    ``or_else`` the next step is taken instead of this one, not after it.
+    With ``or_else``, the next step is taken instead of this one, not after it.
     """
 
     column: int
@@ -158,11 +158,11 @@ class Sign:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, with a title and a legend above it, which print keeps together, and a note below.
+    """A table with a title and a legend above it, kept together in print, and a note below.
 
-    A table without a title has a ``label``, which screen readers say. Remarks are sentences between
-    the rows and the note. In a terminal that is too narrow, the steps of ``narrowing`` are taken
-    one after the other until the table fits; without them, essential columns and priorities decide.
+    A table without a title has a ``label`` for screen readers. Remarks are sentences between the
+    rows and the note. In a narrow terminal, the steps of ``narrowing`` are taken one after another
+    until the table fits; without steps, essential columns and priorities decide.
     """
 
     columns: Sequence[Column]
@@ -178,9 +178,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture with its finding as title and how to read it; ``alt`` is for who cannot see it.
+    """A picture with its finding as title, and how to read it; ``alt`` replaces the picture.
 
-    The SVG is trusted, and written as it is.
+    The SVG is trusted and not escaped.
     """
 
     svg: str
@@ -198,7 +198,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Fold:
-    """A part that the screen folds; paper and Markdown show it, or the sentence ``instead``."""
+    """A part that is folded on screen; print and Markdown show it, or the sentence ``instead``."""
 
     title: str
     blocks: Sequence[Block]

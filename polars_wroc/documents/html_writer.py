@@ -28,7 +28,7 @@ from polars_wroc.names import write_in_one_line
 
 # The height of a dot plot in pixels, and the radius of its dots, alone and in a strip of several.
 _HEIGHT, _RADIUS, _RADIUS_OF_SEVERAL = 24, 4.5, 3.5
-# The parts of a dot plot that a legend shows.
+# The parts of a dot plot in a legend.
 _PARTS = {
     "dot": '<line class="i" x1="2" x2="30" y1="7" y2="7"/>'
     f'<circle class="d" cx="16" cy="7" r="{_RADIUS}"/>',
@@ -37,7 +37,7 @@ _PARTS = {
 }
 # The first letters of changes to a higher value.
 _UP = "▲△↑"
-# Tones that are spoken; others are not shown either.
+# Tones for screen readers; other tones are not shown either.
 _SPOKEN = ("worse", "better", "either")
 
 
@@ -47,7 +47,7 @@ def write_html(blocks: Iterable[Block]) -> str:
 
 
 def escape_html(text: str) -> str:
-    """Escape what HTML would read as its own, in one line without control characters."""
+    """Return a text escaped for HTML, in one line without control characters."""
     return escape(write_in_one_line(text))
 
 
@@ -82,7 +82,7 @@ def _with_lead(lead: str, text: str) -> str:
 
 
 def _spoken(text: str) -> str:
-    """Write what is only read out."""
+    """Return a text for screen readers only."""
     return f'<i class="sr">{text}</i>'
 
 
@@ -99,7 +99,7 @@ def _lines(block: Lines) -> str:
 
 
 def _spoken_tone(tone: LineTone) -> str:
-    """Say the tone of a line to those who do not see its colour."""
+    """Return the tone of a line for screen readers."""
     return _spoken(f"{TONE_MEANINGS[tone]}: ") if tone in _SPOKEN else ""
 
 
@@ -113,7 +113,7 @@ def _table(block: Table) -> str:
     remarks = "".join(f'<p class="note">{escape_html(text)}</p>' for text in block.remarks)
     label = escape_html(block.title or block.label)
     rows = "".join(_row(row, block.columns) for row in block.rows)
-    # What is wider than its page scrolls, also by the keyboard.
+    # A table that is wider than its page scrolls, also by keyboard.
     return (
         f"<section{_class(block.style)}>{title}{legend}"
         f'<div class="wide" tabindex="0" role="region" aria-label="{label}">'
@@ -180,7 +180,7 @@ def _cell(cell: Cell, column: Column) -> str:
 
 
 def _change(cell: Cell) -> str:
-    """Write a change, of which the arrow is spoken in words."""
+    """Return a change, whose arrow screen readers read as words."""
     arrow, size = cell.change[0], cell.change[1:]
     spoken = TONE_MEANINGS[cell.tone] if cell.tone else ""
     if size:
@@ -189,7 +189,7 @@ def _change(cell: Cell) -> str:
     return f"<b>{seen}{_spoken(spoken)}{escape_html(size)}</b>"
 
 
-# Dot plots, whose colours are those of the page; their numbers are in the next cell.
+# Dot plots, in the colours of the page; their numbers are in the next cell.
 
 
 def _dots(plot: Dots) -> str:

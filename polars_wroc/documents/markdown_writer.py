@@ -1,4 +1,4 @@
-"""Write the blocks of a document as Markdown, in which pictures are their titles."""
+"""Write the blocks of a document as Markdown, with titles in place of pictures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_markdown(blocks: Iterable[Block]) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape what Markdown or HTML would read as its own, in one line."""
+    """Return a text escaped for Markdown and HTML, in one line."""
     text = write_in_one_line(text)
     for sign in "\\`*_[]<>|#&~$":
         text = text.replace(sign, f"\\{sign}")
@@ -38,14 +38,14 @@ def escape_markdown(text: str) -> str:
 
 
 def _escape_line(text: str) -> str:
-    """Escape a text that begins a line, where it could begin a list or be a rule."""
+    """Return a text escaped for the start of a line, where it could begin a list or be a rule."""
     return _BEGINS_BLOCK.sub(r"\1\\\2", escape_markdown(text))
 
 
 def markdown_table(
     headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool]
 ) -> str:
-    """Return a table of cells, which are escaped; some columns are aligned to the right."""
+    """Return a table of escaped cells, with some columns aligned to the right."""
     rule = ["---:" if is_right else "---" for is_right in right]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows))
 
@@ -99,7 +99,7 @@ def _table(block: Table) -> Iterator[str]:
 
 
 def _write_legend(legend: Sequence[Sign]) -> Iterator[str]:
-    """Explain the signs in cells; those of dot plots are left out."""
+    """Return the explanation of the signs in cells, without those of dot plots."""
     for sign in legend:
         if sign.cell is not None:
             yield f"{sign.cell.text} {sign.cell.change} {sign.meaning}"

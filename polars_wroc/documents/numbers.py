@@ -1,4 +1,4 @@
-"""Numbers as readers see them: shares in percent, differences in points, ratios, p-values."""
+"""Numbers for readers: shares in percent, differences in points, ratios, p-values."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.registry import CURVE_METRICS
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
 
-# Where there is no number.
+# Stands for a missing number.
 DASH = "\N{EN DASH}"
 # Smaller differences, in points, are written with a decimal.
 SMALL_POINTS = 2
-# Smaller p-values are not told apart.
+# Smaller p-values are written as below this.
 _LEAST_P = 0.001
-# From here on a number is written with a power of ten.
+# From here on, numbers are written with a power of ten.
 _LARGE = 1e9
 
 
 def write_number(value: float | None, form: str) -> str:
-    """Write a number in a format such as ``+.0f``, with a proper minus; empty without a number."""
+    """Return a number in a format, for example ``+.0f``, with a proper minus; empty for None."""
     text = "" if value is None else format(value, form)
     # A number that rounds to 0 has no sign.
     is_zero = not text.strip("+-0.%")
@@ -39,18 +39,18 @@ def write_number(value: float | None, form: str) -> str:
 
 @dataclass(frozen=True)
 class NumberForm:
-    """How a number is written: its format, how many of its units are 1, and the sign after it."""
+    """The form of numbers: the format, the factor of the unit, and the mark after a number."""
 
     form: str
     units: float = 1
     mark: str = ""
 
     def write(self, value: float) -> str:
-        """Write a number with its mark."""
+        """Return a number with its mark."""
         return f"{self._digits(value)}{self.mark}"
 
     def write_limits(self, low: float, high: float) -> str:
-        """Write the limits of an estimate, without the mark: ``(48.9 to 62.6)``."""
+        """Return the limits of an estimate, without the mark: ``(48.9 to 62.6)``."""
         return f"({self._digits(low)} to {self._digits(high)})"
 
     def _digits(self, value: float) -> str:
@@ -76,14 +76,14 @@ COUNT = NumberForm(",.0f")
 
 
 def write_size(gap: float, digits: int = 0) -> str:
-    """Write the size of a difference in points of 100: ``24``; below 2 with a decimal: ``1.4``."""
+    """Return the size of a difference in percentage points: ``24``, or below 2 ``1.4``."""
     size = abs(100 * gap)
     text = f"{size:.{max(digits, int(0 < size < SMALL_POINTS))}f}"
     return text.rstrip("0").removesuffix(".") if "." in text and float(text) else text
 
 
 def write_signed_size(gap: float) -> str:
-    """Write a difference in points of 100 with its sign: ``+24``; 0 has none."""
+    """Return a difference in percentage points with its sign: ``+24``; 0 has none."""
     size = write_size(gap)
     if not size.strip("0."):
         return size
@@ -91,20 +91,20 @@ def write_signed_size(gap: float) -> str:
 
 
 def write_points(gap: float, digits: int = 0) -> str:
-    """Write the size of a difference with its unit: ``24 points``, ``1.4 points``, ``1 point``."""
+    """Return the size of a difference with its unit: ``24 points``, ``1.4 points``, ``1 point``."""
     text = write_size(gap, digits)
     return f"{text} point{'' if text == '1' else 's'}"
 
 
 def write_p_value(p: float | None) -> str:
-    """Write a p-value: ``0.014``, or ``<0.001``; empty without one."""
+    """Return a p-value as text: ``0.014``, or ``<0.001``; empty for None."""
     if p is None:
         return ""
     return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
 
 
 def is_share(metric: str) -> bool:
-    """Whether a metric is a share of rows, which is written in percent."""
+    """Return whether a metric is a share of rows, which is written in percent."""
     return metric in RATES or metric == FAVORABLE_RATE.name
 
 
@@ -112,7 +112,7 @@ _GAP = "_gap"
 
 
 def value_form(metric: str) -> NumberForm:
-    """Return the form of the values of a metric; a criterion's is what it is named for."""
+    """Return the form of the values of a metric; for a criterion, of its difference or ratio."""
     if metric in FAIRNESS:
         criterion = FAIRNESS[metric]
         return gap_form(criterion.compares[0]) if criterion.kind == "difference" else RATIO
@@ -139,7 +139,7 @@ def gap_form(metric: str) -> NumberForm:
     return POINTS if has_points else DIFFERENCE
 
 
-# Columns of shares that are no metrics, and of scores or what is between them.
+# Columns of shares that are not metrics, and of scores or their differences.
 _SHARES = re.compile(
     r"(observed|smooth|expected|coin)_rate|rate|.*share.*|recall|precision|cumulative|.*_probability"
 )
@@ -159,7 +159,7 @@ def column_form(column: str) -> NumberForm:
     return CUT if _CUTS.fullmatch(column) else PLAIN
 
 
-# Columns whose numbers are those of the metric of their row.
+# Columns with numbers of the metric of their row.
 VALUE_COLUMNS = ("value", "expected")
 COMPARED_COLUMNS = ("group_value", "reference_value")
 GAP_COLUMNS = ("gap",)
@@ -171,7 +171,7 @@ def cell_form(column: str, metric: str | None) -> NumberForm:
     """Return the form of a number in a frame, by its column and the metric of its row, if any."""
     estimate = _ABOUT_ESTIMATES.sub("", column)
     if metric is not None and estimate in (*VALUE_COLUMNS, *COMPARED_COLUMNS):
-        # A frame has the value of the group in rows of a fairness criterion, too.
+        # In rows of a fairness criterion, frames also have the value of the group.
         return compared_form(metric)
     if metric is not None and estimate in (*GAP_COLUMNS, "detectable", "margin"):
         return gap_form(metric)

@@ -1,4 +1,4 @@
-"""What is shown of a table: its first rows, and the columns that are asked for."""
+"""The visible part of a table: its first rows, and the requested columns."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ AskedColumns: TypeAlias = Sequence[str] | Literal["all"]
 
 @dataclass(frozen=True)
 class Screen:
-    """What is shown: the width of the screen, most rows, and columns that are asked for."""
+    """The width of the screen, the most rows, and the requested columns."""
 
     width: int
     # None shows all.
     rows: int | None = None
-    # None shows the most important ones that fit.
+    # None shows the most important columns that fit.
     columns: AskedColumns | None = None
-    # How to see all rows, and all columns.
+    # Instructions for seeing all rows, and all columns.
     more_rows: str | None = None
     more_columns: str | None = None
     # Whether it shows colours.
@@ -33,11 +33,11 @@ class Screen:
 
     @property
     def terminal(self) -> Terminal:
-        """The terminal, which has columns that are asked for below each other."""
+        """The terminal, on which requested columns that do not fit are below the others."""
         return Terminal(self.width, self.colored, below=self.columns is not None)
 
     def count_left_out(self, table: pl.DataFrame) -> str:
-        """Say how many rows of a table are left out, and how to see them and all columns."""
+        """Return the number of rows that are left out, and how to see them and all columns."""
         notes = list[str]()
         if self.rows is not None and table.height > self.rows:
             left_out = table.height - self.rows
@@ -48,16 +48,20 @@ class Screen:
         return "; ".join(notes)
 
     def lay_out_asked(self, table: pl.DataFrame, keys: Sequence[str]) -> Table:
-        """Lay out the columns that are asked for, after the keys."""
+        """Return the table of the requested columns, after the keys."""
         self.check_columns(table)
         asked = table.columns if self.columns in (None, "all") else self.columns
         chosen = table.select([*dict.fromkeys([*keys, *(asked or [])])])
         return lay_out_columns(chosen, keys, rows=self.rows, note=self.count_left_out(table))
 
     def check_columns(self, table: pl.DataFrame) -> None:
-        """Check that a table has the columns that are asked for."""
+        """Raise unless a table has the requested columns."""
         if self.columns is None or self.columns == "all":
             return
         if unknown := [name for name in self.columns if name not in table.columns]:
             listed, hint = ", ".join(table.columns), did_you_mean(unknown[0], table.columns)
-            reject("columns", f"be all, or columns out of {listed}", f"{unknown[0]!r}{hint}")
+            reject(
+                "columns",
+                f"be all, or name columns of the table ({listed})",
+                f"{unknown[0]!r}{hint}",
+            )

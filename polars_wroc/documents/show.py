@@ -1,4 +1,4 @@
-"""`show`: a table as people read it, in a terminal and in a notebook."""
+"""`show`: a table for readers, in a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.bounds import PositiveInt
+from polars_wroc.calls import check_call
 from polars_wroc.documents.blocks import Table
 from polars_wroc.documents.notebook import write_for_notebook
 from polars_wroc.documents.table_layout import lay_out
 from polars_wroc.documents.text_writer import Terminal, write_text
 from polars_wroc.inputs.rows import polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import collect
 
-# Columns of a terminal of unknown width.
+# The width of a terminal of unknown width.
 _WIDTH = 100
 _ROWS = 40
 
@@ -37,9 +38,9 @@ class TableView:
         return write_for_notebook([self.table])
 
 
-@hint_keywords
-def show(table: Any, *, rows: int | None = _ROWS) -> TableView:
-    """Show a table as people read it: estimates with their intervals, and what differs.
+@check_call
+def show(table: Any, *, rows: PositiveInt | None = _ROWS) -> TableView:
+    """Show a table in readable form: estimates with their intervals, and what differs.
 
     Use it at the end of a cell of a notebook, or at the prompt, where the frame itself would hide
     the result among its columns. In a script, ``print(wroc.show(table))``.
@@ -50,7 +51,7 @@ def show(table: Any, *, rows: int | None = _ROWS) -> TableView:
       tables, technical (standard errors, for example) are left out. The frame keeps all numbers.
     - As many columns are shown as fit the terminal; a notebook shows all of them. A narrow terminal
       keeps the difference with its limits, and the result as long as there is room for both.
-      Reasons without room are below the rows.
+      Reasons that do not fit are below the rows.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def show(table: Any, *, rows: int | None = _ROWS) -> TableView:
 
 
 def _count(frame: pl.DataFrame, rows: int | None) -> str:
-    """Say how many rows and columns a frame has."""
+    """Return the numbers of rows and columns of a frame, as text."""
     first = f", the first {rows:,} shown" if rows is not None and frame.height > rows else ""
     n_rows = f"{frame.height:,} row{'' if frame.height == 1 else 's'}"
     n_columns = f"{frame.width:,} column{'' if frame.width == 1 else 's'}"

@@ -60,15 +60,15 @@ from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE
 
 _Record: TypeAlias = Mapping[str, Any]
 
-# Values that are neither texts nor numbers are cut to so many letters. Reasons that are longer than
-# any verdict are below the table.
+# Values that are neither texts nor numbers are cut to this many letters. Reasons longer than any
+# verdict are below the table.
 _MOST_LETTERS, _LONGEST_REASON = 200, len(AT_LEAST_FOUR_FIFTHS)
 # More rows than these are counted, not named, below a table.
 _MOST_NAMED = 5
-# Fewest letters of a number with the name of a group: 55.8% (ab…yz).
+# The fewest letters of a number with the name of a group: 55.8% (ab…yz).
 _LEAST_NAMED = 14
-# Columns that only a statistician asks for, or that another column says in short, after columns
-# that identify the table of this package; in other tables, the same names are shown.
+# Columns for statisticians, or that another column summarizes, after columns that identify a table
+# of this package; other tables show columns of these names.
 _HIDDEN: tuple[tuple[set[str], re.Pattern[str]], ...] = (
     (
         {"metric", "reference", "gap"},
@@ -88,9 +88,9 @@ _HIDDEN: tuple[tuple[set[str], re.Pattern[str]], ...] = (
     ({"xauc", "xauc_low", "xauc_high"}, re.compile("ci_method")),
     ({"n_pos", "n_neg", "w_pos", "w_neg"}, re.compile(r"w[23]_(pos|neg)")),
 )
-# Counts that are not worth a column where they are 0 in all rows.
+# Counts that have no column if they are 0 in all rows.
 _COUNTS_OF_FAULTS = ("n_missing", "n_impossible", "n_extreme", "inverted")
-# Counts that come first, of which the first one ends the keys.
+# Counts that come first; the first of them ends the keys.
 _FIRST_COUNTS = ("n", "n_pos", "n_neg", "n_missing")
 _WEIGHTS = re.compile(r"tp|fp|fn|tn|weight|w_.*")
 # Columns of texts in tables of this package.
@@ -100,7 +100,7 @@ _NAMES = ("metric", "measure", "target")
 # The value of a group in rows of a fairness criterion, which is a difference or a ratio.
 _GROUP_VALUE = "group_value"
 _COMPARED = (_GROUP_VALUE, "reference_value")
-# Criteria that take the worse of two rates; each is based on different rows.
+# Criteria that take the worse of two rates, which are based on different rows.
 _TWO_RATES = {name for name, criterion in FAIRNESS.items() if len(criterion.compares) > 1}
 _RANGES = {"score_min": "score_max", "from_score": "to_score"}
 _HEADINGS = {
@@ -123,9 +123,9 @@ _HEADINGS = {
     "from_score": "scores",
 }
 _KEY_HEADINGS = {MODEL: "score", "reference": "other score"}
-# What comparisons with these references are headed by.
+# The headings of comparisons with these references.
 _REFERENCES = {"rest": "others", OVERALL: "all rows", TARGET: "target", "before": "before"}
-# What comparisons give up first in a narrow terminal; fairness criteria name both groups anyway.
+# What comparisons lose first in a narrow terminal; fairness criteria name both groups anyway.
 _NARROWING: tuple[tuple[str, GivesUp], ...] = (
     ("value", "limits"),
     ("n", "place"),
@@ -141,12 +141,12 @@ _TONES: dict[str, Tone] = {
     "better": "better",
     **dict.fromkeys((*CLEARED, "no worse"), "alike"),
 }
-# Tones with a sign in front of gaps.
+# Tones with a sign before gaps.
 _SIGNED_TONES: tuple[Tone, ...] = ("worse", "better", "either")
 
 
 def lay_out(frame: pl.DataFrame, *, rows: int | None = None, note: str = "") -> Table:
-    """Lay out the first rows of a table of this package, or of another one."""
+    """Return the layout of the first rows of a table, from this package or not."""
     table = _name_fairness(_join_impact(_read_texts(frame)))
     layout = _Layout(table)
     records = (table if rows is None else table.head(rows)).to_dicts()
@@ -168,7 +168,7 @@ def lay_out_columns(
     title: str = "",
     note: str = "",
 ) -> Table:
-    """Lay out the first rows of a table with all its columns, by their names, keys first.
+    """Return the layout of the first rows of a table with all columns by name, keys first.
 
     The keys, and the columns that are ``essential``, are always shown.
     """
@@ -182,7 +182,7 @@ def lay_out_columns(
         columns.append(Column(name, style=style, essential=name in (*keys, *essential)))
     cells = [[_cell_of_text(name, text) for text in texts[name]] for name in names[1:]]
     firsts = texts[names[0]] if names else []
-    # Without other columns there are rows, but no cells.
+    # Without other columns, rows have no cells.
     others = [*zip(*cells, strict=True)] if cells else [()] * len(firsts)
     lines = [Row(name, row) for name, row in zip(firsts, others, strict=True)]
     return Table(columns or [Column("")], lines, title=title, note=note)
@@ -194,14 +194,14 @@ _NUMBERS = re.compile(rf"(?:{_NUMBER})(?: to (?:{_NUMBER}))?")
 
 
 def _is_of_numbers(column: pl.Series, texts: Sequence[str]) -> bool:
-    """Whether to align a column as numbers: it is numeric, or every non-empty text is a number."""
+    """Return whether a column is aligned as numbers: numeric, or texts that are all numbers."""
     is_text = column.dtype == pl.String
     are_numbers = all(_NUMBERS.fullmatch(text.strip()) for text in texts if text)
     return column.dtype.is_numeric() or (is_text and are_numbers)
 
 
 def _cell_of_text(name: str, text: str) -> Cell:
-    """Give a verdict, or a sign in front of gaps, its tone."""
+    """Return the cell of a text, with the tone of a verdict or of a sign before gaps."""
     if name not in ("gaps", "verdict"):
         return Cell(text)
     tones = [tone for tone in _SIGNED_TONES if text.startswith(TONE_SIGNS[tone])]
@@ -214,7 +214,7 @@ _SIGNED = ("gap", "change", "mean_calibration_error")
 
 
 def write_column(column: pl.Series, *, is_key: bool = False) -> list[str]:
-    """Write the values of a column in plain numbers; null is an empty text."""
+    """Return the values of a column as texts, in plain numbers; null is empty."""
     form = COUNT if is_whole(column) else PLAIN
     if column.name.startswith(_SIGNED) and column.dtype.is_float():
         form = DIFFERENCE
@@ -225,7 +225,7 @@ def write_column(column: pl.Series, *, is_key: bool = False) -> list[str]:
 
 
 def _write_key_value(value: object, form: NumberForm = PLAIN) -> str:
-    """Write a value that names rows: whole numbers, such as years, have no commas."""
+    """Return a value that names rows; whole numbers, for example years, have no commas."""
     if isinstance(value, str):
         return show_name(value)
     is_number = isinstance(value, int) and not isinstance(value, bool)
@@ -233,17 +233,17 @@ def _write_key_value(value: object, form: NumberForm = PLAIN) -> str:
 
 
 def is_whole(column: pl.Series) -> bool:
-    """Whether a column of floats holds counts, which are floats if they are weighted."""
+    """Return whether a column of floats holds counts, which are floats if weighted."""
     if not column.dtype.is_float():
         return False
     known = column.drop_nulls()
-    # Of a cell, 0 and 1 are numbers of rows, too.
+    # 0 and 1 are also numbers of rows, in the cells of a confusion matrix.
     is_count = bool(_WEIGHTS.fullmatch(column.name)) or bool((known.abs() > 1).any())
     return is_count and bool((known.is_finite() & (known == known.round())).all())
 
 
 def write_value(value: object, form: NumberForm = PLAIN) -> str:
-    """Write a value of any type; numbers that are floats in a form."""
+    """Return a value of any type as text; floats in a form."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -257,7 +257,7 @@ def write_value(value: object, form: NumberForm = PLAIN) -> str:
 
 
 def _read_texts(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read columns as texts that are texts in tables of this package, whatever their types."""
+    """Return a frame with text columns cast to text, if they are texts in this package."""
     others = [
         frame[name] for name in _TEXTS if name in frame.columns and frame.schema[name] != pl.String
     ]
@@ -268,12 +268,12 @@ def _read_texts(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_comparison(frame: pl.DataFrame) -> bool:
-    """Whether a table has the columns of comparisons of groups."""
+    """Return whether a table has the columns of comparisons of groups."""
     return COMPARISON_SCHEMA.items() <= frame.schema.items()
 
 
 def _join_impact(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put the rate of a group beside its impact ratio, where a table has nothing else."""
+    """Return impact ratios beside the rates of groups, if the table has nothing else."""
     if not _is_comparison(frame):
         return frame
     metrics = {*frame["metric"]}
@@ -285,9 +285,9 @@ def _join_impact(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_fairness(frame: pl.DataFrame) -> pl.DataFrame:
-    """Give fairness criteria the difference or ratio that they are named for as their value.
+    """Return a table in which the value of fairness criteria is their difference or ratio.
 
-    The value of the group is in a column of its own.
+    The value of the group gets a column of its own.
     """
     is_fairness = pl.col("metric").is_in([*FAIRNESS])
     if not _is_comparison(frame) or not frame.select(is_fairness.any()).item():
@@ -307,20 +307,20 @@ def _name_fairness(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _write_result(verdict: str | None, reason: str | None) -> Cell:
-    """Write a verdict, or why there is none, unless that would take the room of numbers."""
+    """Return a verdict, or why there is none, unless that would take the space of numbers."""
     if verdict is not None:
         return Cell(verdict, tone=_TONES.get(verdict, ""))
     return Cell(reason if reason and len(reason) <= _LONGEST_REASON else DASH)
 
 
 def _write_sentence(text: str) -> str:
-    """Write a text as a sentence."""
+    """Return a text as a sentence."""
     return f"{text[:1].upper()}{text[1:]}."
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which columns of a table are shown, in which order, and how their numbers are written."""
+    """The layout of a table: its visible columns, their order, and the forms of numbers."""
 
     frame: pl.DataFrame
 
@@ -328,7 +328,8 @@ class _Layout:
     def keys(self) -> list[str]:
         """Columns that identify rows.
 
-        They are the ones before the first float column or leading count, and all temporal columns.
+        These are the columns before the first float column or leading count, and all temporal
+        columns.
         """
         names = list[str]()
         for name, dtype in self.frame.schema.items():
@@ -349,7 +350,7 @@ class _Layout:
         names = [name for name in names if not self._is_said_once(name)]
         if "segment" not in names:
             return names
-        # Segments name the rows, and attributes stand above them, or in the heading.
+        # Segments name the rows; attributes are above them or in the heading.
         names.remove("segment")
         if "attribute" in names and (self.is_grouped or len(self.attributes) <= 1):
             names.remove("attribute")
@@ -357,7 +358,7 @@ class _Layout:
 
     @cached_property
     def numbers(self) -> list[str]:
-        """The columns of estimates and counts: rows first, and a verdict after what it is on."""
+        """The columns of estimates and counts: rows first, verdicts after their numbers."""
         names = [
             name
             for name, dtype in self.frame.schema.items()
@@ -398,7 +399,7 @@ class _Layout:
         columns = [Column(self._name_heading(first))]
         for name in others:
             essential = name in self.keys or name in ("n", self._headline, "verdict")
-            # A note says why there is no number.
+            # A note explains missing numbers.
             essential |= name == "note" and self.frame[self._headline or "note"].has_nulls()
             style = "name" if name in self.keys else ""
             if name in self.texts or name == "verdict":
@@ -422,10 +423,10 @@ class _Layout:
 
     @cached_property
     def narrowing(self) -> list[Narrowing]:
-        """What a terminal that is too narrow leaves out of comparisons, in this order.
+        """The steps that make comparisons fit a narrow terminal, in order.
 
-        The last thing that goes is the result of a gap, or else its limits; the limits of an impact
-        ratio; the values of both groups of a fairness criterion.
+        The last step drops the result of a gap, or else its limits; the limits of an impact ratio;
+        or the values of both groups of a fairness criterion.
         """
         names = self._names
         is_fairness = _GROUP_VALUE in names
@@ -473,14 +474,14 @@ class _Layout:
 
     @cached_property
     def _names(self) -> list[str]:
-        """The columns that are shown, in their order; an empty table has one without a name."""
+        """The visible columns, in order; an empty table has one without a name."""
         return [*self.keys, *self.numbers, *self.texts] or [""]
 
-    # What kind of table it is.
+    # The kind of table.
 
     @cached_property
     def attributes(self) -> list[str]:
-        """The attributes of segments, but for all rows."""
+        """The attributes of segments, without all rows."""
         if "attribute" not in self.frame.columns:
             return []
         known = self.frame["attribute"].unique(maintain_order=True).to_list()
@@ -488,7 +489,7 @@ class _Layout:
 
     @cached_property
     def is_grouped(self) -> bool:
-        """Whether attributes are headings of rows: there are several, one after the other."""
+        """Whether attributes are headings of rows: there are several, each contiguous."""
         if len(self.attributes) <= 1 or "segment" not in self.frame.columns:
             return False
         column = self.frame["attribute"]
@@ -513,11 +514,11 @@ class _Layout:
             return bool(column.sum())
         if name == _GROUP_VALUE:
             return bool(self.frame["metric"].is_in([*FAIRNESS]).all())
-        # A ratio says again what a gap says.
+        # A ratio repeats a gap.
         return name != "ratio" or "gap" not in self.frame.columns or self._has_ratios
 
     def _is_hidden(self, name: str) -> bool:
-        """Whether a table of this package has a column that few readers need."""
+        """Return whether a column of a table of this package is one that few readers need."""
         columns = {*self.frame.columns}
         estimate = name.removesuffix("_se")
         if estimate != name and {estimate, f"{estimate}_low", f"{estimate}_high"} <= columns:
@@ -530,9 +531,9 @@ class _Layout:
         return "reason" in self.frame.columns and self._is_hidden("reason")
 
     def _is_empty(self, name: str) -> bool:
-        """Whether nothing is known of a column; a table without rows has all of them.
+        """Return whether a column has no values; a table without rows shows all columns.
 
-        Comparisons show their values even where nothing could be compared.
+        Comparisons show their values even if nothing could be compared.
         """
         if name == "value" and _is_comparison(self.frame):
             return False
@@ -560,7 +561,7 @@ class _Layout:
         return name in self._ranges.values() or (estimate != name and both)
 
     def _is_said_once(self, name: str) -> bool:
-        """Whether a metric is the heading of its values, or a score is the only one."""
+        """Return whether a metric is the heading of its values, or a score is the only one."""
         if name == "metric":
             return "value" in self.frame.columns and self._is_constant("metric")
         return name == MODEL and not self.is_of_pairs and self._is_constant(MODEL)
@@ -585,7 +586,7 @@ class _Layout:
         if name == "n":
             return self._sample_heading
         if name in self.keys:
-            # Groups have the names that users gave them.
+            # Groups have the users' names.
             return _KEY_HEADINGS.get(name, name)
         if name == "ratio" and self._is_of_impact:
             return metric_label(IMPACT_RATIO)
@@ -593,7 +594,7 @@ class _Layout:
 
     @property
     def _sample_heading(self) -> str:
-        """Head the rows that a single metric is based on by their kind, such as positives."""
+        """The heading of the rows of a single metric: their kind, for example positives."""
         known = {**CHANGED_METRICS, **METRICS}.get(self._only_metric or "")
         if known is None or "gap" not in self.frame.columns or self._only_metric in _TWO_RATES:
             return "n"
@@ -607,7 +608,7 @@ class _Layout:
         return next(iter(metrics)) if len(metrics) == 1 else None
 
     def _value_heading(self, name: str) -> str:
-        """Head values by their metric or score, and others by what they are."""
+        """Return the heading of values: their metric or score, or the name of the column."""
         own = name == "value"
         if self.is_of_releases:
             scores = self.frame[MODEL if own else "reference"].drop_nulls().unique()
@@ -639,12 +640,12 @@ class _Layout:
 
     @cached_property
     def _metric(self) -> str | None:
-        """The column that names the metric of a row, if there is one."""
+        """The column with the metric of a row, if any."""
         return next((name for name in ("metric", "measure") if name in self.frame.columns), None)
 
     @cached_property
     def _forms(self) -> dict[str, set[NumberForm]]:
-        """The forms of the numbers of each column, of which there may be one per metric."""
+        """The forms of the numbers of each column, possibly one per metric."""
         return {name: self._read_forms(name) for name in self.numbers if name != "verdict"}
 
     def _read_forms(self, name: str) -> set[NumberForm]:
@@ -660,6 +661,9 @@ class _Layout:
             return compared_form(metric)
         if metric is not None and name in GAP_COLUMNS:
             return gap_form(metric)
+        if name in GAP_COLUMNS and "value" in self.frame.columns:
+            # The metric was dropped: nobody knows whether this is a gap between shares.
+            return DIFFERENCE
         if name == "mean_score":
             return SHARE if self._has_probabilities else CUT
         form = column_form(name)
@@ -667,12 +671,12 @@ class _Layout:
 
     @cached_property
     def _has_probabilities(self) -> bool:
-        """Whether mean scores are beside observed rates, which they should equal."""
+        """Whether there are mean scores beside observed rates, which they should equal."""
         is_probability = self.frame["mean_score"].is_between(0, 1).all()
         return "observed_rate" in self.frame.columns and bool(is_probability)
 
     def write_rows(self, records: Sequence[_Record]) -> Iterator[Row]:
-        """Write rows, below the attribute of their group where that is a heading."""
+        """Yield rows, below the attribute of their group if it is a heading."""
         first, *others = self._names
         if not first:
             return
@@ -680,7 +684,7 @@ class _Layout:
         for number, record in enumerate(records):
             attribute = record.get("attribute")
             is_new = not number or attribute != before.get("attribute")
-            # Rows of everyone need a heading only where they follow those of an attribute.
+            # Rows of everyone need a heading only after rows of an attribute.
             if self.is_grouped and is_new and (number or attribute != OVERALL):
                 yield Row(MISSING if attribute is None else show_name(attribute), kind="group")
             is_all = first == "segment" and attribute == OVERALL
@@ -704,7 +708,7 @@ class _Layout:
         return self._write_key(first, record)
 
     def _name_unknown(self, name: str, record: _Record) -> str:
-        """Name a key that is null: no group is at fault where a criterion compares none."""
+        """Return the name of a null key; criteria without a comparison have no groups."""
         if name == "segment" and record.get("metric") in FAIRNESS:
             return DASH
         return UNKNOWN_CATEGORY if self._is_of_impact else MISSING
@@ -731,7 +735,7 @@ class _Layout:
         return Cell(write_value(value))
 
     def _write_number(self, name: str, record: _Record) -> Cell:
-        """Write a float with its limits, in the form of its column or of its metric."""
+        """Return the cell of a float with its limits, in the form of its column or metric."""
         value, forms = record[name], self._forms[name]
         if name in ("p_value", "p_adjusted"):
             return Cell(write_p_value(value))
@@ -754,23 +758,23 @@ class _Layout:
         return Cell(text)
 
     def _write_limits_of_key(self, name: str, record: _Record) -> str:
-        """Write where a bin begins and ends."""
+        """Return both ends of a bin as text."""
         low, high = record.get(f"{name}_low"), record.get(f"{name}_high")
         if not isinstance(low, float) or not isinstance(high, float):
             return ""
         return f" ({CUT.write(low)} to {CUT.write(high)})"
 
     def _is_repeated(self, name: str, record: _Record) -> bool:
-        """Whether a number is said elsewhere: a gap as a ratio, or the reference of a ratio."""
+        """Return whether a number is shown elsewhere: a gap as a ratio, or a ratio's reference."""
         if name == "ratio" and not self._is_of_impact:
             return record.get("gap") is not None or record.get("metric") == IMPACT_RATIO
         is_known = record.get("metric") == IMPACT_RATIO or record.get("reference") == TARGET
         return name == "reference_value" and is_known
 
-    # What the rows of a fairness criterion that compares two rates are about.
+    # Fairness criteria that compare two rates.
 
     def _find_deciding_rate(self, record: _Record) -> str | None:
-        """Find the rate that decides a criterion of two rates, if other rows have its values."""
+        """Return the rate that decides a criterion of two rates, if other rows have its values."""
         if _GROUP_VALUE not in self.frame.columns:
             return None
         pair = {record[_GROUP_VALUE], record["reference_value"]} - {None}
@@ -795,7 +799,7 @@ class _Layout:
     # Remarks below the table.
 
     def name_undefined(self) -> Iterator[str]:
-        """Name the metrics that are undefined in all rows, and so have no column, and say why."""
+        """Return sentences on metrics that are undefined in all rows, and so have no column."""
         frame = self.frame
         if not all(frame.schema.get(name) == pl.Int64 for name in ("n_pos", "n_neg")):
             return
@@ -812,7 +816,7 @@ class _Layout:
         yield f"{', '.join(map(metric_label, names))}: undefined{why}."
 
     def explain(self, records: Sequence[_Record]) -> Iterator[str]:
-        """Say why rows have no result or no test, unless the result or a column says so."""
+        """Return why rows have no result or test, unless the result or a column says so."""
         if not self._has_hidden_reasons or "p_value" not in self.frame.columns:
             return
         named: dict[str, list[str]] = {}
@@ -835,7 +839,7 @@ class _Layout:
         return not is_in_result
 
     def _name_row(self, record: _Record) -> str:
-        """Name a row by its keys; criteria of fairness are not about one group."""
+        """Return the name of a row from its keys; fairness criteria are not about one group."""
         keys = [
             name for name in self.keys if record.get("metric") not in FAIRNESS or name in _NAMES
         ]

@@ -1,6 +1,6 @@
-"""Write the blocks of a document as text for a terminal, in colours or not.
+"""Write the blocks of a document as text for a terminal, with or without colours.
 
-A colour never stands alone: signs such as ``●`` say the same.
+Colours are never needed: signs, for example ``●``, say the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from polars_wroc.names import write_in_one_line
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 # Codes of a terminal's styles.
 BOLD, DIM, RED, CYAN = "1", "2", "31", "36"
-# Bold orange and blue, which people who do not tell red from green tell apart.
+# Bold orange and blue, which people with red-green blindness can distinguish.
 _TONE_STYLES: dict[LineTone, str] = {
     "worse": f"{BOLD};38;5;166",
     "failed": f"{BOLD};38;5;166",
@@ -46,19 +46,19 @@ _TONE_STYLES: dict[LineTone, str] = {
 }
 _PARTS = {"dot": "○", "other": "│", "fifths": "┊"}
 _BULLET, _BAR, _BETWEEN, _INDENT = "•", "▌", "  ", "  "
-# Letters of a dot plot, of a heading and of a paragraph, if there is room.
+# The letters of a dot plot, a heading and a paragraph, if there is room.
 _DOTS, _HEADING, _PARAGRAPH = 26, 11, 100
-# No terminal is wider, but what is none, such as a pipe, where no line is broken.
+# No terminal is wider; a pipe is, and its lines are not broken.
 _WIDEST = 10_000
-# Fewest letters that a name is cut to, where nothing else helps and while columns can be left out,
-# and which part of them is from its end.
+# The fewest letters of a cut name: if nothing else helps, and while columns can be left out; and
+# the share of letters from its end.
 _LEAST, _READABLE, _PART_AT_END = 4, 12, 3
-# Most letters that are kept only because fewer would not tell names apart.
+# The most letters that are kept only to keep names distinct.
 _MOST_TO_TELL_APART = 24
 
 
 def paint_text(text: str, style: str) -> str:
-    """Let a terminal show a text in a style, such as `BOLD`; without one, as it is."""
+    """Return a text with the codes of a style, for example `BOLD`; unchanged without one."""
     return f"\x1b[{style}m{text}\x1b[0m" if style and text.strip() else text
 
 
@@ -66,7 +66,7 @@ def paint_text(text: str, style: str) -> str:
 class Terminal:
     """The width of a terminal, and whether it shows colours.
 
-    Columns of a table that do not fit are left out, or are written ``below`` the others.
+    Columns of a table that do not fit are left out, or written ``below`` the others.
     """
 
     width: int = 80
@@ -74,12 +74,12 @@ class Terminal:
     below: bool = False
 
     def paint(self, text: str, style: str) -> str:
-        """Show a text in a style, such as `BOLD`, if there are colours."""
+        """Return a text in a style, for example `BOLD`, if there are colours."""
         return paint_text(text, style) if self.colored else text
 
 
 def write_text(blocks: Iterable[Block], terminal: Terminal) -> str:
-    """Return blocks as lines, with an empty line between them but below headings."""
+    """Return blocks as lines, with an empty line between them except below headings."""
     return "\n".join(_separate(_write_block(block, terminal) for block in blocks))
 
 
@@ -122,25 +122,25 @@ def _write_block(block: Block, terminal: Terminal) -> tuple[Sequence[str], bool]
 
 
 def _wrap(text: str, width: int, *, break_words: bool = False) -> list[str]:
-    """Break a text into lines at its spaces, and inside words only if that is allowed."""
+    """Return a text as lines, broken at spaces, and inside words only if allowed."""
     text = write_in_one_line(text)
     room = width if width > _WIDEST else max(min(_PARAGRAPH, width), 1)
     return textwrap.wrap(text, room, break_long_words=break_words, break_on_hyphens=False)
 
 
 def _wrap_with_lead(lead: str, text: str, width: int, terminal: Terminal) -> list[str]:
-    """Break a text into lines, of which the first words are bold."""
+    """Return a text as lines, with bold first words."""
     lead = write_in_one_line(lead)
     left, lines = len(lead), list[str]()
     for line in _wrap(f"{lead} {text}", width):
         lines.append(f"{terminal.paint(line[:left], BOLD)}{line[left:]}" if left else line)
-        # A line ends where a space is.
+        # Lines end at spaces.
         left = max(left - len(line) - 1, 0)
     return lines
 
 
 def _paragraph(block: TextBlock, terminal: Terminal) -> list[str]:
-    """Write a paragraph; an answer has a bar at its left."""
+    """Return the lines of a paragraph; an answer has a bar at its left."""
     styles = block.style.split()
     if "answer" not in styles:
         return _wrap_with_lead(block.lead, block.text, terminal.width, terminal)
@@ -184,12 +184,12 @@ class _Written:
 
     @property
     def has_names(self) -> bool:
-        """Whether the column names groups; names are cut where there is too little room."""
+        """Whether the column has names of groups, which may be cut."""
         return self.is_name or self.column.style == "name" or self.column.least > 0
 
     @property
     def least(self) -> int:
-        """The letters that the column takes if its texts are cut as far as they can be."""
+        """The width of the column if its texts are cut as far as possible."""
         if self.column.least:
             return min(self.width, self.column.least)
         is_text = self.is_left and self.column.style != "plot"
@@ -197,18 +197,18 @@ class _Written:
 
     @cached_property
     def least_told_apart(self) -> int:
-        """The letters that the column takes if its names are cut as far as they stay different."""
+        """The width of the column if its names are cut as far as they stay distinct."""
         told_apart = max(_READABLE, _count_letters_that_tell_apart(self.cells))
         return max(self.least, min(self.width, told_apart))
 
     @cached_property
     def width(self) -> int:
-        """The letters that the column takes."""
+        """The width of the column."""
         return max(map(text_width, [*self.heading, *self.cells]), default=0)
 
 
 def _count_letters_that_tell_apart(names: Sequence[str]) -> int:
-    """Return the fewest letters to which different names can be cut and stay different."""
+    """Return the fewest letters to which names can be cut and stay distinct."""
     different = {*names}
     for width in range(_LEAST, _MOST_TO_TELL_APART):
         if len({_cut(name, width) for name in different}) == len(different):
@@ -218,7 +218,7 @@ def _count_letters_that_tell_apart(names: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The columns of a table, the places of those that are shown, and whether limits are gone."""
+    """The columns of a table, the places of visible ones, and whether limits are dropped."""
 
     columns: Sequence[_Written]
     places: Sequence[int]
@@ -226,7 +226,7 @@ class _Chosen:
 
 
 def _table(block: Table, terminal: Terminal) -> Iterator[str]:
-    """Write a table with the columns that fit, and how many are left out."""
+    """Return the lines of a table with the columns that fit, and how many are left out."""
     width = terminal.width
     if block.title:
         title = _wrap(block.title, width, break_words=True)
@@ -256,7 +256,7 @@ def _table(block: Table, terminal: Terminal) -> Iterator[str]:
 
 
 def _choose_columns(block: Table, width: int) -> _Chosen:
-    """Choose the essential columns and others by priority, without limits if more then fit."""
+    """Return the essential columns and others by priority, without limits if more fit then."""
     columns = _write_columns(block)
     places = _choose(columns, width)
     if len(places) == len(columns):
@@ -271,9 +271,9 @@ def _choose_columns(block: Table, width: int) -> _Chosen:
 
 
 def _narrow(block: Table, width: int) -> _Chosen:
-    """Take the steps of a table that make it narrower, one after the other, until it fits.
+    """Return the columns of a table after the steps that make it narrow enough.
 
-    A step that a later one made needless is taken back, the last ones first.
+    A step that a later one made unnecessary is undone, the last one first.
     """
     full = _write_columns(block)
     bare = _write_columns(block, without_limits=range(len(full)))
@@ -286,7 +286,8 @@ def _narrow(block: Table, width: int) -> _Chosen:
         taken.append(step)
     for step in reversed(taken.copy()):
         place = taken.index(step)
-        # Letters of names are worth more than columns that went before them, and less than others.
+        # Letters of names matter more than columns that are dropped before them, and less than
+        # others.
         after = (one for one in taken[place + 1 :] if one.gives_up != "letters")
         others = [*taken[:place], *after]
         if _narrowed_width(full, bare, others) <= width:
@@ -319,7 +320,7 @@ def _narrowed_width(
 
 
 def _leave_out_last(chosen: _Chosen, width: int) -> list[int]:
-    """Leave out the last columns where not even names that are cut make a table fit."""
+    """Return columns without the last ones, if the table does not fit even with cut names."""
     places = [*chosen.places]
     while len(places) > 1 and _total_width([chosen.columns[one].least for one in places]) > width:
         places.pop()
@@ -327,7 +328,7 @@ def _leave_out_last(chosen: _Chosen, width: int) -> list[int]:
 
 
 def _rank_shown(columns: Sequence[_Written], shown: Sequence[int]) -> list[int]:
-    """Count the columns that are shown, those of the highest priority first."""
+    """Return the numbers of visible columns, by descending priority."""
     priorities = sorted({one.column.priority for one in columns}, reverse=True)
     priorities_shown = [columns[place].column.priority for place in shown]
     return [priorities_shown.count(priority) for priority in priorities]
@@ -336,13 +337,13 @@ def _rank_shown(columns: Sequence[_Written], shown: Sequence[int]) -> list[int]:
 def _have_limits(
     columns: Sequence[_Written], without: Sequence[_Written], shown: Sequence[int]
 ) -> bool:
-    """Whether estimates that are left out have limits, without which they are narrower."""
+    """Return whether estimates that are left out have limits, without which they are narrower."""
     left_out = (place for place in range(len(columns)) if place not in shown)
     return any(columns[place].width > without[place].width for place in left_out)
 
 
 def _say_left_out(columns: int, *, limits: bool) -> list[str]:
-    """Say what there is no room for."""
+    """Return the sentence on what does not fit."""
     parts = ["more intervals"] if limits else []
     if columns:
         parts.append(f"{columns} more column{'' if columns == 1 else 's'}")
@@ -356,7 +357,7 @@ def _sign(sign: Sign) -> str:
 
 
 def _write_columns(block: Table, *, without_limits: Container[int] = ()) -> list[_Written]:
-    """Write the cells of all columns; the names of grouped rows are indented."""
+    """Return the cells of all columns, with indented names of grouped rows."""
     grouped = any(row.kind == "group" for row in block.rows)
     names = [_name(row, grouped=grouped) for row in block.rows if row.kind != "group"]
     heading = [write_in_one_line(block.columns[0].heading)]
@@ -376,7 +377,7 @@ def _name(row: Row, *, grouped: bool) -> str:
 
 
 def _write_cells(cells: Sequence[Cell], *, limits: bool) -> list[str]:
-    """Write the cells of a column; changes have the same width in all of them."""
+    """Return the cells of a column, whose changes have the same width."""
     changes = [write_in_one_line(cell.change) for cell in cells]
     width = max(map(text_width, changes), default=0)
     written = []
@@ -390,7 +391,7 @@ def _write_cells(cells: Sequence[Cell], *, limits: bool) -> list[str]:
 
 
 def _heading(column: Column, cells: Sequence[str]) -> list[str]:
-    """Break a heading into lines that are as wide as its cells, or so."""
+    """Return a heading as lines, about as wide as its cells."""
     if column.axis:
         return [_draw_axis(column)]
     width = max(_HEADING, *map(text_width, cells)) if cells else _HEADING
@@ -413,13 +414,13 @@ def _choose(columns: Sequence[_Written], width: int) -> list[int]:
                 places.append(place)
                 used = wider
             elif column.style != "plot":
-                # The columns after one that is left out would seem to follow those before it.
+                # Columns after a missing one would seem to follow the column before it.
                 break
     return sorted(places)
 
 
 def _divide(columns: Sequence[_Written], width: int) -> list[list[int]]:
-    """Divide the places of columns into parts that fit; each begins with the essential ones.
+    """Return places of columns in parts that fit, each beginning with the essential ones.
 
     Names take at most half of the width.
     """
@@ -446,9 +447,9 @@ def _total_width(widths: Sequence[int]) -> int:
 
 
 def _fit(columns: Sequence[_Written], width: int) -> list[int]:
-    """Return the widths of columns: names are cut until all fit, and other texts if they must.
+    """Return the widths of columns: names are cut until all fit, other texts if necessary.
 
-    Names stay different as long as others can be cut.
+    Names stay distinct as long as others can be cut.
     """
     widths = [one.width for one in columns]
     names = [place for place, one in enumerate(columns) if one.has_names]
@@ -469,7 +470,7 @@ def _write_lines(
     widths: Mapping[int, int],
     terminal: Terminal,
 ) -> Iterator[str]:
-    """Write the headings and rows of the columns at these places."""
+    """Return the lines of headings and rows of the columns at some places."""
     shown = [columns[place] for place in widths]
     height = max(len(one.heading) for one in shown)
     for number in range(height):
@@ -504,7 +505,7 @@ def _style(row: Row, place: int) -> str:
 
 
 def _paint_inside(text: str, style: str, terminal: Terminal) -> str:
-    """Paint a text, but for the spaces around it."""
+    """Return a painted text, without painting the spaces around it."""
     inside = text.strip()
     return text.replace(inside, terminal.paint(inside, style), 1) if inside else text
 
@@ -514,7 +515,7 @@ def _align(text: str, width: int, column: _Written) -> str:
 
 
 def text_width(text: str) -> int:
-    """Count the columns of the screen that a text takes."""
+    """Return the number of screen columns of a text."""
     return len(text) if text.isascii() else sum(map(_sign_width, text))
 
 
@@ -525,14 +526,14 @@ def _sign_width(sign: str) -> int:
 
 
 def fit_text(text: str, width: int, *, right: bool = False) -> str:
-    """Cut a text to a width, or fill it with spaces."""
+    """Return a text cut or padded to a width."""
     text = _cut(text, width)
     room = " " * (width - text_width(text))
     return room + text if right else text + room
 
 
 def _cut(text: str, width: int) -> str:
-    """Cut a text in its middle: names that begin alike often end with what tells them apart."""
+    """Return a text cut in its middle, since names with equal beginnings differ at the end."""
     if text_width(text) <= width:
         return text
     room = max(width - 1, 0)
@@ -541,7 +542,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _take(text: str, width: int) -> str:
-    """Take as many signs as fit from the beginning of a text."""
+    """Return as many characters as fit from the beginning of a text."""
     taken = ""
     for sign in text:
         if text_width(taken + sign) > width:
@@ -554,7 +555,7 @@ def _take(text: str, width: int) -> str:
 
 
 def draw_dots(plot: Dots) -> str:
-    """Draw a dot plot with letters: ``──●──   │``."""
+    """Return a dot plot as letters: ``──●──   │``."""
     line = [" "] * _DOTS
     if plot.fifths is not None:
         line[_letter(plot.fifths)] = _PARTS["fifths"]
@@ -570,12 +571,12 @@ def draw_dots(plot: Dots) -> str:
 
 
 def _letter(percent: float) -> int:
-    """Return which letter of a dot plot a place is in."""
+    """Return the letter of a dot plot that contains a place."""
     return min(_DOTS - 1, max(0, round(percent / 100 * (_DOTS - 1))))
 
 
 def _draw_axis(column: Column) -> str:
-    """Write the numbers of an axis at their places, where there is room."""
+    """Return the numbers of an axis at their places, if there is room."""
     line = [" "] * _DOTS
     for percent, number in column.axis:
         text = write_in_one_line(number)

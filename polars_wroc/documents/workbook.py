@@ -1,6 +1,6 @@
-"""Write tables as an Excel workbook: numbers stay numbers, in the form in which people read them.
+"""Write tables as an Excel workbook, in which numbers stay numbers in a readable format.
 
-A format changes only how a cell is shown. Its number is that of the table.
+A format changes only the display of a cell, not its number.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from polars_wroc.files import outputs
 from polars_wroc.groups.categories import ATTRIBUTE, CROSSED, SEGMENT, split_crossed
 from polars_wroc.inputs.columns import MISSING, OVERALL
 
-# The rows of a sheet without its header, and the whole numbers up to which it has all.
+# The most rows of a sheet without its header, and the largest exact whole number.
 _MOST_ROWS, _LARGEST = 2**20 - 1, 2**53
 # The most characters of a cell.
 _LONGEST = 2**15 - 1
-# The first day that a sheet has.
+# The first day of a sheet's calendar.
 _FIRST_DAY = dt.date(1900, 1, 1)
 _FORMATS: Mapping[NumberForm, str] = {
     SHARE: "0.0%",
@@ -50,7 +50,7 @@ _FORMATS: Mapping[NumberForm, str] = {
 }
 _P_VALUE = '[<0.001]"<0.001";0.000'
 _DAY, _TIME = "yyyy-mm-dd", "yyyy-mm-dd hh:mm:ss"
-# Whole numbers that count; others, such as years, have no commas.
+# Whole numbers that count; others, for example years, have no commas.
 _COUNTS = re.compile(r"n|n_.*|tp|fp|fn|tn|needed.*|rank|events")
 # The widths of columns in letters, and the room for the button of a filter.
 _NARROWEST, _WIDEST, _BUTTON, _NAMES, _TEXTS = 9, 48, 3, 24, 100
@@ -69,10 +69,10 @@ def write_workbook(
     path: str | Path,
     made: dt.datetime,
 ) -> None:
-    """Write tables as sheets, after a sheet of facts by their names that says what they are.
+    """Write tables as sheets, after a sheet of named facts that describes them.
 
-    The time when it was ``made`` is the only one in the file. Crossed groups have a column for each
-    attribute. Texts are never formulas or links.
+    The time ``made`` is the only one in the file. Crossed groups have a column for each attribute.
+    Texts are never formulas or links.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def _write_sheet(book: Any, name: str, table: pl.DataFrame) -> None:
             _write_cell(sheet, row + 1, place, value, formats, number_formats[row])
         sheet.set_column(place, place, _choose_width(heading, values))
     sheet.freeze_panes(1, 0)
-    # Paper has all columns of a row on a page, and the header on each.
+    # Printed pages have all columns of a row, and the header.
     sheet.set_landscape()
     sheet.fit_to_pages(1, 0)
     sheet.repeat_rows(0)
@@ -139,14 +139,14 @@ def _write_sheet(book: Any, name: str, table: pl.DataFrame) -> None:
 
 
 class _Formats:
-    """The formats of a workbook by how numbers are shown, each made once."""
+    """The formats of a workbook by number format, each made once."""
 
     def __init__(self, book: Any, look: Mapping[str, object]) -> None:
         self._book, self._look = book, look
         self._made: dict[str, Any] = {}
 
     def find(self, number_format: str) -> Any:
-        """Return the format that shows numbers in this way."""
+        """Return the format for a number format."""
         if number_format not in self._made:
             look = {**self._look, "num_format": number_format}
             self._made[number_format] = self._book.add_format(look)
@@ -156,7 +156,7 @@ class _Formats:
 def _write_cell(
     sheet: Any, row: int, column: int, value: object, formats: _Formats, number_format: str
 ) -> None:
-    """Write a value of any type; what a workbook has no number for is a text."""
+    """Write a value of any type; a value that a workbook cannot hold as a number is text."""
     look = formats.find(number_format)
     match value:
         # The most frequent kind comes first.
@@ -184,7 +184,7 @@ def _write_cell(
 
 
 def _write_text(sheet: Any, row: int, column: int, text: str, look: Any) -> None:
-    """Write a text, which has to fit a cell."""
+    """Write a text; raise if it does not fit into a cell."""
     if len(text) > _LONGEST:
         msg = (
             f"`path` must have another format than .xlsx, whose cells hold texts of at most "
@@ -195,7 +195,7 @@ def _write_text(sheet: Any, row: int, column: int, text: str, look: Any) -> None
 
 
 def _choose_formats(values: pl.Series, metrics: Sequence[str | None]) -> list[str]:
-    """Choose how each number of a column is shown: by its column, and the metric of its row."""
+    """Return the number format of each row of a column, by column and metric."""
     name = values.name
     if values.dtype.is_integer():
         return [_FORMATS[COUNT] if _COUNTS.fullmatch(name) else "0"] * len(values)
@@ -210,7 +210,7 @@ def _choose_formats(values: pl.Series, metrics: Sequence[str | None]) -> list[st
 
 
 def _choose_width(heading: str, values: pl.Series) -> int:
-    """Choose the width of a column: that of its texts, or enough for its numbers."""
+    """Return the width of a column: the width of its texts, or enough for its numbers."""
     widths = [_NARROWEST, text_width(heading) + _BUTTON]
     if not values.dtype.is_numeric():
         texts = values.drop_nulls().unique().to_list()
@@ -221,7 +221,7 @@ def _choose_width(heading: str, values: pl.Series) -> int:
 def spread_crossed(table: pl.DataFrame) -> list[_Column]:
     """Return the columns of a table, with one for each attribute if some groups are crossed.
 
-    Groups without a value have a name, too.
+    Missing values also have a name.
     """
     if not {ATTRIBUTE, SEGMENT} <= {*table.columns}:
         return [(column.name, column) for column in table]
@@ -250,7 +250,7 @@ def spread_crossed(table: pl.DataFrame) -> list[_Column]:
 
 
 def _name_parts(attribute: str, segment: str, categories: Mapping[str, set[str]]) -> dict[str, str]:
-    """Return the category of each attribute that a group is of."""
+    """Return the category of a group in each attribute."""
     if attribute == OVERALL:
         return {}
     names = attribute.split(CROSSED)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.bounds import PositiveInt, Seed
 from polars_wroc.buckets import number_groups
+from polars_wroc.calls import check_call
 from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.progress import Progress
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, alternate_models, read_columns, table_of
@@ -38,7 +38,7 @@ _ROUNDING = 1e-12
 _PAIR = 2
 
 
-@hint_keywords
+@check_call
 def abroca_test(
     frame: FrameT,
     label: IntoColumn,
@@ -47,9 +47,9 @@ def abroca_test(
     by: IntoColumns,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    permutations: int = 999,
-    seed: int = 0,
-    max_groups: int = _MOST_GROUPS,
+    permutations: PositiveInt = 999,
+    seed: Seed = 0,
+    max_groups: PositiveInt = _MOST_GROUPS,
 ) -> FrameT:
     """Return the area between the ROC curves of each group and everyone else, with a test.
 
@@ -130,9 +130,7 @@ def abroca_test(
     └─────┴────────┴─────────┘
     """
     require_groups(by)
-    permutations = checks.whole_number("permutations", permutations, low=1)
-    seed = checks.whole_number("seed", seed, low=0)
-    refuse_frequency(weight, "where groups of rows are exchanged")
+    refuse_frequency(weight, "if rows are exchanged between groups")
     source = polars_frame(frame)
     columns = read_columns(source, label, score, weight=weight, by=by, pos_label=pos_label)
     limit = Limit("max_groups", max_groups, "groups")

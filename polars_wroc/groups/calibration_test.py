@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array
+from polars_wroc.bounds import Confidence
+from polars_wroc.calls import check_call
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.groups.score_blocks import find_blocks, sum_blocks_in_units, walk_blocks
@@ -20,7 +22,6 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_SCORE, UNDEFINED, few_expected
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.calibration import count_rows, sum_calibration
 from polars_wroc.metrics.mean_sums import require_all_probabilities, sum_in_units
 from polars_wroc.metrics.sampled_aucs import take_parts
@@ -71,7 +72,7 @@ _DIRECTIONS = {1: "too high", -1: "too low"}
 _PAIR = 2
 
 
-@hint_keywords
+@check_call
 def calibration_test(
     frame: FrameT,
     label: IntoColumn,
@@ -80,7 +81,7 @@ def calibration_test(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    level: float = 0.95,
+    level: Confidence = 0.95,
     attributes: IntoColumns | None = None,
     reference: Literal["rest"] | None = None,
     adjust: Adjustment = "holm",
@@ -161,7 +162,7 @@ def calibration_test(
     than `calibration_summary` if all scores are off by the same amount. At equal scores,
     differences are weighted as by Mantel and Haenszel [5]_. A finding there is no proof of
     discrimination: any feature that the score leaves out and that differs between groups has this
-    effect. Formulas and simulations: [formulas](../explanation/formulas.md#calibration_test).
+    effect. Formulas: [formulas](../explanation/formulas.md#calibration_test).
 
     References
     ----------
@@ -189,11 +190,7 @@ def calibration_test(
     │ white    ┆ too low   ┆ 0.053908   ┆ 0.974378 ┆ 0.031909   │
     └──────────┴───────────┴────────────┴──────────┴────────────┘
     """
-    checks.option("adjust", adjust, get_args(Adjustment))
-    level = checks.level_of_one_look(level, "ranges of sums")
     test = CalibrationTest(level, adjust, equal_scores=reference is not None)
-    if reference is not None:
-        checks.option("reference", reference, ("rest",))
     if attributes is None and reference is not None:
         checks.reject("reference", "come with `attributes`", repr(reference))
     if attributes is not None and by is not None:

@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import Finite
+from polars_wroc.calls import check_call
 from polars_wroc.inputs.columns import (
     AUDIT_KEYS,
     MISSING,
@@ -21,7 +23,6 @@ from polars_wroc.inputs.columns import (
     shown_as,
 )
 from polars_wroc.inputs.expressions import one_column
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import build_by_types
 
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
@@ -116,7 +117,7 @@ class CategoryReference:
 _INTEGERS = 2.0**63
 
 
-@hint_keywords
+@check_call
 def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
     """Return ranges of numbers as groups, for example ages as <30, 30-44 and 45+.
 
@@ -160,7 +161,7 @@ def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
         name = repr(column) if isinstance(column, str) else "..."
         msg = (
             f"`breaks` must be a list of numbers; found {breaks!r}: cut dates into periods by "
-            f"pl.col({name}).dt.truncate({breaks!r}), and read texts by .str.to_date() before"
+            f"pl.col({name}).dt.truncate({breaks!r}), and read text with .str.to_date() first"
         )
         raise TypeError(msg)
     cuts = _read_breaks(breaks)
@@ -171,7 +172,7 @@ def _read_breaks(breaks: object) -> list[float]:
     """Return the checked breaks: whole numbers as integers, others as floats."""
     if not isinstance(breaks, Iterable) or isinstance(breaks, str | bytes):
         checks.reject_type("breaks", "be a list of numbers", breaks)
-    cuts = [checks.number("breaks", cut, finite=True) for cut in breaks]
+    cuts = [checks.number("breaks", cut, Finite()) for cut in breaks]
     if not cuts or any(low >= high for low, high in pairwise(cuts)):
         found = checks.shown(breaks)
         checks.reject("breaks", "be one or more numbers in increasing order", found)
@@ -214,7 +215,7 @@ def _name_ranges(cuts: Sequence[float], *, whole: bool) -> list[str]:
 def period_of(time: Typed, every: object) -> pl.Expr:
     """Truncate a column of dates or times to the start of its period."""
     if not isinstance(every, str):
-        checks.reject_type("every", "be a length of time such as '1mo'", every)
+        checks.reject_type("every", "be a length of time, for example '1mo'", every)
     if time.dtype not in (pl.Date, pl.Datetime):
         how = ""
         if time.dtype == pl.String:
@@ -223,13 +224,13 @@ def period_of(time: Typed, every: object) -> pl.Expr:
         msg = f"`{time.argument}` must hold dates or times with `every`; found {time}{how}"
         raise TypeError(msg)
     if not is_period(every):
-        msg = f"`every` must be a length of time such as '1mo', '1w' or '1q'; found {every!r}"
+        msg = f"`every` must be a length of time, for example '1mo', '1w' or '1q'; found {every!r}"
         raise ValueError(msg)
     return time.column.dt.truncate(every)
 
 
 def is_period(every: str) -> bool:
-    """Whether a text is a length of time such as 1mo."""
+    """Whether a text is a length of time, for example 1mo."""
     try:
         pl.select(pl.date(2000, 1, 1).dt.truncate(every))
     except pl.exceptions.PolarsError:

@@ -89,7 +89,7 @@ class Comparison:
 
     @property
     def enough(self) -> Mask:
-        """Where there are enough rows for a test."""
+        """Whether there are enough rows for a test."""
         return np.asarray(~np.logical_or.reduce([holds for holds, _ in self.too_small]))
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import Array
+from polars_wroc.bounds import PositiveInt
+from polars_wroc.calls import check_call
 from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import cross_aucs
 from polars_wroc.metrics.auc_sums import (
@@ -48,7 +48,7 @@ _POSITIVE, _NEGATIVE = "positive_", "negative_"
 _MOST_PAIRS = 250_000
 
 
-@hint_keywords
+@check_call
 def cross_auc(
     frame: FrameT,
     label: IntoColumn,
@@ -61,7 +61,7 @@ def cross_auc(
     level: ConfidenceLevel = 0.95,
     method: AucMethod = "score",
     design: Design | None = None,
-    max_pairs: int = _MOST_PAIRS,
+    max_pairs: PositiveInt = _MOST_PAIRS,
 ) -> FrameT:
     """Return the AUC of each group's positives against each group's, or others', negatives.
 
@@ -153,8 +153,6 @@ def cross_auc(
     └─────┴──────────────┴──────────┴──────────┘
     """
     require_groups(by)
-    checks.option("against", against, get_args(Against))
-    checks.option("method", method, get_args(AucMethod))
     columns = read_columns(
         frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
     )

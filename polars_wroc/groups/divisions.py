@@ -36,7 +36,7 @@ def read_divisions(columns: Columns, intersections: Intersections) -> list[Group
     crossed = [Grouping(tuple(columns.names), tuple(names))] if intersections else []
     for reserved in (OVERALL, *(division.attribute for division in crossed)):
         if reserved in names:
-            msg = f"`attributes` must not have a column of the name {reserved!r}, which is taken"
+            msg = f"`attributes` must not name a column {reserved!r}, which results use: rename it"
             raise ValueError(msg)
     each = [Grouping((key,), (name,)) for key, name in columns.names.items()]
     return crossed if intersections == "only" else [*each, *crossed]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
+from polars_wroc.bounds import MinRows, NonNegative
+from polars_wroc.calls import check_call
 from polars_wroc.checks import Costs, read_costs
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.mean_sums import count_classes
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import are_both_classes
@@ -42,7 +42,7 @@ _COLUMNS = (
 )
 
 
-@hint_keywords
+@check_call
 def equalized_thresholds(
     frame: FrameT,
     label: IntoColumn,
@@ -50,11 +50,11 @@ def equalized_thresholds(
     *,
     by: IntoColumns,
     constraint: Constraint = "equalized_odds",
-    cost_fn: float | None = None,
-    cost_fp: float | None = None,
+    cost_fn: NonNegative | None = None,
+    cost_fp: NonNegative | None = None,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    min_rows: int = 0,
+    min_rows: MinRows = 0,
 ) -> FrameT:
     """Return thresholds that give all groups equal error rates at the least cost.
 
@@ -145,14 +145,12 @@ def equalized_thresholds(
     └─────┴─────────────────┴─────────────────┴──────┴──────┴──────────────┘
     """
     require_groups(by)
-    checks.option("constraint", constraint, get_args(Constraint))
     neither = cost_fn is None and cost_fp is None
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
     columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
-    least = checks.whole_number("min_rows", min_rows, low=0)
 
     def tabulate(_: Rows, segments: SegmentRows) -> list[SegmentColumns]:
-        are_large = count_classes(segments).min(axis=0) >= least
+        are_large = count_classes(segments).min(axis=0) >= min_rows
         rules = _find_rules(segments, are_large, constraint, costs)
         return [SegmentColumns(np.arange(segments.number), rules)]
 

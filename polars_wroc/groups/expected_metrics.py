@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask, cumulate
+from polars_wroc.calls import check_call
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, numeric
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import as_column, typed_column
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import require_probabilities, sum_in_units
 from polars_wroc.queries import FrameT
@@ -47,7 +47,7 @@ _SIZES: Mapping[str, Any] = {
 _SCORE, _PROBABILITY = "score", "probability"
 
 
-@hint_keywords
+@check_call
 def expected_metrics(
     frame: FrameT,
     score: IntoColumn,
@@ -152,7 +152,6 @@ def expected_metrics(
     if given.replicate_weights is not None:
         found = "replicate weights: give the clusters that they were made from instead"
         checks.reject("design", "be clusters or a `Survey`", found)
-    checks.option("adjust", adjust, get_args(Adjustment))
     source = polars_frame(frame)
     columns = read_columns(
         source,
@@ -253,7 +252,7 @@ class _Forecast:
 
     @cached_property
     def powers(self) -> RowPowers:
-        """How many rows each row stands for, and the sums of the powers of their weights."""
+        """The number of rows that each row stands for, and sums of powers of their weights."""
         return self.rows.powers
 
     @property

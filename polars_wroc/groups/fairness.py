@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.bounds import MinRows
+from polars_wroc.calls import check_call
 from polars_wroc.groups import comparisons
 from polars_wroc.groups.categories import Intersections
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, FairnessMetric
@@ -22,7 +23,6 @@ from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Needs, Segments, measure_segments
@@ -37,7 +37,7 @@ from polars_wroc.thresholds.rules import Threshold, read_threshold
 _SELECTION_RATE = "selection_rate"
 
 
-@hint_keywords
+@check_call
 def fairness(
     frame: FrameT,
     label: IntoColumn | None,
@@ -49,7 +49,7 @@ def fairness(
     selected: IntoColumn | None = None,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    min_rows: int = 30,
+    min_rows: MinRows = 30,
     level: ConfidenceLevel = 0.95,
     design: Design | None = None,
 ) -> FrameT:
@@ -149,7 +149,6 @@ def fairness(
     if choice is None:
         msg = "exactly one of `threshold` and `selected` must be given; found none"
         raise ValueError(msg)
-    least = checks.whole_number("min_rows", min_rows, low=0)
     groups = read_groups(
         read_source(frame),
         label,
@@ -181,7 +180,7 @@ def fairness(
                 # Rows with a missing value are no group of people.
                 compared = has_all_keys(segments)
                 table = spread_rows(
-                    segments, names, metrics, rows.level(level), least, compared=compared
+                    segments, names, metrics, rows.level(level), min_rows, compared=compared
                 )
                 attribute = pl.lit(part.division.attribute).alias(AUDIT_KEYS[0])
                 model = pl.lit(part.score_name, pl.String).alias(MODEL)
@@ -288,7 +287,7 @@ def _measure(
 
 
 def _name_left_out(number: int, kinds: Sequence[SampleSize], min_rows: int) -> str | None:
-    """Say how many segments are left out for too few rows of some kinds; None if none is."""
+    """Return how many segments are left out for too few rows of some kinds; None if none is."""
     if number == 0:
         return None
     few = few_rows(min_rows, kinds[0]) if len(kinds) == 1 else f"{few_rows(min_rows)} of a class"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import Margin, MinRows
+from polars_wroc.calls import check_call
 from polars_wroc.checks import MARGIN
 from polars_wroc.groups import divisions, within_strata
 from polars_wroc.groups.categories import SEGMENT, CategoryReference, Grouping, Intersections
@@ -27,7 +28,6 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.metric import Metric, check_metric
 from polars_wroc.inputs.rows import IntoColumns, read_source
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, read_precision
 from polars_wroc.metrics.registry import ROC_AUC
@@ -42,7 +42,7 @@ from polars_wroc.thresholds.rules import Threshold, read_threshold
 _SELECTION_RATE = "selection_rate"
 
 
-@hint_keywords
+@check_call
 def group_gaps(
     frame: FrameT,
     label: IntoColumn | None = None,
@@ -57,8 +57,8 @@ def group_gaps(
     within: IntoColumns | None = None,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    margin: float = MARGIN,
-    min_rows: int = 30,
+    margin: Margin = MARGIN,
+    min_rows: MinRows = 30,
     level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",
     design: Design | None = None,
@@ -209,9 +209,6 @@ def group_gaps(
         inner=strata,
     )
     level = check_level(level, frame)
-    checks.option("adjust", adjust, get_args(Adjustment))
-    least = checks.whole_number("min_rows", min_rows, low=0)
-    margin = checks.margin(margin)
     references = divisions.read_references(
         reference, divisions.GAP_REFERENCES, groups.divisions, groups.columns
     )
@@ -225,14 +222,14 @@ def group_gaps(
     def compute(rows: Rows) -> pl.DataFrame:
         given = rows.keys.select(*groups.attributes).rename(groups.attributes)
         warn_of_many_groups(given.get_columns())
-        rules = GapRules(rows.level(level), adjust, margin, least)
+        rules = GapRules(rows.level(level), adjust, margin, min_rows)
         measured = groups.find_needs(rows, needs)
         comparisons = []
         for part in groups.parts(rows):
             keys, model_needs = part.division.keys, measured[part.model]
             segments = measure_segments(rows, keys, part.model, model_needs)
             partition = make_partition(
-                segments, part.division, references, part.score_name, part.place, least
+                segments, part.division, references, part.score_name, part.place, min_rows
             )
             if within is None:
                 comparisons += [compare_segments(name, partition, rules) for name in compared]
@@ -321,7 +318,7 @@ def _check_unlabeled(metrics: Sequence[str], references: CategoryReference) -> N
         if name not in UNLABELED:
             checks.reject("label", f"be given for {name}", None)
     if references.kind == "best":
-        checks.reject("reference", "be another one without a `label`", "'best'")
+        checks.reject("reference", "be 'rest', 'overall' or a segment without a `label`", "'best'")
 
 
 def read_needs(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE, Array, Mask
+from polars_wroc.bounds import Proportion
+from polars_wroc.calls import check_call
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups import comparisons, divisions, group_columns, known_categories
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
@@ -29,7 +29,6 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.reasons import NO_VARIANCE, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.pairs import Pair, pair_rates
 from polars_wroc.metrics.pooled_rows import pool_decisions
@@ -62,7 +61,7 @@ RATE_NAMES: dict[Favorable, str] = {
 _COUNT_SCHEMA = {"missing": pl.Int64(), "selected": pl.Int64(), "share": pl.Float64()}
 
 
-@hint_keywords
+@check_call
 def impact_ratios(
     frame: FrameT,
     score: IntoColumns | None = None,
@@ -74,7 +73,7 @@ def impact_ratios(
     selected: IntoColumn | None = None,
     reference: object = "highest",
     unknown: Unknown = "exclude",
-    min_share: float = MIN_SHARE,
+    min_share: Proportion = MIN_SHARE,
     weight: IntoWeight | None = None,
     exact: Exact = "mid-p",
     level: ConfidenceLevel = 0.95,
@@ -197,7 +196,6 @@ def impact_ratios(
     limit = read_decision_threshold(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)
     require_groups(attributes, called="attributes")
-    checks.option("exact", exact, get_args(Exact))
     groups = _read_decisions(
         read_source(frame),
         score,
@@ -209,15 +207,13 @@ def impact_ratios(
         intersections=intersections,
     )
     level = check_level(level, frame)
-    checks.option("adjust", adjust, get_args(Adjustment))
     references = divisions.read_references(
         reference, ("highest",), groups.divisions, groups.columns
     )
     unknown_values = known_categories.find_unknown(unknown, groups.columns)
-    least = checks.number("min_share", min_share, low=0.0, high=1.0)
 
     def compute(rows: Rows) -> pl.DataFrame:
-        rules = ImpactRules(rows.level(level), favorable, least, exact, adjust)
+        rules = ImpactRules(rows.level(level), favorable, min_share, exact, adjust)
         pooled = {}
         for model in rows.scores:
             decisions = group_columns.find_decisions(rows, model, groups.choice)

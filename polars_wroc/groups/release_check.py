@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
-from typing import NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
+from polars_wroc.bounds import Above, InnerProportion, MinRows, StrictlyBetween
+from polars_wroc.calls import check_call
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, FEW_EVENTS, METRICS
 from polars_wroc.groups.divisions import name_segments, read_divisions
@@ -29,7 +30,6 @@ from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.metric import check_metric
 from polars_wroc.inputs.reasons import EVERYBODY, NO_VARIANCE, NOBODY, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import paired_changes
 from polars_wroc.metrics.paired_aucs import have_same_scores, require_all_scores
@@ -67,7 +67,7 @@ PairedThresholds: TypeAlias = float | Mapping[str, float]
 PairedDecisions: TypeAlias = Mapping[str, IntoColumn]
 
 
-@hint_keywords
+@check_call
 def release_check(
     frame: FrameT,
     label: IntoColumn,
@@ -82,8 +82,8 @@ def release_check(
     pos_label: object = None,
     metrics: Sequence[str] | None = None,
     margin: float | Mapping[str, float] = RELEASE_MARGIN,
-    net_benefit_at: float | None = None,
-    min_rows: int = 30,
+    net_benefit_at: InnerProportion | None = None,
+    min_rows: MinRows = 30,
     design: Design | None = None,
     level: ConfidenceLevel = 0.95,
     adjust: Adjustment = "holm",
@@ -169,8 +169,8 @@ def release_check(
 
     Notes
     -----
-    Limits are too narrow where a few of some dozen clusters change as a whole. Formulas and
-    simulations: [formulas](../explanation/formulas.md#release_check).
+    Limits are too narrow where a few of some dozen clusters change as a whole. Formulas:
+    [formulas](../explanation/formulas.md#release_check).
 
     References
     ----------
@@ -194,7 +194,6 @@ def release_check(
     │ tpr            ┆ 0.751 ┆ 0.054 ┆ -0.002  ┆ no worse     │
     └────────────────┴───────┴───────┴─────────┴──────────────┘
     """
-    least = checks.whole_number("min_rows", min_rows, low=0)
     source = polars_frame(frame).lazy()
     scores, names = _read_scores(source, (old, new))
     choice = _read_decisions(source, threshold, selected)
@@ -208,7 +207,6 @@ def release_check(
         design=design,
         argument="attributes",
     )
-    checks.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, frame)
     margins = _read_metrics(metrics, margin, net_benefit_at, decided=choice.decides)
     divisions = _read_divisions(columns, attributes, intersections)
@@ -219,7 +217,7 @@ def release_check(
     def compute(rows: Rows) -> pl.DataFrame:
         complete = require_all_scores(rows)
         paired = PairedRows(complete, choice.select(complete), precisions)
-        rules = _Rules(complete.level(level), least, odds, *_find_same(paired))
+        rules = _Rules(complete.level(level), min_rows, odds, *_find_same(paired))
         changes = []
         for number, division in enumerate(divisions):
             changes += _measure_changes(paired, division, number, margins, rules)
@@ -320,8 +318,7 @@ def _read_divisions(
 def _odds(net_benefit_at: float | None) -> float | None:
     if net_benefit_at is None:
         return None
-    at = checks.number("net_benefit_at", net_benefit_at, low=0, high=1, open_ends=True)
-    return at / (1 - at)
+    return net_benefit_at / (1 - net_benefit_at)
 
 
 def _read_metrics(
@@ -351,7 +348,7 @@ def _read_metrics(
         raise ValueError(msg)
     checked = {
         name: checks.number(
-            "margin", value, low=0, high=1 if name in WITH_MARGIN else inf, open_ends=True
+            "margin", value, StrictlyBetween(0, 1) if name in WITH_MARGIN else Above(0)
         )
         for name, value in (dict.fromkeys(WITH_MARGIN, RELEASE_MARGIN) | dict(margins)).items()
     }

@@ -12,13 +12,14 @@ from scipy import special
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
+from polars_wroc.bounds import InnerProportion, Margin, Positive, PositiveInt, Power, Proportion
+from polars_wroc.calls import check_call
 from polars_wroc.groups import comparisons
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 from polars_wroc.groups.group_columns import choose_texts
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.metric import check_metric
-from polars_wroc.keywords import hint_keywords
-from polars_wroc.looks import ConfidenceLevel, Looks
+from polars_wroc.looks import ConfidenceLevel, Looks, require_seen
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.queries import collect
 from polars_wroc.stats import sample_sizes
@@ -35,24 +36,24 @@ _AUC, _OE_RATIO = ROC_AUC.column, "oe_ratio"
 _MAKERS = "`group_gaps`, `audit` or `release_check`"
 
 
-@hint_keywords
+@check_call
 def rows_needed(
     table: pl.DataFrame | pl.LazyFrame | None = None,
     *,
     metric: str | None = None,
-    value: float | None = None,
-    prevalence: float | None = None,
-    share: float | None = None,
-    ratio: float = 1.0,
-    half_width: float | None = None,
-    gap: float | None = None,
-    equivalent_within: float | None = None,
-    no_worse_by: float | None = None,
-    changed: float | None = None,
-    power: float = 0.8,
+    value: Proportion | None = None,
+    prevalence: Proportion | None = None,
+    share: InnerProportion | None = None,
+    ratio: Positive = 1.0,
+    half_width: Positive | None = None,
+    gap: Margin | None = None,
+    equivalent_within: Margin | None = None,
+    no_worse_by: Margin | None = None,
+    changed: InnerProportion | None = None,
+    power: Power = 0.8,
     level: ConfidenceLevel = 0.95,
-    tests: int | None = None,
-    deff: float = 1.0,
+    tests: PositiveInt | None = None,
+    deff: Positive = 1.0,
 ) -> pl.DataFrame:
     """Return how many rows one target needs, from assumptions or per segment of a table.
 
@@ -91,7 +92,7 @@ def rows_needed(
         Target: a new score that is as good as the old one is shown to be no worse by more than this
         margin. Without a table ``changed`` is the share of rows whose decision differs.
     power
-        Probability of reaching the target, from 0.5 to 1.
+        Probability of reaching the target, above 0.5 and below 1.
     level, tests
         Confidence level, and the number of tests that share the error ``1 - level``. None: 1, or
         the number in the table, whose level must be given if it is not 0.95.
@@ -103,15 +104,16 @@ def rows_needed(
     -------
     pl.DataFrame
         One row, or one per segment, score and metric. ``target`` (String) and ``goal`` (Float64)
-        repeat the target; ``have`` (Float64) is ``n`` of the table, the rows that its value rests
-        on. ``sampling_unit`` (String) says which rows are counted: ``"positives"``,
+        repeat the target; ``have`` (Float64) is ``n`` of the table, the rows that its value is
+        based on. ``sampling_unit`` (String) says which rows are counted: ``"positives"``,
         ``"negatives"``, ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of
-        both classes. There is no number if more than a thousand million rows would be needed.
+        both classes. There is no number if more than a billion rows would be needed.
 
     Raises
     ------
     TypeError, ValueError
-        For no target or several, a metric that the target does not apply to, and wrong numbers.
+        For no target or several, a metric to which the target does not apply, and numbers out of
+        range.
 
     Notes
     -----
@@ -147,9 +149,11 @@ def rows_needed(
     }
     numbers = {"value": value, "prevalence": prevalence, "share": share, "ratio": ratio}
     numbers |= {"changed": changed, "deff": deff}
-    if isinstance(level, Looks) and table is None:
+    if table is not None:
+        require_seen(level)
+    elif isinstance(level, Looks):
         level = level.at(level.planned)
-    goal = _read_goal(targets, numbers, checks.level(level), power, tests)
+    goal = _read_goal(targets, numbers, level, power, tests)
     with np.errstate(all="ignore"):
         if table is None:
             return _plan_assumptions(metric, goal)
@@ -207,25 +211,21 @@ def _read_goal(
     power: float,
     tests: int | None,
 ) -> _Goal:
-    """Check that there is one target, and all numbers."""
+    """Check that there is one target."""
     names = checks.given(**targets)
     if len(names) != 1:
         listed = ", ".join(f"`{name}`" for name in targets)
         msg = f"exactly one of {listed} must be given; found {checks.named(names)}"
         raise ValueError(msg)
     (target,) = names
-    most = math.inf if target == "half_width" else 1
-    number = checks.number(target, targets[target], low=0, high=most, open_ends=True)
-    given = {}
-    for name, each in numbers.items():
-        is_factor = name in ("ratio", "deff")
-        if each is None or (is_factor and each == 1):
-            continue
-        most, is_rate = math.inf if is_factor else 1, name in ("value", "prevalence")
-        given[name] = checks.number(name, each, low=0, high=most, open_ends=not is_rate)
-    power = checks.number("power", power, low=0.5, high=1, open_ends=True)
-    if tests is not None:
-        tests = checks.whole_number("tests", tests, low=1)
+    number = targets[target]
+    assert number is not None
+    factors = ("ratio", "deff")
+    given = {
+        name: each
+        for name, each in numbers.items()
+        if each is not None and not (name in factors and each == 1)
+    }
     goal = _Goal(target, number, given, level, power, tests)
     if target != "no_worse_by":
         goal.check({"changed": False}, "at all")

@@ -259,7 +259,7 @@ class SegmentSearch:
 
     @cached_property
     def is_examined(self) -> Mask:
-        """Which segments are tested, whatever the outcomes."""
+        """Whether each segment is tested, for any outcomes."""
         own, tests = self.all.own, self.all.tests
         examined = self.segments.is_examined & (tests.variance > 0) & np.isfinite(tests.skewness)
         if self.all.df is not None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from polars_wroc import checks
 from polars_wroc.arrays import Array
+from polars_wroc.bounds import Confidence, Margin, MinRows
 from polars_wroc.buckets import number_groups
+from polars_wroc.calls import check_call
 from polars_wroc.checks import MARGIN
 from polars_wroc.counts.count_table import CountTable
 from polars_wroc.groups import compare_segments, group_columns
@@ -32,7 +33,6 @@ from polars_wroc.inputs.expressions import as_column, named_columns, typed_colum
 from polars_wroc.inputs.frames import require_text
 from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_SCORE, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.mean_sums import count_classes
 from polars_wroc.metrics.pairs import pair_with_chance
 from polars_wroc.metrics.score_shifts import measure_shifts
@@ -52,7 +52,7 @@ _BEFORE = "before"
 _SHIFT_AUC, _KS, _PSI = SHIFTS
 
 
-@hint_keywords
+@check_call
 def trend(
     frame: FrameT,
     label: IntoColumn | None,
@@ -66,9 +66,9 @@ def trend(
     metrics: Sequence[str] | None = None,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    margin: float = MARGIN,
-    min_rows: int = 30,
-    level: float = 0.95,
+    margin: Margin = MARGIN,
+    min_rows: MinRows = 30,
+    level: Confidence = 0.95,
     adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
@@ -177,9 +177,6 @@ def trend(
     │ 2      ┆ shift_auc ┆ 0.5   ┆ 0.5             ┆ 0.0   ┆ null             │
     └────────┴───────────┴───────┴─────────────────┴───────┴──────────────────┘
     """
-    # Repeated looks count the rows of the whole table, but each period starts from zero.
-    level = checks.level_of_one_look(level, "periods, each of which begins anew")
-    checks.option("adjust", adjust, get_args(Adjustment))
     choice = read_threshold(threshold, selected)
     source = read_source(frame)
     if isinstance(source, CountTable) and not source.has_labels:
@@ -204,13 +201,11 @@ def trend(
     period = groups.inner[0]
     dtype = columns.plan.collect_schema()[period]
     require_text(Typed("over", pl.col(period), dtype, f"column {columns.names[period]!r}"))
-    least = checks.whole_number("min_rows", min_rows, low=0)
-    margin = checks.margin(margin)
     needs = read_needs(compared, columns, weight)
     row_metrics = [name for name in compared if name not in SHIFTS]
 
     def compute(rows: Rows) -> pl.DataFrame:
-        rules = GapRules(rows.level(level), adjust, margin, least)
+        rules = GapRules(rows.level(level), adjust, margin, min_rows)
         if rows.keys[period].null_count():
             rows = rows.at(rows.keys[period].is_not_null().to_numpy())
         tables = []

@@ -62,8 +62,8 @@ def check_within(reference: object, metrics: Sequence[str] | None, design: Desig
     read_design(design).require_none("with `within`: give one of them")
     if isinstance(reference, str) and reference == "overall":
         msg = (
-            "`reference` must be 'rest', 'best' or a segment where gaps are measured `within` "
-            f"strata; found {shown(reference)}"
+            "`reference` must be 'rest', 'best' or a segment with `within`; found "
+            f"{shown(reference)}"
         )
         raise ValueError(msg)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc import checks
+from polars_wroc.bounds import Confidence, PositiveInt
+from polars_wroc.calls import check_call
 from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE
 from polars_wroc.groups.crossed_cells import sum_crossed_cells
 from polars_wroc.groups.group_columns import find_decisions, read_groups
@@ -15,7 +16,6 @@ from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.metric import Metric, Worse, check_metric
 from polars_wroc.inputs.rows import IntoColumns, read_source
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR
 from polars_wroc.metrics.mean_sums import read_precision
 from polars_wroc.metrics.registry import LOSSES
@@ -31,7 +31,7 @@ SEARCHED: dict[str, Metric] = {
 }
 
 
-@hint_keywords
+@check_call
 def worst_segments(
     frame: FrameT,
     label: IntoColumn | None = None,
@@ -42,13 +42,13 @@ def worst_segments(
     threshold: Threshold | None = None,
     selected: IntoColumn | None = None,
     favorable: Favorable | None = None,
-    depth: int = 3,
+    depth: PositiveInt = 3,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    min_rows: int = 30,
-    top: int = 20,
+    min_rows: PositiveInt = 30,
+    top: PositiveInt = 20,
     redundant: bool = False,
-    level: float = 0.95,
+    level: Confidence = 0.95,
     design: Design | None = None,
 ) -> FrameT:
     """Return the segments that are significantly worse than everyone else, from a search.
@@ -121,7 +121,7 @@ def worst_segments(
     The test allows for the skewness of rare events [1]_; unweighted rates far from the rest use the
     hypergeometric test with the mid-p [2]_, and p-values are adjusted by Holm's method [3]_. With
     uneven weights or few clusters the test is cautious, so finding nothing says little. Verdicts of
-    an audit never use this search. Formulas and simulations:
+    an audit never use this search. Formulas:
     [formulas](../explanation/formulas.md#worst_segments).
 
     References
@@ -165,13 +165,10 @@ def worst_segments(
     decides = isinstance(chosen, RateMetric)
     check_favorable(favorable, threshold, decided=decides)
     require_groups(attributes, called="attributes")
-    level, survey = checks.level_of_one_look(level, "a search"), read_design(design)
+    survey = read_design(design)
     if survey.replicate_weights is not None:
         msg = "`design` must be clusters or a survey for a search; found replicate weights"
         raise ValueError(msg)
-    checks.flag("redundant", redundant)
-    for argument, number in (("depth", depth), ("min_rows", min_rows), ("top", top)):
-        checks.whole_number(argument, number, low=1)
     groups = read_groups(
         read_source(frame),
         label,
@@ -214,7 +211,7 @@ def _read_metric(metric: str, *, has_label: bool, has_decisions: bool) -> Metric
     if is_rate and not has_decisions:
         msg = (
             f"`metric` {metric} needs decisions: pass a `threshold` or `selected`, or a metric of "
-            "probabilities such as brier_score"
+            "probabilities, for example brier_score"
         )
         raise ValueError(msg)
     if not is_rate and has_decisions:

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
+from polars_wroc.calls import check_call
 from polars_wroc.checks import did_you_mean, shown
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import collect, raise_at_collect, unless_mixed
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
@@ -176,7 +176,7 @@ class Frequency:
 IntoWeight: TypeAlias = IntoColumn | Frequency
 
 
-@hint_keywords
+@check_call
 def frequency(weight: IntoColumn) -> Frequency:
     """Return a weight that counts rows: each row stands for as many rows as its weight says.
 
@@ -433,7 +433,7 @@ def choose_score_type(dtype: pl.DataType) -> pl.DataType:
 def refuse_frequency(weight: IntoWeight | None, why: str) -> None:
     """Raise for a frequency if rows are drawn or exchanged one by one."""
     if isinstance(weight, Frequency):
-        msg = f"`weight` must not be a frequency {why}; found that of {weight.column}"
+        msg = f"`weight` must not be a frequency {why}; found frequency({weight.column})"
         raise TypeError(msg)
 
 

@@ -35,22 +35,22 @@ def check_favorable(
     if not decided:
         if value is not None:
             msg = (
-                "`favorable` is about decisions: pass a `threshold` or `selected` too; found "
+                "`favorable` must come with decisions, from a `threshold` or `selected`; found "
                 f"{value!r} alone"
             )
             raise ValueError(msg)
         return
     if value not in get_args(Favorable):
         msg = (
-            "`favorable` must say for whom a decision is good: "
+            "`favorable` must say which decision is good for a person: "
             f"{checks.favorable_choice(_selection(threshold))}, 'neither' if it is neither; found "
             f"{value!r}"
         )
         raise ValueError(msg)
     if ratios and value == "neither":
         msg = (
-            "`favorable` must be 'selected' or 'rejected': an impact ratio compares how often a "
-            "decision is good; found 'neither'"
+            "`favorable` must be 'selected' or 'rejected', since an impact ratio compares rates of "
+            "the favorable decision; found 'neither'"
         )
         raise ValueError(msg)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import AtLeast, NonNegative, PositiveInt, Proportion
+from polars_wroc.calls import check_arguments
 from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn
-from polars_wroc.keywords import hint_arguments
 
 ReplicateKind: TypeAlias = Literal["brr", "fay", "jk1", "jkn", "jk2", "bootstrap"]
 
 
-@hint_arguments
+@check_arguments
 @dataclass(frozen=True)
 class ReplicateWeights:
     """Columns of replicate weights, which replace the weights in each replicate of an estimate.
@@ -60,32 +61,24 @@ class ReplicateWeights:
     columns: IntoColumn | Sequence[IntoColumn]
     kind: ReplicateKind
     _: KW_ONLY
-    rho: float | None = None
-    scale: float | None = None
+    rho: Proportion | None = None
+    scale: NonNegative | None = None
     rscales: Sequence[float] | None = None
-    df: int | None = None
+    df: PositiveInt | None = None
 
     def __post_init__(self) -> None:
         """Check the options; columns are checked with the frame."""
-        checks.option("kind", self.kind, get_args(ReplicateKind))
         if (self.kind == "fay") != (self.rho is not None):
             checks.reject("rho", "be given for kind 'fay', and for no other", self.rho)
-        if self.rho is not None:
-            checks.hold(self, rho=checks.number("rho", self.rho, low=0, high=1))
         if self.rho == 1:
             checks.reject("rho", "be below 1", self.rho)
         if self.kind == "jkn" and self.rscales is None:
             checks.reject("rscales", "be given for kind 'jkn'", "None")
-        if self.scale is not None:
-            scale = checks.number("scale", self.scale, low=0, finite=True)
-            checks.hold(self, scale=scale)
         rscales = () if self.rscales is None else self.rscales
         if not isinstance(rscales, Sequence) or isinstance(rscales, str):
             checks.reject_type("rscales", "be a number for each replicate", rscales)
         for each in rscales:
-            checks.number("rscales", each, low=0, finite=True)
-        if self.df is not None:
-            checks.hold(self, df=checks.whole_number("df", self.df, low=1))
+            checks.number("rscales", each, AtLeast(0))
 
     def factors(self, count: int) -> list[float]:
         """Return the factor of the squared difference of each of a number of replicates."""
@@ -122,7 +115,7 @@ FPC = "__fpc"
 SURVEY_COLUMNS = {CLUSTER: "cluster", STRATUM: "strata", FPC: "fpc"}
 
 
-@hint_arguments
+@check_arguments
 @dataclass(frozen=True)
 class Survey:
     """The design of a survey: clusters or strata of the rows, or both.
@@ -143,10 +136,10 @@ class Survey:
         the proportion of units that was sampled if it is at most 1, else the number of units in the
         population.
     lonely
-        What a stratum with a single sampling unit adds to the variance of a group with rows in it.
-        ``"null"``: unknown, and so is the variance. ``"certainty"``: nothing, as if the unit was
-        certain to be sampled. ``"adjust"``: its squared distance from the mean of all units, which
-        is cautious. A stratum whose ``fpc`` is 1 adds nothing; if it is 1 in all strata, the
+        Contribution of a stratum with a single sampling unit to the variance of a group with rows
+        in it. ``"null"``: unknown, and so is the variance. ``"certainty"``: nothing, as if the unit
+        were certain to be sampled. ``"adjust"``: its squared distance from the mean of all units,
+        which is cautious. A stratum whose ``fpc`` is 1 adds nothing; if it is 1 in all strata, the
         standard error is 0, and the interval is computed as for independent rows.
 
     Raises
@@ -169,7 +162,6 @@ class Survey:
 
     def __post_init__(self) -> None:
         """Check the options; columns are checked with the frame."""
-        checks.option("lonely", self.lonely, get_args(Lonely))
         if self.lonely != "null" and self.strata is None:
             checks.reject("lonely", "be 'null' without `strata`", repr(self.lonely))
 

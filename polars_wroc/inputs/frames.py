@@ -93,8 +93,8 @@ def refuse_widened_scores(scores: Sequence[Typed]) -> None:
     other = next((score for score in scores if score.dtype != narrow.dtype), None)
     if other is not None and narrow.dtype in _FRACTION_BITS:
         msg = (
-            f"`{narrow.argument}` must not mix {narrow.dtype} scores with those of another type, "
-            f"in which 0.7 is another number; found {narrow} and {other}: cast all to "
+            f"`{narrow.argument}` must not mix {narrow.dtype} scores with scores of another type, "
+            f"in which 0.7 is a different number; found {narrow} and {other}: cast all to "
             f"{narrow.dtype} first"
         )
         raise ValueError(msg)
@@ -168,7 +168,7 @@ def precision_of(score: pl.Expr) -> pl.Expr:
 
 def unless_moved(threshold: pl.Expr, moved: pl.Expr) -> pl.Expr:
     """Return a chosen threshold; raise at collect unless it equals the score exactly."""
-    rule = "`score` must be a number that a float holds where it is chosen as threshold"
+    rule = "`score` must be a number that a float holds exactly, if it is chosen as a threshold"
     return pl.when(require_at_collect(~moved.fill_null(value=False), rule, threshold)).then(
         threshold
     )

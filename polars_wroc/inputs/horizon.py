@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc import checks
+from polars_wroc.bounds import Positive, WeightLimit
+from polars_wroc.calls import check_call
 from polars_wroc.checks import shown
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import IntoColumn, Typed, exact, valid_weights
 from polars_wroc.inputs.expressions import as_column, typed_column
 from polars_wroc.inputs.frames import named_keys
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.queries import FrameT, like_input, require_at_collect
 
 Competing: TypeAlias = Literal["negative", "exclude"]
@@ -26,12 +26,12 @@ _EVENT, _COMPETING, _NO_EVENT, _CENSORED = _STATUSES
 _FEW_ROWS, _LARGE_FACTOR = 10, 20
 
 
-@hint_keywords
+@check_call
 def at_horizon(
     frame: FrameT,
     time: IntoColumn,
     event: IntoColumn,
-    horizon: float,
+    horizon: Positive,
     *,
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
@@ -39,7 +39,7 @@ def at_horizon(
     censored_code: object = 0,
     competing_code: object = None,
     competing: Competing = "negative",
-    most: float | None = None,
+    most: WeightLimit | None = None,
 ) -> FrameT:
     """Add labels at a time horizon, and weights that make up for censored rows.
 
@@ -139,19 +139,16 @@ def at_horizon(
     │ 7     ┆ 0    ┆ 0             ┆ 1.191667       ┆ no event       │
     └───────┴──────┴───────────────┴────────────────┴────────────────┘
     """
-    checks.option("competing", competing, get_args(Competing))
-    held = checks.number("horizon", horizon, low=0, open_ends=True)
-    limit = None if most is None else checks.number("most", most, low=1, finite=True)
-    columns.refuse_frequency(weight, "where weights are divided by probabilities")
+    columns.refuse_frequency(weight, "if weights are divided by probabilities")
     lazy: pl.LazyFrame = polars_frame(frame).lazy()
     if taken := [name for name in _COLUMNS if name in lazy.collect_schema()]:
         msg = f"`frame` must not have a column {taken[0]!r} already: drop or rename it"
         raise ValueError(msg)
     times = typed_column("time", as_column("time", time), lazy)
     outcome = typed_column("event", as_column("event", event), lazy)
-    end = exact(held, times.dtype)
+    end = exact(horizon, times.dtype)
     moment = valid_weights(times)
-    by_then = moment <= (held if end is None else end.cast(pl.Float64).item())
+    by_then = moment <= (horizon if end is None else end.cast(pl.Float64).item())
     weights = _weights(weight, lazy)
     codes = {"event_code": event_code, "censored_code": censored_code}
     if competing_code is not None:
@@ -176,8 +173,8 @@ def at_horizon(
     identified = uncensored.last().is_between(0, 1, closed="right")
     factor = 1 / pl.when(identified).then(uncensored)
     factor = factor.over([*groups.values()] or None, order_by=[pl.col(_LABEL), censored])
-    if limit is not None:
-        factor = factor.clip(upper_bound=limit)
+    if most is not None:
+        factor = factor.clip(upper_bound=most)
     unknown = [_CENSORED] if competing == "negative" else [_CENSORED, _COMPETING]
     labelled = pl.when(~pl.col(_STATUS).is_in(unknown))
     plan = plan.with_columns(labelled.then(value * factor).alias(_WEIGHT))
@@ -240,5 +237,5 @@ def _warn_of_little(table: pl.DataFrame, weights: pl.Expr, groups: Sequence[pl.E
     found = [text for text, holds in cases.items() if counts.filter(holds).height]
     if found:
         where = " in some of the groups" if groups else ""
-        msg = f"limits may be too narrow{where}, as {' and '.join(found)}"
+        msg = f"limits may be too narrow{where}, because {' and '.join(found)}"
         warnings.warn(msg, UserWarning, stacklevel=3)

@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice, pairwise
-from typing import get_args
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.bounds import Confidence, Resamples, Seed
+from polars_wroc.calls import check_call
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.auc_sums import auc_influences
 from polars_wroc.metrics.mean_sums import read_precision, require_all_probabilities
 from polars_wroc.metrics.registry import Formula, Metrics, named_metrics, need_scores
@@ -53,7 +53,7 @@ _TYPES: Mapping[str, type[pl.DataType]] = {
 _REPLICATE = "replicate"
 
 
-@hint_keywords
+@check_call
 def bootstrap(
     frame: FrameT,
     label: IntoColumn,
@@ -63,11 +63,11 @@ def bootstrap(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    resamples: int = 500,
-    seed: int = 0,
+    resamples: Resamples = 500,
+    seed: Seed = 0,
     multiplier: Multiplier = "poisson",
     design: Design | None = None,
-    level: float = 0.95,
+    level: Confidence = 0.95,
     replicates: bool = False,
 ) -> FrameT:
     """Return metrics of a curve with bootstrap standard errors and intervals, per group.
@@ -149,16 +149,11 @@ def bootstrap(
     >>> wroc.bootstrap(df, "y", "s", metrics="ks", resamples=200, replicates=True).shape
     (201, 2)
     """
-    level = checks.level_of_one_look(level, "a bootstrap")
-    checks.flag("replicates", replicates)
     given = read_design(design)
-    resamples = checks.whole_number("resamples", resamples, low=2)
-    seed = checks.whole_number("seed", seed, low=0)
-    checks.option("multiplier", multiplier, get_args(Multiplier))
     _check_design(given, multiplier)
     formulas = _read_metrics(metrics)
     frame_of_rows = polars_frame(frame)
-    refuse_frequency(weight, "where rows are drawn")
+    refuse_frequency(weight, "if rows are drawn")
     columns = read_columns(frame_of_rows, label, score, weight, by, pos_label, design)
     types: dict[str, type[pl.DataType]] = dict(_TYPES)
     if replicates:
@@ -174,10 +169,10 @@ def _check_design(given: GivenDesign, multiplier: Multiplier) -> None:
         msg = f"`multiplier` must be left out with a survey design; found {multiplier!r}"
         raise ValueError(msg)
     if given.survey.fpc is not None:
-        rule = "be None where units are drawn: without it errors are rather too large"
+        rule = "be None if sampling units are drawn, which makes errors rather too large"
         checks.reject("fpc", rule, given.survey.fpc)
     if given.survey.lonely == "adjust":
-        checks.reject("lonely", "be 'null' or 'certainty' where units are drawn", "'adjust'")
+        checks.reject("lonely", "be 'null' or 'certainty' if sampling units are drawn", "'adjust'")
 
 
 def _read_metrics(metrics: Metrics) -> dict[str, Formula]:
@@ -222,7 +217,7 @@ class _Drawing:
     def _draw_units(self, units: Units, order: Ints) -> Iterator[Array]:
         """Yield the multipliers of the weights of units in each replicate."""
         if units.lonely != "certainty" and (units.size == 1).any():
-            rule = "be 'certainty' where a stratum with one sampling unit is resampled"
+            rule = "be 'certainty' if a stratum with one sampling unit is resampled"
             checks.reject("lonely", rule, repr(units.lonely))
         draws = pl.Series(np.arange(resampling.count_draws(units).sum()), dtype=pl.UInt32)
         for seed in self.seeds:

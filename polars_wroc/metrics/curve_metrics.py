@@ -6,9 +6,9 @@ from functools import partial
 
 import polars as pl
 
+from polars_wroc.calls import check_call
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, shown_as
 from polars_wroc.inputs.expressions import as_column, from_expressions
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.metrics.registry import (
     CURVE_METRICS,
     MetricName,
@@ -20,7 +20,7 @@ from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.structs import as_struct
 
 
-@hint_keywords
+@check_call
 def roc_auc(
     label: IntoColumn,
     score: IntoColumn,
@@ -79,7 +79,7 @@ def roc_auc(
     return curve_metric("roc_auc", label, score, weight, pos_label)
 
 
-@hint_keywords
+@check_call
 def gini(
     label: IntoColumn,
     score: IntoColumn,
@@ -109,7 +109,7 @@ def gini(
     return curve_metric("gini", label, score, weight, pos_label)
 
 
-@hint_keywords
+@check_call
 def ks(
     label: IntoColumn,
     score: IntoColumn,
@@ -138,7 +138,7 @@ def ks(
     return curve_metric("ks", label, score, weight, pos_label)
 
 
-@hint_keywords
+@check_call
 def average_precision(
     label: IntoColumn,
     score: IntoColumn,
@@ -168,7 +168,7 @@ def average_precision(
     return curve_metric("average_precision", label, score, weight, pos_label)
 
 
-@hint_keywords
+@check_call
 def pr_auc(
     label: IntoColumn,
     score: IntoColumn,
@@ -204,7 +204,7 @@ def pr_auc(
     return curve_metric("pr_auc", label, score, weight, pos_label)
 
 
-@hint_keywords
+@check_call
 def brier_score(
     label: IntoColumn,
     score: IntoColumn,
@@ -238,7 +238,7 @@ def brier_score(
     return curve_metric("brier_score", label, score, weight, pos_label)
 
 
-@hint_keywords
+@check_call
 def log_loss(
     label: IntoColumn,
     score: IntoColumn,
@@ -272,7 +272,7 @@ def log_loss(
     return curve_metric("log_loss", label, score, weight, pos_label)
 
 
-@hint_keywords
+@check_call
 def curve_metrics(
     label: IntoColumn,
     score: IntoColumn,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc import checks
-from polars_wroc.keywords import hint_arguments
+from polars_wroc.calls import check_arguments
 from polars_wroc.ranking.curve import Curve, list_curve
 from polars_wroc.ranking.curve_points import hull_list
 from polars_wroc.ranking.sorting import FP, TP
@@ -18,7 +17,7 @@ from polars_wroc.structs import as_struct
 Density: TypeAlias = Literal["beta22", "hmeasure"]
 
 
-@hint_arguments
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class HMeasure:
     """H-measure as a metric for `curve_metrics` and `bootstrap`.
@@ -61,10 +60,6 @@ class HMeasure:
     """
 
     density: Density = "beta22"
-
-    def __post_init__(self) -> None:
-        """Check the density."""
-        checks.option("density", self.density, get_args(Density))
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the H-measure as an expression of the curve."""

@@ -10,10 +10,11 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.checks import Costs, read_costs, target_prevalence
+from polars_wroc.bounds import NonNegative, Prevalence
+from polars_wroc.calls import check_arguments, check_call
+from polars_wroc.checks import Costs, read_costs
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.keywords import hint_arguments, hint_keywords
 from polars_wroc.ranking.curve import (
     WHOLE_RANGE,
     Curve,
@@ -29,7 +30,7 @@ from polars_wroc.ranking.curve import (
 from polars_wroc.structs import as_struct, let
 
 
-@hint_keywords
+@check_call
 def partial_auc(
     label: IntoColumn,
     score: IntoColumn,
@@ -99,7 +100,7 @@ def partial_auc(
 Standardize: TypeAlias = bool | Literal["mean"]
 
 
-@hint_arguments
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class PartialAUC:
     """Partial AUC as a metric for `curve_metrics`, `bootstrap` and the ``areas`` of `summary`.
@@ -190,7 +191,7 @@ CostAreaName: TypeAlias = Literal["area", "max_area", "chance_area", "ratio", "c
 COST_AREAS: tuple[CostAreaName, ...] = get_args(CostAreaName)
 
 
-@hint_arguments
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class CostPartialAUC:
     """Cost-based partial AUC as a metric for `curve_metrics` and `bootstrap`.
@@ -213,18 +214,15 @@ class CostPartialAUC:
     {'costly': 0.5}
     """
 
-    cost_fn: float | None = None
-    cost_fp: float | None = None
-    prevalence: float | None = None
+    cost_fn: NonNegative | None = None
+    cost_fp: NonNegative | None = None
+    prevalence: Prevalence | None = None
     baseline: Baseline = "random"
     value: CostAreaName = "area"
 
     def __post_init__(self) -> None:
         """Check the arguments."""
         read_costs(self.cost_fn, self.cost_fp)
-        checks.hold(self, prevalence=target_prevalence(self.prevalence))
-        checks.option("baseline", self.baseline, get_args(Baseline))
-        checks.option("value", self.value, COST_AREAS)
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the ``value`` as an expression of the curve."""
@@ -316,14 +314,14 @@ class CostLine(NamedTuple):
         return (1 - self.gradient) * side**2 / 2
 
 
-@hint_keywords
+@check_call
 def cost_partial_auc(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    cost_fn: float | None = None,
-    cost_fp: float | None = None,
-    prevalence: float | None = None,
+    cost_fn: NonNegative | None = None,
+    cost_fp: NonNegative | None = None,
+    prevalence: Prevalence | None = None,
     baseline: Baseline = "random",
     weight: IntoWeight | None = None,
     pos_label: object = None,

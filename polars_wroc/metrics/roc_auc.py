@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
 from math import comb
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
+from polars_wroc.bounds import PositiveInt
+from polars_wroc.calls import check_call
 from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import (
     Frequency,
@@ -24,8 +26,7 @@ from polars_wroc.inputs.columns import (
     shown_as,
 )
 from polars_wroc.inputs.expressions import from_expressions, one_column
-from polars_wroc.keywords import hint_keywords
-from polars_wroc.looks import ConfidenceLevel
+from polars_wroc.looks import ConfidenceLevel, require_seen
 from polars_wroc.metrics import auc_sums
 from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.metrics.registry import ROC_AUC
@@ -38,7 +39,7 @@ from polars_wroc.stats.levels import Level
 from polars_wroc.structs import as_struct
 
 
-@hint_keywords
+@check_call
 def roc_auc_ci(
     label: IntoColumn,
     score: IntoColumn,
@@ -120,8 +121,7 @@ def roc_auc_ci(
     │ 0.575 ┆ 0.294  ┆ 0.124   ┆ 0.922    ┆ score     │
     └───────┴────────┴─────────┴──────────┴───────────┘
     """
-    checks.option("method", method, get_args(AucMethod))
-    limit_sums = partial(_limit_aucs, level=Level.of(checks.level(level)), method=method)
+    limit_sums = partial(_limit_aucs, level=Level.of(require_seen(level)), method=method)
     build = partial(_interval, limit_sums=limit_sums, frequency=isinstance(weight, Frequency))
     return from_expressions(label, score, weight, pos_label, build).alias("roc_auc_ci")
 
@@ -172,7 +172,7 @@ Average: TypeAlias = Literal["macro", "weighted", "micro"]
 _MOST_PAIRS = 500
 
 
-@hint_keywords
+@check_call
 def roc_auc_multiclass(
     label: IntoColumn,
     scores: Mapping[Any, IntoColumn],
@@ -180,7 +180,7 @@ def roc_auc_multiclass(
     multi_class: MultiClass = "ovr",
     average: Average = "macro",
     weight: IntoWeight | None = None,
-    max_pairs: int = _MOST_PAIRS,
+    max_pairs: PositiveInt = _MOST_PAIRS,
 ) -> pl.Expr:
     """Return the weighted AUC for more than two classes: one against the rest, or pairs.
 
@@ -240,8 +240,6 @@ def roc_auc_multiclass(
     >>> df.select(wroc.roc_auc_multiclass("y", scores, multi_class="ovo")).item()
     0.9583333333333334
     """
-    checks.option("multi_class", multi_class, get_args(MultiClass))
-    checks.option("average", average, get_args(Average))
     limit = Limit("max_pairs", max_pairs, "pairs", "scores")
     if average == "micro" and multi_class == "ovo":
         checks.reject("average", "be 'macro' or 'weighted' for multi_class='ovo'", "'micro'")

@@ -43,7 +43,7 @@ class ShiftSums:
         return after, before
 
     def ks(self, level: Level) -> Shift:
-        """Return the largest distance of the distributions of scores; by a design not tested."""
+        """Return the largest distance between distributions of scores; untested with a design."""
         shift = measure_ks(self.aucs.ks, *self.effective_rows, level)
         return shift if self.variance is None else shift.without_test()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.bounds import Bins, Proportion
+from polars_wroc.calls import check_call
 from polars_wroc.config import Division
 from polars_wroc.counts.count_table import refuse_design_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import auc_sums, partial_areas
 from polars_wroc.metrics.counted_parts import Part, count_parts
@@ -66,7 +67,7 @@ _CHANCE = 0.5
 _BYTES, BYTES_IN_SCORE_RANGE = 75, 200
 
 
-@hint_keywords
+@check_call
 def summary(
     frame: Frames[FrameT],
     label: IntoColumn,
@@ -79,8 +80,8 @@ def summary(
     method: AucMethod = "score",
     areas: Mapping[str, PartialAUC] | None = None,
     design: Design | None = None,
-    bins: int | None = None,
-    tolerance: float | None = None,
+    bins: Bins | None = None,
+    tolerance: Proportion | None = None,
     diagnostics: bool = False,
 ) -> FrameT:
     """Return the AUC with its confidence interval, and other metrics of ranking, per group.
@@ -175,8 +176,8 @@ def summary(
     Notes
     -----
     The AUC is the weighted share of positive-negative pairs that are ranked correctly; ties count
-    half [1]_. With a design, and for partial AUCs, the variance is linearised [2]_. Formulas and
-    simulations: [formulas](../explanation/formulas.md#summary).
+    half [1]_. With a design, and for partial AUCs, the variance is linearised [2]_. Formulas:
+    [formulas](../explanation/formulas.md#summary).
 
     References
     ----------
@@ -201,8 +202,6 @@ def summary(
     │ white    ┆ 0.738 ┆ 0.693   ┆ 0.779    ┆ 1681 │
     └──────────┴───────┴─────────┴──────────┴──────┘
     """
-    checks.flag("diagnostics", diagnostics)
-    checks.option("method", method, get_args(AucMethod))
     binning = Binning(bins, tolerance)
     refuse_design_in_bins(read_design(design), binning)
     one = one_of(frame)

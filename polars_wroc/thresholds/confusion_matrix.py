@@ -11,13 +11,13 @@ import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.checks import target_prevalence
+from polars_wroc.bounds import Prevalence
+from polars_wroc.calls import check_call
 from polars_wroc.inputs import expressions
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
 from polars_wroc.inputs.metric import check_metric
 from polars_wroc.inputs.rows import class_weights
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.ranking.curve import CELLS, MOVED, cell, cells_of, ratio
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
 from polars_wroc.structs import add_fields, as_struct, element_field, first_fields
@@ -42,7 +42,7 @@ def read_threshold_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-@hint_keywords
+@check_call
 def confusion_matrix(
     label: IntoColumn,
     score: IntoColumn,
@@ -51,7 +51,7 @@ def confusion_matrix(
     metrics: str | Sequence[str] = DEFAULT_METRICS,
     weight: IntoWeight | None = None,
     pos_label: object = None,
-    prevalence: float | None = None,
+    prevalence: Prevalence | None = None,
 ) -> pl.Expr:
     """Return the weighted confusion matrix and its metrics at one threshold.
 
@@ -120,12 +120,12 @@ def confusion_matrix(
     │ 2.0 ┆ 2.0 ┆ 0.0 ┆ 1.0 ┆ 0.5 │
     └─────┴─────┴─────┴─────┴─────┘
     """
-    names, target = read_threshold_metrics(metrics), target_prevalence(prevalence)
+    names = read_threshold_metrics(metrics)
     carried = {}
     sum_cells: Callable[[pl.Expr], pl.Expr]
     if isinstance(threshold, Rule):
         sum_cells = partial(_choose_cells, rule=threshold)
-        target = threshold.prevalence if target is None else target
+        prevalence = threshold.prevalence if prevalence is None else prevalence
     elif isinstance(threshold, pl.Expr):
         carried["__threshold"] = expressions.one_per_group("threshold", threshold)
         sum_cells = partial(_sum_cells, threshold=element_field("__threshold"))
@@ -138,7 +138,7 @@ def confusion_matrix(
         sum_cells = partial(_sum_cells, threshold=value)
 
     def build(rows: pl.Expr) -> pl.Expr:
-        return _measure(sum_cells(rows), names, target)
+        return _measure(sum_cells(rows), names, prevalence)
 
     matrix = expressions.from_expressions(label, score, weight, pos_label, build, **carried)
     return matrix.alias("confusion_matrix")

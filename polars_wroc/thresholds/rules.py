@@ -22,10 +22,11 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias
 
 from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.checks import Costs, read_costs, target_prevalence
+from polars_wroc.bounds import NonNegative, Prevalence, Proportion
+from polars_wroc.calls import check_call
+from polars_wroc.checks import Costs, read_costs
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.decisions import RECORDED
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.ranking.curve import ColumnT, are_both_classes, is_divisor
 
 __all__ = [
@@ -123,27 +124,30 @@ SHOWN_OPTIONS = {
 Threshold: TypeAlias = float | Literal["median"] | Rule
 
 
-@hint_keywords
+@check_call
 def youden() -> Rule:
     """Return the rule that maximizes tpr - fpr."""
     return Rule("youden")
 
 
-@hint_keywords
+@check_call
 def closest_topleft() -> Rule:
     """Return the rule for the point closest to (0, 1), which no decision theory supports."""
     return Rule("closest_topleft")
 
 
-@hint_keywords
+@check_call
 def max_accuracy() -> Rule:
     """Return the rule that minimizes the weight of errors. One class is enough."""
     return Rule("max_accuracy")
 
 
-@hint_keywords
+@check_call
 def least_cost(
-    *, fn: float | None = None, fp: float | None = None, prevalence: float | None = None
+    *,
+    fn: NonNegative | None = None,
+    fp: NonNegative | None = None,
+    prevalence: Prevalence | None = None,
 ) -> Rule:
     """Return the rule that minimizes the expected cost.
 
@@ -169,35 +173,30 @@ def least_cost(
     least_cost(fn=5, fp=1)
     """
     read_costs(fn, fp, names=("fn", "fp"))
-    given = {"fn": fn, "fp": fp, "prevalence": target_prevalence(prevalence)}
+    given = {"fn": fn, "fp": fp, "prevalence": prevalence}
     numbers = ((name, float(value)) for name, value in given.items() if value is not None)
     return Rule("least_cost", tuple(numbers))
 
 
-@hint_keywords
-def max_fpr(fpr: float) -> Rule:
+@check_call
+def max_fpr(fpr: Proportion) -> Rule:
     """Return the rule for the largest tpr with at most this fpr."""
-    return _limit("max_fpr", fpr=fpr)
+    return Rule("max_fpr", (("fpr", fpr),))
 
 
-@hint_keywords
-def min_tpr(tpr: float) -> Rule:
+@check_call
+def min_tpr(tpr: Proportion) -> Rule:
     """Return the rule for the smallest fpr with at least this tpr."""
-    return _limit("min_tpr", tpr=tpr)
+    return Rule("min_tpr", (("tpr", tpr),))
 
 
-@hint_keywords
-def max_selection_rate(rate: float) -> Rule:
+@check_call
+def max_selection_rate(rate: Proportion) -> Rule:
     """Return the rule for the lowest threshold with at most this selection rate.
 
     One class is enough.
     """
-    return _limit("max_selection_rate", rate=rate)
-
-
-def _limit(name: str, **limit: float) -> Rule:
-    ((argument, value),) = limit.items()
-    return Rule(name, ((argument, checks.number(argument, value, low=0, high=1)),))
+    return Rule("max_selection_rate", (("rate", rate),))
 
 
 def expected_optimism(rule: str | None, positives: int) -> float | None:
@@ -228,7 +227,7 @@ def read_threshold(
     if selected is not None:
         if threshold is not None:
             msg = (
-                "`selected` has the decisions and must not come with a `threshold`; found "
+                "`threshold` must be None with `selected`, which has the decisions; found "
                 f"{threshold!r}"
             )
             raise ValueError(msg)

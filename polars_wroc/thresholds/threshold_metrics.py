@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import get_args
 
 import numpy as np
 import polars as pl
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Ints
+from polars_wroc.bounds import MinRows, PositiveInt, Prevalence, Seed
+from polars_wroc.calls import check_call
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
-from polars_wroc.keywords import hint_keywords
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS, ratio
@@ -49,7 +49,7 @@ _NOT_HONEST = (
 )
 
 
-@hint_keywords
+@check_call
 def threshold_metrics(
     frame: FrameT,
     label: IntoColumn,
@@ -59,16 +59,16 @@ def threshold_metrics(
     selected: IntoColumn | None = None,
     metrics: str | Sequence[str] = DEFAULT_METRICS,
     per_group: bool = False,
-    min_rows: int = 30,
+    min_rows: MinRows = 30,
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    prevalence: float | None = None,
+    prevalence: Prevalence | None = None,
     level: ConfidenceLevel | None = 0.95,
     design: Design | None = None,
     honest: Honest | None = None,
-    resamples: int = 200,
-    seed: int = 0,
+    resamples: PositiveInt = 200,
+    seed: Seed = 0,
 ) -> FrameT:
     """Return rates and other metrics at thresholds, with confidence limits, per group.
 
@@ -188,20 +188,15 @@ def threshold_metrics(
     >>> points["threshold"].round(3).to_list()
     [0.921, 0.915, 0.947]
     """
-    checks.flag("per_group", per_group)
-    resamples = checks.whole_number("resamples", resamples, low=1)
-    seed = checks.whole_number("seed", seed, low=0)
     given = read_design(design)
     decisions = _read_decisions(threshold, selected, per_group=per_group)
     shown = read_threshold_metrics(metrics)
     honest_rates = None
     if honest is not None:
-        checks.option("honest", honest, get_args(Honest))
         rule = _require_rule(decisions, "honest", honest)
         given.require_none(_NOT_HONEST)
         refuse_frequency(weight, "with `honest`, which draws rows")
         honest_rates = HonestRates(rule, honest, resamples, seed, per_group=per_group)
-    prevalence = checks.target_prevalence(prevalence)
     if prevalence is None and decisions.rule is not None:
         prevalence = decisions.rule.prevalence
     if given.is_given:
@@ -221,9 +216,8 @@ def threshold_metrics(
         selected=selected,
     )
     level = None if level is None else check_level(level, source)
-    least = checks.whole_number("min_rows", min_rows, low=0)
     plan = _Plan(
-        columns.keys, columns.models, decisions, shown, level, prevalence, honest_rates, least
+        columns.keys, columns.models, decisions, shown, level, prevalence, honest_rates, min_rows
     )
     schema = columns.schema(dict.fromkeys(plan.names, pl.Float64()) | {_REASON: pl.String()})
     columns = columns.group_by_model()
@@ -301,8 +295,8 @@ def _check_design(
     if decisions.at_every_score or level is None:
         given = checks.given(threshold=threshold, selected=selected, level=level)
         msg = (
-            "`threshold` and `level` must be given (or `selected` and `level`) for intervals by "
-            f"a `design`; found {checks.named(given)}"
+            "`threshold` and `level` must be given (or `selected` and `level`) with a `design`; "
+            f"found {checks.named(given)}"
         )
         raise ValueError(msg)
 

@@ -198,8 +198,6 @@ def test_a_few_rows_may_be_alike_by_chance() -> None:
         audit = wroc.audit(rows(11, 0.0).head(size), "y", "s", attributes="g", min_rows=1)
         with pytest.raises(ValueError, match="different rows") if refused else nullcontext():
             assert wroc.audit_changes(audit, audit).height
-    with pytest.raises(TypeError, match="`different_rows` must be True or False; found 1"):
-        wroc.audit_changes(audit, audit, different_rows=1)  # type: ignore[arg-type]
 
 
 def test_segments_of_one_audit_only(before: wroc.Audit) -> None:
@@ -273,8 +271,6 @@ def test_audits_must_be_alike(before: wroc.Audit) -> None:
     several = wroc.audit(rows(1, 0.0).with_columns(t="s"), "y", ["s", "t"], attributes="g")
     with pytest.raises(ValueError, match="must both have one score, or both several"):
         wroc.audit_changes(before, several)
-    with pytest.raises(ValueError, match="`adjust` must be one of 'holm', 'bh', 'none'"):
-        wroc.audit_changes(before, before, adjust="fdr")  # type: ignore[arg-type]
 
 
 def test_audits_with_other_settings_are_not_compared(before: wroc.Audit) -> None:

@@ -157,7 +157,7 @@ def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame) -> Non
         favorable="selected",
     )
     assert result.segments.select("threshold", *CELLS).null_count().row(0) == (4,) * 5
-    assert "Nobody is selected, as all rows are of one class." in page_words(result)
+    assert "Nobody is selected, because all rows are of one class." in page_words(result)
     assert json.loads(result.to_json())["segments"][0]["threshold"] is None
 
 
@@ -184,7 +184,7 @@ def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> No
     audit = wroc.audit(frame, "y", "s", attributes="g", **GOOD, **CHOICES[name])
     size = LOWER[name][positives]
     lower = "less than 1 point" if size is None else f"about {size}"
-    start = "If" if name == "threshold" else "As"
+    start = "If" if name == "threshold" else "Since"
     assert (
         f"{start} the threshold was chosen on these same rows, expect the share of the positives "
         f"who are selected to be {lower} lower on other rows."
@@ -205,7 +205,7 @@ def test_page_without_a_threshold_has_no_decisions(judged: pl.DataFrame) -> None
     result = wroc.audit(judged, "y", "s", attributes="g")
     page = page_words(result)
     assert "No threshold or decision was given" in page
-    assert "Decisions. None were audited, as no threshold was given." in page
+    assert "Decisions. None were audited, because no threshold was given." in page
     assert result.segments["threshold"].null_count() == result.segments.height
 
 

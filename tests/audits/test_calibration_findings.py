@@ -293,7 +293,7 @@ def test_verdicts(people: pl.DataFrame, margin: float) -> None:
 def test_the_verdict_without_other_differences(people: pl.DataFrame) -> None:
     audit = wroc.audit(people, "y", "s", attributes="g")
     assert audit.verdict.startswith("High scores are too high and low ones too low for ")
-    assert "No decisions were audited, as no threshold was given." in audit.verdict
+    assert "No decisions were audited, because no threshold was given." in audit.verdict
     assert " for all rows together (slope " in audit.verdict
     counts = audit.findings["verdict"].value_counts()
     # Of three segments each metric, and of all rows two.

@@ -34,11 +34,11 @@ def test_what_was_not_audited_is_said() -> None:
     both = pl.concat([whole, few.select(whole.columns)])
     said = cautions(wroc.audit(both, "y", "s", attributes=["g", "h"]))
     assert said == [
-        "No threshold or decision was given: decisions were not audited.",
+        "No threshold or decision was given, so decisions were not audited.",
         "1 row without s was left out.",
-        "3 rows have no recorded g: the group (missing).",
-        "1 row has no recorded h: the group (missing).",
-        "No AUC, as all outcomes are the same: no recorded g; no recorded h.",
+        "3 rows have no recorded g and form the group (missing).",
+        "1 row has no recorded h and forms the group (missing).",
+        "No AUC, because all outcomes are the same: no recorded g; no recorded h.",
         "Nothing could be tested by h.",
         "Only g and h were compared; other groups may differ.",
         f"The column {QUOTED_Y} is taken as the truth: the audit cannot detect bias in it.",
@@ -54,9 +54,9 @@ def test_groups_without_a_test_are_named_by_their_reason() -> None:
     table = pl.concat([rows(2), few, one_class, nothing])
     said = cautions(wroc.audit(table, "y", "s", attributes="g"))
     assert "Too few rows for some comparisons (under 30 in a class): few (g)." in said
-    assert "No AUC, as all outcomes are the same: one (g)." in said
+    assert "No AUC, because all outcomes are the same: one (g)." in said
     lacking = "every row lacks a label, score or weight"
-    assert f"Not measured, as {lacking}: none (g)." in said
+    assert f"Not measured, because {lacking}: none (g)." in said
 
 
 def test_the_side_with_too_few_rows_is_named_in_a_sentence() -> None:

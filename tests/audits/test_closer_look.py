@@ -237,7 +237,7 @@ def test_nothing_of_it_is_in_the_verdict(people: pl.DataFrame, audit: wroc.Audit
 def test_a_copy_has_no_rows(audit: wroc.Audit) -> None:
     copy = pickle.loads(pickle.dumps(audit))  # noqa: S301
     assert copy.to_json() == audit.to_json()
-    assert vars(copy.further).keys() == {"found"}
+    assert vars(copy.further).keys() == {"tables"}
 
 
 def test_reports_say_it(audit: wroc.Audit, tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def test_mean_scores_tell_no_few_rows(unknown: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"score": "score"}, "`label` must be given unless decisions are audited alone"),
+        ({"score": "score"}, "`label` must be given unless only decisions are audited"),
         ({"threshold": 0.5}, "`score` must be given unless decisions are `selected` without"),
         (
             {"threshold": wroc.rules.youden(), "score": "score"},
@@ -240,7 +240,7 @@ def test_what_needs_a_label_is_refused(given: dict[str, Any], message: str) -> N
 def test_every_output_says_what_was_not_looked_at(tmp_path: Path, chromium: Chromium) -> None:
     text = wroc.Text(title="Hiring <1>", selected="hired")
     audit = wroc.audit(ROWS, score="score", selected=RECORDED, text=text, **GIVEN)
-    unseen = "No outcomes were given: whether the decisions were right cannot be seen."
+    unseen = "No outcomes were given, so the audit cannot tell whether decisions were right."
     assert unseen in " ".join(repr(audit).split())
     assert unseen in audit._repr_html_()
     for suffix in (".html", ".md", ".json", ".xlsx", ".csv"):

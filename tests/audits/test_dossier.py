@@ -169,7 +169,7 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
     audit.save(tmp_path / "card.md")
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
     part = text[text.index("## Limits of this audit") : text.index("## How this was measured")]
-    assert "- No threshold or decision was given: decisions were not audited." in part
+    assert "- No threshold or decision was given, so decisions were not audited." in part
     assert "few (g)" in part
 
 
@@ -179,11 +179,11 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
         (
             {"favorable": "good"},
             ValueError,
-            "`favorable` is about decisions: pass a `threshold` or ",
+            "`favorable` must come with decisions, from a `threshold` or ",
         ),
     ],
 )
-def test_wrong_options(
+def test_favorable_without_decisions_is_refused(
     rows: pl.DataFrame, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

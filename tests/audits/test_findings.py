@@ -308,7 +308,7 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     assert audit.verdict.startswith(expected)
     ranking = wroc.audit(rows.rename({"g": "BMI"}), "y", "s", attributes="BMI").verdict
     assert ranking.startswith("The score ranks the group b (BMI) worse: AUC 0.5")
-    assert "No decisions were audited, as no threshold was given." in ranking
+    assert "No decisions were audited, because no threshold was given." in ranking
 
 
 @pytest.mark.parametrize(("n", "seed"), sweep([(400, 1), (4000, 2), (40_000, 3)], fast=2))
@@ -403,7 +403,7 @@ def test_rows_that_would_tell() -> None:
         row = needed.filter(segment="hispanic", metric=metric).row(0, named=True)
         times, rows = (float(f"{row[name]:.2g}") for name in ("factor", "needed"))
         sentence = table.filter(segment="hispanic", metric=metric)["sentence"].item()
-        end = f"About {times:,g} times as many would tell: {rows:,g} {unit} in this group."
+        end = f"About {times:,g} times as many are needed: {rows:,g} {unit} in this group."
         assert sentence.endswith(end)
 
 

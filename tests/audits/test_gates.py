@@ -120,8 +120,8 @@ def test_finding_where_nothing_is_significant() -> None:
     )
     audit = wroc.audit(rows, "y", "s", attributes="g")
     assert audit.verdict == (
-        "No group is shown to differ. No decisions were audited, as no threshold was given. But "
-        "the only comparison is inconclusive: with more data, differences may appear."
+        "No group is shown to differ. No decisions were audited, because no threshold was given. "
+        "But the only comparison is inconclusive: with more data, differences may appear."
     )
 
 

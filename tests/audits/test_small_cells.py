@@ -78,7 +78,9 @@ def test_no_more_is_left_out_than_protects_the_others() -> None:
 
 
 def test_crossed_segments_are_refused(rows: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"^`min_cell` cannot come with .*: drop one of the two$"):
+    with pytest.raises(
+        ValueError, match=r"^`min_cell` cannot be combined with .*: drop one of the two$"
+    ):
         wroc.audit(rows, "y", "s", **CALL, min_cell=5, intersections=True)
 
 
@@ -373,7 +375,10 @@ def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame) -> Non
     found = audit.table.filter(pl.col("metric").is_in(GAP_METRICS), attribute="g")
     assert found["reason"].unique().to_list() == ["no reference shown"]
     assert found["n_reference"].null_count() == found.height
-    assert "The group a (g), selected: not compared, as no reference is shown." in found["sentence"]
+    assert (
+        "The group a (g), selected: not compared, because no reference is shown."
+        in found["sentence"]
+    )
     assert "group h" not in audit.verdict
 
 
@@ -414,7 +419,9 @@ def test_nothing_is_left_out_of_large_segments(rows: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(("value", "error"), [(1, ValueError), (2.5, TypeError), (True, TypeError)])
-def test_wrong_numbers(rows: pl.DataFrame, value: Any, error: type[Exception]) -> None:
+def test_a_least_cell_below_two_is_refused(
+    rows: pl.DataFrame, value: Any, error: type[Exception]
+) -> None:
     with pytest.raises(error, match="`min_cell` must be "):
         wroc.audit(rows, "y", "s", attributes="g", min_cell=value)
 

@@ -56,7 +56,7 @@ def audit_of(rows: pl.DataFrame, **more: Any) -> wroc.Audit:
             ),
             (
                 {"favorable": "selected", "threshold": wroc.rules.max_fpr(0.0)},
-                "Nobody is selected, as the threshold is above every score.",
+                "Nobody is selected, because the threshold is above every score.",
             ),
             ({"threshold": None}, ""),
         ],
@@ -134,9 +134,9 @@ def test_the_command_has_the_words(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"title": ""}, "`title` must be a text that is not empty; found ''"),
-        ({"positive": " "}, "`positive` must be a text that is not empty; found ' '"),
-        ({"selected": True}, "`selected` must be a text; found True of type bool"),
+        ({"title": ""}, "`title` must be nonempty text; found ''"),
+        ({"positive": " "}, "`positive` must be nonempty text; found ' '"),
+        ({"selected": True}, "`selected` must be text; found True of type bool"),
         (
             {"groups": {"region": "people in the region"}},
             (

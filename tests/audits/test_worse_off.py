@@ -197,8 +197,8 @@ def test_four_fifths_is_said_of_each_group_by_its_own_interval() -> None:
     audit = wroc.audit(frame, attributes="g", selected="hired", favorable="selected")
     said = dict(audit.table.filter(metric="impact_ratio").select("segment", "sentence").rows())
     assert said["B"].endswith("below four fifths (0.8) even at its upper limit.")
-    assert "inconclusive, as it is below four fifths (0.8), though its interval" in said["C"]
-    assert said["D"] == "Impact ratios refer to the group D (g): most often selected."
+    assert "inconclusive, since it is below four fifths (0.8), though its interval" in said["C"]
+    assert said["D"] == "Impact ratios refer to the group D (g), most often selected."
 
 
 def test_a_margin_keeps_its_digits() -> None:

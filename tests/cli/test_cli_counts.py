@@ -244,7 +244,7 @@ def test_counts_of_scores_with_fewer_bits_are_named(
     files = ["wide.parquet", "narrow.parquet"]
     assert main([first, *files, *options] if "-o" in options else [*command, *files]) == 2
     said = capsys.readouterr().err
-    assert "must not mix Float32 scores with those of another type" in said
+    assert "must not mix Float32 scores with scores of another type" in said
     assert "the score in narrow.parquet of type Float32" in said
     assert "the score in wide.parquet of type Float64" in said
     assert said.count("\n") == 1

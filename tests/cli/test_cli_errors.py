@@ -121,7 +121,10 @@ def assert_refused(
         ({"--fail-if": "gap >"}, "found 'gap >': complete it, and leave out what is not SQL\n"),
         ({"--fail-if": "gap + 1"}, "found 'gap + 1': it has no comparison by one of > >= < <= "),
         ({"--fail-if": "f(gap) > 1"}, ": there is no function 'f'; take one such as abs\n"),
-        ({"--favorable": "selected"}, "about decisions: pass a --threshold or --selected too; fo"),
+        (
+            {"--favorable": "selected"},
+            "must come with decisions, from a --threshold or --selected; fo",
+        ),
         ({"--weigh": "w"}, "did you mean '--weight'? See polars-wroc audit --help"),
     ],
 )

@@ -343,7 +343,7 @@ def test_audits_have_the_gates_of_impact_ratios(
         [
             (
                 "--selected hired --threshold 0.5",
-                "--selected has the decisions and must not come with",
+                "--threshold must be None with --selected, which has the decisions",
             ),
             (
                 "--selected decision",

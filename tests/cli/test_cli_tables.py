@@ -396,7 +396,7 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ),
         (
             "gaps --attribute g --selected hired --threshold 1",
-            "must not come with a --threshold; found 1",
+            "--threshold must be None with --selected, which has the decisions; found 1",
         ),
         ("gaps --attribute g --margin 2", "--margin must lie strictly between 0 and 1; found 2.0"),
         (
@@ -448,7 +448,10 @@ def test_what_is_refused(
     ("call", "message"),
     [
         ("gaps --attribute g --metric tpr", "--metric tpr needs --threshold or --selected"),
-        ("auc --columns n,nope", "--columns must be all, or columns out of auc, auc_low, "),
+        (
+            "auc --columns n,nope",
+            "--columns must be all, or name columns of the table (auc, auc_low, ",
+        ),
         ("auc --columns n -o x.csv", "--columns applies to what is printed; x.csv has all columns"),
         ("auc --rows 3 -o -", "--rows applies to what is printed; - has all rows"),
         (

@@ -17,7 +17,6 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.counts.score_sums import Binning, score_bin
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
@@ -28,8 +27,13 @@ ROWS = 12
 
 
 def numbered(scores: Floats, parts: int) -> list[int]:
-    """Numbers of the bins of some scores."""
-    return pl.DataFrame({"s": scores}).select(score_bin(pl.col("s"), parts)).to_series().to_list()
+    """Number the bins of some scores, of which 16 times so many are asked for."""
+    frame = pl.DataFrame({"y": True, "s": scores})
+    bins = wroc.score_counts(frame, "y", "s", bins=16 * parts).sort("score_low")
+    low, high = (bins[f"score_{end}"].to_numpy() for end in ("low", "high"))
+    assert (high[:-1] < low[1:]).all()
+    found: list[int] = (np.searchsorted(low, scores, side="right") - 1).tolist()
+    return found
 
 
 @given(
@@ -58,18 +62,18 @@ def test_bins_end_at_powers_of_two_and_their_parts(bits: int) -> None:
         assert numbers[::2] == numbers[1::2]
         assert len(set(numbers)) == parts
     # Towards one, bins are those towards zero, mirrored.
-    small = np.array([0.001, 0.01, 0.1, 0.2, 0.3])
-    widths = np.diff(numbered(small, parts))
-    assert np.diff(numbered(1 - small, parts)).tolist() == (-widths).tolist()
+    small = np.arange(1, 300) / 1024
+    steps = np.diff(numbered(small, parts))
+    assert np.diff(numbered(1 - small, parts)).tolist() == (-steps).tolist()
 
 
 @pytest.mark.parametrize(
     ("bins", "parts"), [(16, 1), (17, 2), (1000, 64), (4096, 256), (10**30, 1 << 48)]
 )
 def test_bins_are_at_least_as_many_as_asked_for(bins: int, parts: int) -> None:
-    assert Binning(bins).parts == parts
-    assert Binning(bins, 0.0).finer_parts == min(parts << 8, 1 << 48)
-    assert Binning(bins, 1.0).finer_parts == min(parts << 1, 1 << 48)
+    # So many parts of the scores from 2 to 4, or each score alone.
+    frame = pl.DataFrame({"y": True, "s": 2 + np.arange(1024) / 512})
+    assert wroc.score_counts(frame, "y", "s", bins=bins).height == min(parts, 1024)
 
 
 def adversarial(random: np.random.Generator, cases: int) -> dict[str, Floats]:
@@ -178,7 +182,7 @@ def test_binned_scores_are_ties_as_sklearn_sees_them() -> None:
     random = np.random.default_rng(2)
     scores, labels, weights = random.normal(size=500), random.random(500) < 0.4, random.random(500)
     frame = pl.DataFrame({"y": labels, "s": scores, "w": weights})
-    tied = frame.select(score_bin(pl.col("s"), 4)).to_series().to_numpy()
+    tied = np.array(numbered(scores, 4))
     found = summary_of(frame, "y", "s", weight="w", bins=64).row(0, named=True)
     assert found["auc"] == pytest.approx(
         roc_auc_score(labels, tied, sample_weight=weights), rel=1e-12

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 import pytest
-from conftest import Engine
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -130,21 +129,19 @@ def test_a_changed_value_is_refused_with_its_row(
 
 
 @pytest.mark.parametrize(("bins", "change", "rule"), [*CASES[::6], CASES[-1]])
-def test_plans_are_refused_when_they_run(
-    bins: int | None, change: Change, rule: str, engine: Engine
-) -> None:
+def test_plans_are_refused_when_they_run(bins: int | None, change: Change, rule: str) -> None:
     table = changed(counts(bins), **change).lazy()
     for plan in (wroc.from_counts(table).roc_curve(by="g"), wroc.merge_counts([table, table])):
         with pytest.raises(InvalidOperationError, match=f"`counts` must {rule}"):
-            plan.collect(engine=engine)
+            plan.collect()
 
 
 @pytest.mark.slow
-def test_the_first_row_that_breaks_a_rule_is_named(engine: Engine) -> None:
+def test_the_first_row_that_breaks_a_rule_is_named() -> None:
     table = pl.concat([counts().with_columns(part=part) for part in range(300)])
     table = changed(changed(table, 4_001, n_pos=-1), 4_500, w_pos=-1.0)
     with pytest.raises(InvalidOperationError, match=r"found -1 in row 4001 \(counted from 0\)"):
-        wroc.from_counts(table.lazy()).summary().collect(engine=engine)
+        wroc.from_counts(table.lazy()).summary().collect()
 
 
 def test_rows_of_many_counts_do_not_outgrow_an_integer() -> None:
@@ -184,10 +181,10 @@ def test_values_of_groups_leave_a_message_on_one_line(value: str | None) -> None
     ),
     ids=str,
 )
-def test_groups_of_any_type_are_named_where_that_can_be(key: pl.Expr, engine: Engine) -> None:
+def test_groups_of_any_type_are_named_where_that_can_be(key: pl.Expr) -> None:
     honest = wroc.score_counts(rows(), "y", "s", by=key.alias("k"))
     expected = wroc.summary(rows(), "y", "s", by=key.alias("k"))
-    found = wroc.from_counts(honest.lazy()).summary(by="k").collect(engine=engine)
+    found = wroc.from_counts(honest.lazy()).summary(by="k").collect()
     assert_frame_equal(found, expected, rel_tol=1e-11)
     with pytest.raises(InvalidOperationError, match=r"^`counts` must .* in row 2 "):
         wroc.from_counts(changed(honest, n_pos=-1))

@@ -214,7 +214,7 @@ def test_rows_of_weight_zero_may_hold_anything(convert: Convert) -> None:
 @pytest.mark.parametrize("argument", ["label", "score", "weight", "by"])
 def test_expressions_are_refused(convert: Convert, argument: str) -> None:
     arguments: dict[str, Any] = {"label": "y", "score": "s"} | {argument: pl.col("w")}
-    rule = f"`{argument}` must name columns where the frame is not of Polars; found"
+    rule = f"`{argument}` must be column names for a frame that is not from Polars; found"
     with pytest.raises(TypeError, match=rule):
         wroc.score_counts(convert(BAD), **arguments)
 

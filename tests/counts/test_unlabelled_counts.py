@@ -255,7 +255,7 @@ def test_impossible_counts_are_refused(
         wroc.from_counts(complete.with_columns(**values))
 
 
-def test_wrong_arguments_are_refused(applicants: pl.DataFrame) -> None:
+def test_counts_without_a_label_refuse_what_needs_one(applicants: pl.DataFrame) -> None:
     counts = wroc.from_counts(unlabelled(applicants))
     with pytest.raises(ValueError, match=r"`threshold` must be given for Counts.impact_ratios\(\)"):
         counts.impact_ratios(attributes="g", favorable="selected")

@@ -67,7 +67,7 @@ def sample(seed: int, rows: int, *, digits: int = 2) -> pl.DataFrame:
         (DISTINCT, "w", 0.2857142857, 13 / 14, 4 / 13, 0.0749879275, ("too high", 0.1, 0.85)),
     ],
 )
-def test_worked_numbers(
+def test_worked_rows_have_the_worked_miscalibration(
     frame: pl.DataFrame,
     weight: str | None,
     size: float,
@@ -83,7 +83,7 @@ def test_worked_numbers(
     assert found["mean_score"] - found["observed_rate"] == pytest.approx(off)
 
 
-def test_worked_limits() -> None:
+def test_ten_rows_have_the_worked_limits() -> None:
     s, y, w = (ROWS[name].to_list() for name in "syw")
     ones = [1.0] * 10
     range_ = picked(calibration_steps(s, y, ones, ones), 1e-9)
@@ -271,18 +271,16 @@ def test_impossible_rows_and_perfect_scores() -> None:
     assert [found[name] for name in (*PLACE, "mean_calibration_error")] == [None] * 4
 
 
-def test_no_rows() -> None:
+def test_no_rows_have_no_miscalibration() -> None:
     empty = pl.DataFrame(schema={"y": pl.Int8, "s": pl.Float64, "g": pl.String})
     assert wroc.calibration_test(empty, "y", "s", by="g").is_empty()
     found = one(wroc.calibration_test(empty, "y", "s"))
     assert (found["n"], found["largest_miscalibration"]) == (0, None)
 
 
-def test_errors() -> None:
+def test_a_calibration_test_refuses_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="`score` must be a probability, from 0 to 1"):
         wroc.calibration_test(ROWS.with_columns(pl.col("s") * 2), "y", "s")
-    with pytest.raises(ValueError, match="`adjust` must be one of"):
-        wroc.calibration_test(ROWS, "y", "s", adjust="holms")  # type: ignore[arg-type]
     counts = wroc.from_counts(wroc.score_counts(ROWS, "y", "s", bins=16))
     with pytest.raises(ValueError, match="`counts` must be by score for a calibration"):
         counts.calibration_test()
@@ -291,8 +289,6 @@ def test_errors() -> None:
         wroc.calibration_test(mixed, "y", "s")
     with pytest.raises(ValueError, match="`reference` must come with `attributes`; found 'rest'"):
         wroc.calibration_test(ROWS, "y", "s", reference="rest")
-    with pytest.raises(ValueError, match="`reference` must be one of 'rest'"):
-        wroc.calibration_test(ROWS, "y", "s", attributes="w", reference="all")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`by` must be None with `attributes`; found 'w'"):
         wroc.calibration_test(ROWS, "y", "s", by="w", attributes="w")
 

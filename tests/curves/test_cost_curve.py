@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,6 @@ from sklearn.metrics import roc_curve
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
 Exact: TypeAlias = tuple[Fraction, Fraction]
 
@@ -75,7 +74,7 @@ def lowest(curve: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.asarray((fpr * (1 - GRID) + fnr * GRID).min(axis=0))
 
 
-def test_worked_example(seven: pl.DataFrame) -> None:
+def test_seven_rows_have_the_worked_cost_curve(seven: pl.DataFrame) -> None:
     curve = wroc.cost_curve(seven, "y", "s", weight="w")
     best = curve.filter(~pl.col("dominated"))
     assert best["threshold"].to_list() == [math.inf, 0.9, 0.6, 0.3]
@@ -212,14 +211,12 @@ def test_costs_per_row_are_counted_row_by_row(seven: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cost_fn": -1, "cost_fp": 1}, r"^`cost_fn` must be finite and 0 or more; found -1$"),
-        ({"cost_fn": 1, "cost_fp": -2}, r"^`cost_fp` must be finite and 0 or more; found -2$"),
         ({"cost_fn": 0, "cost_fp": 0}, r"^`cost_fn` and `cost_fp` must not both be 0; found 0 "),
         ({"cost_fn": 1.5}, r"^`cost_fn` must be at most 1 .*; found 1.5$"),
-        ({"cost_fp": -0.5}, r"^`cost_fp` must be finite and 0 or more; found -0.5$"),
-        ({"prevalence": 0.5}, r"^`prevalence` goes with `cost_fn` or `cost_fp` .*; found 0.5$"),
-        ({"cost_fn": 1, "prevalence": 0}, r"^`prevalence` must lie strictly .*; found 0$"),
-        ({"cost_fn": 1, "prevalence": 1}, r"^`prevalence` must lie strictly .*; found 1$"),
+        (
+            {"prevalence": 0.5},
+            r"^`prevalence` must be None without `cost_fn` or `cost_fp`; found 0.5$",
+        ),
     ],
 )
 def test_costs_that_cannot_be(options: dict[str, Any], message: str) -> None:
@@ -242,12 +239,12 @@ def messy(people: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([people, pl.DataFrame(strange)]).sample(fraction=1, shuffle=True, seed=2)
 
 
-def test_groups_and_scores_are_as_if_alone(people: pl.DataFrame, engine: Engine) -> None:
+def test_groups_and_scores_are_as_if_alone(people: pl.DataFrame) -> None:
     rows = messy(people)
     scores = [pl.col("s").alias("later"), (-pl.col("s")).alias("earlier")]
     options: dict[str, Any] = {"weight": "w", "cost_fn": 0.3, "prevalence": 0.2}
     lazy = wroc.cost_curve(rows.lazy(), "y", scores, by="g", **options)
-    found = lazy.collect(engine=engine)
+    found = lazy.collect()
     alone = [
         wroc.cost_curve(rows.filter(pl.col("g").eq_missing(g)), "y", score, **options).select(
             pl.lit(g, pl.String).alias("g"), pl.lit(model).alias("model"), pl.all()
@@ -266,11 +263,11 @@ def test_groups_and_scores_are_as_if_alone(people: pl.DataFrame, engine: Engine)
     assert one["tp"].to_list() == [0.0, 1.0, 2.0]
 
 
-def test_empty_frame(people: pl.DataFrame, engine: Engine) -> None:
+def test_no_rows_have_an_origin_without_costs(people: pl.DataFrame) -> None:
     none = people.lazy().clear()
-    found = wroc.cost_curve(none, "y", "s", weight="w", by="g").collect(engine=engine)
+    found = wroc.cost_curve(none, "y", "s", weight="w", by="g").collect()
     assert (found.height, found.columns) == (0, ["g", *COLUMNS, *CELLS])
-    origin = wroc.cost_curve(none, "y", "s", cost_fn=0.5).collect(engine=engine)
+    origin = wroc.cost_curve(none, "y", "s", cost_fn=0.5).collect()
     assert origin.row(0) == (math.inf, *[None] * 6, 0.0, 0.0, 0.0, 0.0)
 
 

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 import pytest
@@ -20,7 +20,6 @@ import polars_wroc as wroc
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int | None, tuple[float | None, ...], int]
 Point: TypeAlias = tuple[Fraction, Fraction]
 
@@ -177,7 +176,7 @@ def test_hulls_that_cross_leave_both_undominated() -> None:
     assert by_model(frame, ["a", "b"]) == {"a": [], "b": []}
 
 
-def test_row_that_lacks_a_score_is_left_out_of_all(engine: Engine) -> None:
+def test_row_that_lacks_a_score_is_left_out_of_all() -> None:
     rows: list[Row] = [
         (1, (3.0, 2.0, 1.0), 1),
         (0, (1.0, 2.0, 3.0), 2),
@@ -188,16 +187,14 @@ def test_row_that_lacks_a_score_is_left_out_of_all(engine: Engine) -> None:
     frame = frame_of(rows + gone)
     frame = pl.concat([frame, frame_of([(1, (math.nan, 3.0, 3.0), 5)])])
     lazy = wroc.dominated_models(frame.lazy(), "y", MODELS, weight="w")
-    assert_frame_equal(lazy.collect(engine=engine), dominated(frame_of(rows)))
+    assert_frame_equal(lazy.collect(), dominated(frame_of(rows)))
 
 
-def test_one_class_group_is_null_and_columns_are_typed(
-    people: pl.DataFrame, engine: Engine
-) -> None:
+def test_one_class_group_is_null_and_columns_are_typed(people: pl.DataFrame) -> None:
     one = people.filter("y", g="a").with_columns(g=pl.lit(None, pl.String))
     scores: list[str | pl.Expr] = ["w", "s", -pl.col("limit")]
     lazy = wroc.dominated_models(pl.concat([people, one]).lazy(), "y", scores, weight="w", by="g")
-    found = lazy.collect(engine=engine)
+    found = lazy.collect()
     types: dict[str, Any] = {
         "g": pl.String,
         "model": pl.String,
@@ -219,10 +216,10 @@ def test_one_class_group_is_null_and_columns_are_typed(
     assert_frame_equal(known, pl.concat(alone), abs_tol=1e-12)
 
 
-def test_no_rows_and_fewer_than_two_scores(people: pl.DataFrame, engine: Engine) -> None:
+def test_no_rows_and_fewer_than_two_scores(people: pl.DataFrame) -> None:
     none = people.lazy().clear()
-    assert wroc.dominated_models(none, "y", ["s", "w"], by="g").collect(engine=engine).is_empty()
-    found = wroc.dominated_models(none, "y", ["s", "w"]).collect(engine=engine)
+    assert wroc.dominated_models(none, "y", ["s", "w"], by="g").collect().is_empty()
+    found = wroc.dominated_models(none, "y", ["s", "w"]).collect()
     assert found.rows() == [("s", *[None] * 4), ("w", *[None] * 4)]
     for one in ("s", ["s"], pl.col("s")):
         with pytest.raises(ValueError, match=r"^`score` must hold two or more .*; found \['s'\]$"):
@@ -234,14 +231,12 @@ def test_no_rows_and_fewer_than_two_scores(people: pl.DataFrame, engine: Engine)
 # The flag of `summary`.
 
 
-def test_inverted_says_that_the_whole_interval_is_below_one_half(
-    people: pl.DataFrame, engine: Engine
-) -> None:
+def test_inverted_says_that_the_whole_interval_is_below_one_half(people: pl.DataFrame) -> None:
     one = people.filter("y", g="a").with_columns(g=pl.lit("one"))
     opposite, negated = (pl.col("s") - 3 * pl.col("y")).alias("opposite"), -pl.col("s")
     scores = [pl.col("s"), negated.alias("negated"), opposite, pl.col("w")]
     lazy = summary_of(pl.concat([people, one]).lazy(), "y", scores, weight="w", by="g")
-    found = lazy.collect(engine=engine)
+    found = lazy.collect()
     assert found.columns[-4:] == ["inverted", "k_pos", "k_neg", "ci_note"]
     assert found.schema["inverted"] == pl.Boolean
     known = found.filter(pl.col("auc").is_not_null())

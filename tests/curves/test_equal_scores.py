@@ -73,7 +73,7 @@ def sample(seed: int, rows: int, *, digits: int = 2) -> pl.DataFrame:
 
 
 @pytest.mark.usefixtures("any_rows")
-def test_tied_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tied_scores_give_the_mantel_haenszel_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polars_wroc.groups.score_blocks._ROWS", 3)
     found = of_own(equal_scores(TIED, "y", "s", by="g"))
     tables = [
@@ -95,7 +95,9 @@ def test_tied_scores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("any_rows")
-def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_equal_scores_give_the_worked_gap_and_p_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     points = BLOCKS.with_columns(pl.col("s") * 100)
     found = of_own(equal_scores(points, "y", "s", by="g"))
     assert (found["n_blocks"], found["mean_gap"]) == (3, pytest.approx(0.28))
@@ -226,7 +228,7 @@ def test_nothing_to_compare() -> None:
     assert empty.is_empty()
 
 
-def test_errors() -> None:
+def test_equal_scores_refuse_references_and_designs_that_they_do_not_take() -> None:
     counts = wroc.from_counts(wroc.score_counts(TIED, "y", "s", by="g", bins=16))
     with pytest.raises(ValueError, match="`counts` must be by score for equal scores"):
         counts.calibration_test(attributes="g", reference="rest")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -11,11 +11,9 @@ import pytest
 from plain_survey import Row, covariance, rate_influences, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
-from sweeps import sweep
 
 import polars_wroc as wroc
 
-Engine = Literal["in-memory", "streaming"]
 SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
@@ -120,14 +118,11 @@ def test_lonely_units_have_no_limits(survey: pl.DataFrame) -> None:
     assert (row["tpr_low"], row["tpr_high"]) == (None, None)
 
 
-@pytest.mark.parametrize("engine", sweep(["in-memory", "streaming"]))
-def test_lazily_in_groups(survey: pl.DataFrame, engine: Engine) -> None:
+def test_lazily_in_groups(survey: pl.DataFrame) -> None:
     frame = survey.with_columns(g=pl.col("h") % 2)
     given: dict[str, Any] = {"fpr": [0.0, 0.1, 1.0], "by": "g", **SAMPLE}
     expected = wroc.roc_point(frame, "y", "s", **given)
-    assert_frame_equal(
-        wroc.roc_point(frame.lazy(), "y", "s", **given).collect(engine=engine), expected
-    )
+    assert_frame_equal(wroc.roc_point(frame.lazy(), "y", "s", **given).collect(), expected)
     alone = wroc.roc_point(
         frame.with_columns(pl.when(pl.col("g") == 1).then("y").alias("y")), "y", "s", **given
     )

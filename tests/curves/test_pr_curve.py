@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 import pytest
@@ -16,7 +16,6 @@ from sklearn import metrics as sklearn_metrics
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
 
 CURVES: dict[str, Callable[..., Any]] = {
@@ -122,7 +121,7 @@ def test_steps_of_the_pr_curve_add_up_to_the_average_precision(people: pl.DataFr
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_worked_examples(seven: pl.DataFrame) -> None:
+def test_seven_rows_have_the_worked_curve(seven: pl.DataFrame) -> None:
     pr = wroc.pr_curve(seven, "y", "s", weight="w").filter(threshold=0.6)
     assert pr.select("recall", "precision").row(0) == pytest.approx((1, 4 / 7))
     roc = wroc.roc_curve(seven, "y", "s", weight="w").filter(threshold=0.7)
@@ -158,13 +157,13 @@ def test_rates_of_a_class_that_is_not_there_are_null(messy: pl.DataFrame, name: 
 
 
 @pytest.mark.parametrize("name", CURVES)
-def test_empty_frame(messy: pl.DataFrame, name: str, engine: Engine) -> None:
+def test_no_rows_have_an_origin_without_rates(messy: pl.DataFrame, name: str) -> None:
     none = messy.lazy().clear()
-    found = CURVES[name](none, "y", "s", weight="w", by="g").collect(engine=engine)
+    found = CURVES[name](none, "y", "s", weight="w", by="g").collect()
     assert found.is_empty()
     columns = ["threshold", *RATES[name], *CELLS]
     assert found.schema == {"g": pl.String} | dict.fromkeys(columns, pl.Float64)
-    origin = CURVES[name](none, "y", "s", weight="w").collect(engine=engine)
+    origin = CURVES[name](none, "y", "s", weight="w").collect()
     assert origin["threshold"].to_list() == [math.inf]
 
 

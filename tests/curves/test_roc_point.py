@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,8 +26,6 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
-
-Engine: TypeAlias = Any
 
 
 def pointwise_turned(roc: Roc, tpr: float, fpr: float, level: float = 0.95) -> Pair:
@@ -55,7 +53,7 @@ def grouped(groups: dict[str | None, pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(groups.values()).sample(fraction=1.0, shuffle=True, seed=2)
 
 
-def test_worked_example(seven: pl.DataFrame) -> None:
+def test_seven_rows_have_the_worked_points(seven: pl.DataFrame) -> None:
     found = wroc.roc_point(seven, "y", "s", weight="w", fpr=0.3)
     assert found.columns == ["fpr", "tpr", "tpr_low", "tpr_high", "one_sided"]
     # With 3.57 negatives 0.7**3.57 = 0.28 is the probability that none is above the threshold.
@@ -182,14 +180,12 @@ def test_rates_are_sorted_and_each_is_there_once(
     assert wroc.roc_point(seven, "y", "s", tpr=rates)["tpr"].to_list() == expected
 
 
-def test_points_of_groups(
-    grouped: pl.DataFrame, groups: dict[str | None, pl.DataFrame], engine: Engine
-) -> None:
+def test_points_of_groups(grouped: pl.DataFrame, groups: dict[str | None, pl.DataFrame]) -> None:
     rates = [0.05, 0.3, 0.7]
     options: dict[str, Any] = {"weight": "w", "by": "g"}
     of_tpr = wroc.roc_point(grouped.lazy(), "y", "s", fpr=rates, **options)
     of_fpr = wroc.roc_point(grouped.lazy(), "y", "s", tpr=rates, **options)
-    found, turned = (plan.collect(engine=engine) for plan in (of_tpr, of_fpr))
+    found, turned = (plan.collect() for plan in (of_tpr, of_fpr))
     assert found.select("g", "fpr").rows() == [(key, rate) for key in groups for rate in rates]
     for i, frame in enumerate(groups.values()):
         roc = roc_of(frame)
@@ -216,10 +212,10 @@ def test_points_of_models_do_not_meet(grouped: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("label", [0, 1])
-def test_points_of_one_class_are_null(grouped: pl.DataFrame, label: int, engine: Engine) -> None:
+def test_points_of_one_class_are_null(grouped: pl.DataFrame, label: int) -> None:
     frame = grouped.filter((pl.col("g") != "b") | (pl.col("y") == label))
     plan = wroc.roc_point(frame.lazy(), "y", "s", weight="w", by="g", fpr=[0.2, 1])
-    table = plan.collect(engine=engine)
+    table = plan.collect()
     assert table.filter(g="b").rows() == [("b", rate, *[None] * 4) for rate in (0.2, 1)]
     alone = wroc.roc_point(frame.filter(g="c"), "y", "s", weight="w", fpr=[0.2, 1])
     assert_frame_equal(table.filter(g="c").drop("g"), alone, rel_tol=1e-12)
@@ -254,21 +250,6 @@ def test_rates_that_are_none(
         wroc.roc_point(seven.lazy(), "y", "s", fpr=rates)
     with pytest.raises(error, match=f"`tpr` {message}"):
         wroc.roc_point(seven.lazy(), "y", "s", tpr=rates)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
-    ],
-)
-def test_point_options_that_do_not_exist(
-    seven: pl.DataFrame, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        wroc.roc_point(seven.lazy(), "y", "s", fpr=0.1, **options)
-    with pytest.raises(ValueError, match=message):
-        wroc.roc_point(seven.lazy(), "y", "s", tpr=0.1, **options)
 
 
 @pytest.mark.parametrize("weight", [None, "w"])

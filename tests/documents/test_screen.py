@@ -38,7 +38,9 @@ def test_all_columns_are_counted_unless_some_are_asked_for() -> None:
 def test_columns_that_are_asked_for() -> None:
     assert write_asked(Screen(80, columns=["t", "n", "t"]))[:2] == ["g  t  n", "a  x  1"]
     assert write_asked(Screen(80, columns="all"))[0].split() == TABLE.columns
-    with pytest.raises(ValueError, match=r"must be all, or columns out of g, n, auc, t; found 'm'"):
+    with pytest.raises(
+        ValueError, match=r"must be all, or name columns of the table .g, n, auc, t.; found 'm'"
+    ):
         write_asked(Screen(80, columns=["n", "m"]))
 
 

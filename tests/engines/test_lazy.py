@@ -110,6 +110,16 @@ def test_both_engines_of_polars_give_the_table_of_a_dataframe(
     assert_frame_equal(found, expected, rel_tol=1e-12)
 
 
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_both_engines_of_polars_give_the_values_of_expressions(
+    name: str, rows: pl.DataFrame
+) -> None:
+    plan = rows.lazy().group_by("g").agg(EXPRESSIONS[name]).sort("g")
+    expected = rows.group_by("g").agg(EXPRESSIONS[name]).sort("g")
+    for found in (plan.collect(engine="in-memory"), plan.collect(engine="streaming")):
+        assert_frame_equal(found, expected, rel_tol=1e-12)
+
+
 def test_tables_are_collected_together(rows: pl.DataFrame) -> None:
     plans = [TABLES[name](rows.lazy()) for name in ONE_OF_EACH]
     for found, plan in zip(pl.collect_all(plans), plans, strict=True):

@@ -17,7 +17,6 @@ from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Any
 Array: TypeAlias = npt.NDArray[Any]
 
 COLUMNS = ["abroca", "abroca_null", "p_value"]
@@ -55,9 +54,9 @@ def alike(seed: int, rows: int = 60) -> pl.DataFrame:
     )
 
 
-def test_areas_between_curves_of_scikit_learn(people: pl.DataFrame, engine: Engine) -> None:
+def test_areas_between_curves_of_scikit_learn(people: pl.DataFrame) -> None:
     plan = wroc.abroca_test(people.lazy(), "y", "s", weight="w", by="g", permutations=3)
-    table = plan.collect(engine=engine)
+    table = plan.collect()
     assert table.schema == {"g": pl.String, **dict.fromkeys(COLUMNS, pl.Float64)}
     for group, area in table.select("g", "abroca").rows():
         y, s, w = (people[name].to_numpy() for name in ("y", "s", "w"))
@@ -150,10 +149,10 @@ def test_threads_and_the_order_of_rows_do_not_matter(
 
 
 @pytest.mark.slow
-def test_more_rows_than_the_engine_takes_at_once(engine: Engine) -> None:
+def test_more_rows_than_the_engine_takes_at_once() -> None:
     frame = alike(1, rows=250_000).with_columns(pl.col("s").round(3))
     plan = wroc.abroca_test(frame.lazy(), "y", "s", weight="w", by="g", permutations=2)
-    found = plan.collect(engine=engine)
+    found = plan.collect()
     assert_frame_equal(found, measured(frame, permutations=2), abs_tol=1e-12)
     inside = (frame["g"] == "a").to_numpy()
     y, s, w = (frame[name].to_numpy() for name in ("y", "s", "w"))
@@ -219,15 +218,9 @@ def test_no_area_where_one_of_two_groups_lacks_a_class(
     assert table.select(COLUMNS).rows() == [(None, None, None)] * 2
 
 
-def test_options_are_checked(people: pl.DataFrame) -> None:
+def test_an_abroca_test_refuses_wrong_options(people: pl.DataFrame) -> None:
     with pytest.raises(TypeError, match="`by` must name the groups to compare"):
         wroc.abroca_test(people, "y", "s", by=None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`permutations` must be 1 or more; found 0"):
-        measured(people, permutations=0)
-    with pytest.raises(TypeError, match=r"`permutations` must be a whole number; found 9\.5"):
-        measured(people, permutations=9.5)
-    with pytest.raises(ValueError, match="`seed` must be 0 or more; found -1"):
-        measured(people, seed=-1)
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'p_value'"):
         wroc.abroca_test(people.rename({"g": "p_value"}), "y", "s", by="p_value")
     mixed = people.with_columns(y=pl.when("y").then(1).otherwise(pl.int_range(pl.len()) % 2 - 1))

@@ -20,7 +20,6 @@ import polars_wroc as wroc
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
-Engine: TypeAlias = Any
 Place: TypeAlias = tuple[Any, ...]
 
 GAP = ["xauc_gap", "xauc_gap_low", "xauc_gap_high"]
@@ -81,8 +80,8 @@ def few(people: pl.DataFrame) -> pl.DataFrame:
     return people.head(150).with_columns(w=pl.when(rows % 11 > 0).then("w").otherwise(0.0))
 
 
-def test_pairs_are_counted(few: pl.DataFrame, engine: Engine) -> None:
-    table = wroc.cross_auc(few.lazy(), "y", "s", weight="w", by="g").collect(engine=engine)
+def test_pairs_are_counted(few: pl.DataFrame) -> None:
+    table = wroc.cross_auc(few.lazy(), "y", "s", weight="w", by="g").collect()
     assert table.columns == [*KEYS, *COLUMNS]
     assert table.select(KEYS).rows() == list(product("abcd", "abcd"))
     types = {"ci_method": pl.String()}
@@ -99,7 +98,7 @@ def test_each_pair_of_groups_through_scikit_learn(people: pl.DataFrame) -> None:
         assert row["xauc"] == pytest.approx(expected, rel=1e-10)
 
 
-def test_worked_example(seven: pl.DataFrame) -> None:
+def test_seven_rows_have_the_worked_cross_aucs(seven: pl.DataFrame) -> None:
     table = wroc.cross_auc(
         seven.with_columns(g=pl.Series(list("abaabab"))), "y", "s", weight="w", by="g"
     )

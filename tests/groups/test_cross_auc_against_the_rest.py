@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,8 +12,6 @@ from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-
-Engine: TypeAlias = Any
 
 SAMPLES = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 COLUMNS = [f"{name}{end}" for name in SAMPLES for end in ("", "_low", "_high")]
@@ -56,8 +54,8 @@ def test_areas_are_those_of_the_rows(frame: pl.DataFrame) -> None:
             assert row[name] == pytest.approx(learned(rows), abs=1e-12)
 
 
-def test_columns(people: pl.DataFrame, engine: Engine) -> None:
-    table = against_rest(people.lazy()).collect(engine=engine)
+def test_columns(people: pl.DataFrame) -> None:
+    table = against_rest(people.lazy()).collect()
     assert table.schema == {"g": pl.String, **dict.fromkeys(COLUMNS, pl.Float64)}
     assert table["g"].to_list() == ["a", "b", "c", "d"]
     empty = against_rest(people.clear())
@@ -78,7 +76,7 @@ def test_intervals_are_those_of_the_summary(people: pl.DataFrame, method: Any) -
             assert limits == pytest.approx(summary.select("auc_low", "auc_high").row(0))
 
 
-def test_worked_example(seven: pl.DataFrame) -> None:
+def test_seven_rows_have_the_worked_aucs_against_the_rest(seven: pl.DataFrame) -> None:
     table = against_rest(seven.with_columns(g=pl.Series(list("abaabab"))))
     assert table["subgroup_auc"].to_list() == pytest.approx([0.875, 1 / 3])
     assert table["bnsp_auc"].to_list() == pytest.approx([2 / 3, 0.5])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import plain_picked
@@ -19,8 +19,6 @@ from sweeps import sweep
 from wide_tables import wide_gaps
 
 import polars_wroc as wroc
-
-Engine: TypeAlias = Any
 
 RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
 ENDINGS = [
@@ -152,8 +150,8 @@ def by_group(frame: pl.DataFrame) -> Any:
 
 
 @pytest.mark.parametrize("reference", sweep(["overall", "rest", "best", "b"], fast=1))
-def test_rates_are_those_of_fairlearn(people: pl.DataFrame, reference: str, engine: Engine) -> None:
-    table = gaps(people.lazy(), reference).collect(engine=engine)
+def test_rates_are_those_of_fairlearn(people: pl.DataFrame, reference: str) -> None:
+    table = gaps(people.lazy(), reference).collect()
     plain = wide_gaps(people, "y", "s", weight="w", by="g", reference=reference)
     assert table.select(COLUMNS).schema == dict.fromkeys(COLUMNS, pl.Float64())
     of_all_tests = {"auc_gap_p_adjusted", "auc_gap_detectable", "auc_gap_verdict"}

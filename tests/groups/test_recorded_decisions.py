@@ -9,7 +9,6 @@ import fairlearn.metrics
 import numpy as np
 import polars as pl
 import pytest
-from conftest import Engine
 from divided import audit_in_ranges
 from polars.testing import assert_frame_equal
 from sklearn.metrics import confusion_matrix, roc_auc_score
@@ -72,23 +71,23 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "options"), sweep(CALLS, fast=1))
 def test_decisions_that_a_threshold_made(
-    people: pl.DataFrame, name: str, options: dict[str, Any], engine: Engine
+    people: pl.DataFrame, name: str, options: dict[str, Any]
 ) -> None:
     """Recorded, they give what the threshold gives."""
     table = getattr(wroc, name)
     groups: dict[str, Any] = {"by" if name == "threshold_metrics" else "attributes": "g"}
     at_threshold = table(people, "y", "s", threshold=0.5, **groups, **options)
     recorded = table(people.lazy(), "y", "s", selected="at_half", **groups, **options)
-    assert_frame_equal(recorded.collect(engine=engine), at_threshold, rel_tol=1e-9)
+    assert_frame_equal(recorded.collect(), at_threshold, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("options", [{}, {"level": 0.9}, {"level": 0.9, **DESIGN}])
 def test_metrics_of_decisions_that_a_threshold_made(
-    people: pl.DataFrame, options: dict[str, Any], engine: Engine
+    people: pl.DataFrame, options: dict[str, Any]
 ) -> None:
     found = wroc.threshold_metrics(
         people.lazy(), "y", "s", selected="at_half", by="g", weight="w", **options, metrics="all"
-    ).collect(engine=engine)
+    ).collect()
     expected = wroc.threshold_metrics(
         people, "y", "s", threshold=0.5, by="g", weight="w", **options, metrics="all"
     )
@@ -299,7 +298,7 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("name", "options", "error", "message"), WRONG)
-def test_wrong_arguments_are_refused(
+def test_recorded_decisions_that_are_no_decisions_are_refused(
     people: pl.DataFrame, name: str, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     groups = "attributes" if name != "threshold_metrics" else "by"

@@ -271,16 +271,12 @@ def test_the_gap_that_was_observed_is_refused() -> None:
         ({"gap": 0.1, "half_width": 0.1}, "found `half_width` and `gap`"),
         ({"metric": "tpr", "gap": 0.1}, "`value` must be given for `gap` of tpr; found None"),
         ({"metric": "auc", "value": 0.8, "gap": 0.1}, "`prevalence` must be given"),
-        ({"metric": "tpr", "value": 0.8, "gap": 1.1}, "`gap` must lie strictly between 0 and 1"),
-        ({"metric": "tpr", "value": 1.8, "gap": 0.1}, "`value` must lie between 0 and 1"),
         ({"metric": "tprr", "gap": 0.1}, "found 'tprr'; did you mean 'tpr'"),
         ({"gap": 0.1}, "`metric` must be one of auc, .* for `gap` without a table; found None"),
         ({"metric": "oe_ratio", "gap": 0.1}, "must be one of auc, .* for `gap`"),
         ({"metric": "auc", "no_worse_by": 0.1}, "must be one of .* for `no_worse_by`"),
         ({"metric": "tpr", "value": 0.5, "gap": 0.1, "changed": 0.8}, "`changed` must not be"),
         ({"metric": "tpr", "no_worse_by": 0.1}, "`changed` must be given"),
-        ({"metric": "tpr", "value": 0.5, "gap": 0.1, "power": 0.4}, "`power` must lie"),
-        ({"metric": "tpr", "value": 0.5, "gap": 0.1, "tests": 0}, "`tests` must be 1 or more"),
         ({"metric": "tpr", "value": 0.5, "gap": 0.1, "ratio": 0}, "`ratio` must"),
         (
             {"table": LOANS, "gap": 0.1},
@@ -295,7 +291,9 @@ def test_the_gap_that_was_observed_is_refused() -> None:
         ),
     ],
 )
-def test_messages(given: dict[str, Any], message: str) -> None:
+def test_rows_needed_refuse_questions_without_an_answer(
+    given: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         wroc.rows_needed(**given)
 

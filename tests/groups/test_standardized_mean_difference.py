@@ -268,7 +268,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, str]] = {
     "a reference by the AUC": (
         {"reference": "best"},
         ValueError,
-        "^`reference` must be another one without a `label`; found 'best'$",
+        "^`reference` must be 'rest', 'overall' or a segment without a `label`; found 'best'$",
     ),
     "one reference of two attributes": (
         {"reference": "highest", "attributes": ["g", "w"]},
@@ -281,12 +281,11 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, str]] = {
         INVALID_VALUES,
         "^`weight` must be finite and zero or more",
     ),
-    "level": ({"level": 2}, ValueError, "^`level` must lie"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(name: str) -> None:
+def test_mean_differences_refuse_wrong_metrics_and_counts(name: str) -> None:
     arguments, kind, message = REFUSED[name]
     given: dict[str, Any] = {"score": "s", "attributes": "g", "metrics": [METRIC], **arguments}
     with pytest.raises(kind, match=message):

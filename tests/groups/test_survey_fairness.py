@@ -164,14 +164,6 @@ def test_values_are_those_without_a_design(survey: pl.DataFrame) -> None:
 
 
 @pytest.mark.slow
-def test_clusters_alone_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
-    cluster = pl.struct("h", "c")
-    found = wroc.fairness(survey, "y", "s", **SAMPLE, design=cluster)
-    one = wroc.fairness(survey, "y", "s", **SAMPLE, design=wroc.Survey(cluster, strata=pl.lit(1)))
-    assert_frame_equal(found, one)
-
-
-@pytest.mark.slow
 def test_a_sample_of_nearly_the_whole_population_knows_more(survey: pl.DataFrame) -> None:
     found, part = (
         wroc.fairness(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import plain_picked
@@ -27,7 +27,6 @@ from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Pair: TypeAlias = tuple[float, float]
 Influences: TypeAlias = dict[tuple[int, int], float]
 
@@ -106,9 +105,9 @@ def student(tail: float, units: set[Unit], *sides: list[Row]) -> float:
 
 
 @pytest.mark.parametrize("reference", sweep(REFERENCES, fast=1))
-def test_auc_gaps(survey: pl.DataFrame, reference: str, engine: Engine) -> None:
+def test_auc_gaps(survey: pl.DataFrame, reference: str) -> None:
     plan = wide_gaps(survey.lazy(), "y", "s", by="g", reference=reference, **SAMPLE)
-    table = plan.collect(engine=engine)
+    table = plan.collect()
     units = {row.psu for row in rows_of(survey)}
     groups = {g: survey.filter(g=g) for g in "abc"}
     aucs = {g: some(plain_score.auc_of(frame)) for g, frame in groups.items()}
@@ -233,15 +232,6 @@ def test_a_lonely_unit_leaves_gaps_without_intervals(survey: pl.DataFrame) -> No
         one, "y", "s", **options | {"design": wroc.Survey("c", strata="h", lonely="certainty")}
     )
     assert None not in certain.filter(g="c").select(*names).row(0)
-
-
-@pytest.mark.slow
-def test_clusters_alone_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": "g", "threshold": 0.5}
-    units = pl.struct("h", "c")
-    found = wide_gaps(survey, "y", "s", **options, design=units)
-    one = wroc.Survey(units, strata=pl.lit(1))
-    assert_frame_equal(found, wide_gaps(survey, "y", "s", **options, design=one))
 
 
 @pytest.mark.slow

@@ -452,8 +452,12 @@ def test_a_shift_depends_on_ranks_and_relative_weights(
 ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"over": "nothing"}, pl.exceptions.ColumnNotFoundError, "nothing"),
     ({"every": "1mo"}, TypeError, "`over` must hold dates or times with `every`; found column"),
-    ({"every": 3}, TypeError, "`every` must be a length of time such as '1mo'"),
-    ({"over": "day", "every": "month"}, ValueError, "`every` must be a length of time such as"),
+    ({"every": 3}, TypeError, "`every` must be a length of time, for example '1mo'"),
+    (
+        {"over": "day", "every": "month"},
+        ValueError,
+        "`every` must be a length of time, for example",
+    ),
     ({"metrics": ["aux"]}, ValueError, "`metrics` must be one of auc.*found 'aux'.*'auc'"),
     ({"metrics": []}, TypeError, "`metrics` must be None or a sequence"),
     ({"metrics": ["tpr"]}, ValueError, "must come with a `threshold` or `selected` for tpr"),
@@ -468,8 +472,6 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
         "^`attributes` must not name the column of `over`; found 'day' in both$",
     ),
     ({"attributes": ["g", "g"]}, ValueError, "^`attributes` must not name a column twice"),
-    ({"level": 95}, ValueError, "`level` must lie between"),
-    ({"level": wroc.Looks(900)}, TypeError, "`level` must be a number with periods, each of which"),
     ({"margin": 2}, ValueError, "`margin` must"),
     ({"min_rows": -1}, ValueError, "`min_rows` must"),
 ]

@@ -235,7 +235,9 @@ def test_a_segment_of_one_class_has_no_number_that_is_undefined() -> None:
         ({"metrics": ["f1"], "within": "c"}, ValueError, "`metrics` must be None with `within`"),
     ],
 )
-def test_wrong_metrics(options: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_gaps_refuse_metrics_that_cannot_be_compared(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
     given: dict[str, Any] = {"attributes": "g", "threshold": 0.5} | options
     with pytest.raises(error, match=message):
         wroc.group_gaps(frame_of(8, 20), "y", "s", **given, min_rows=0)

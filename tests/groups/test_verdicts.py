@@ -220,13 +220,3 @@ def test_clusters_are_judged_by_their_design() -> None:
 def test_the_margin_is_saved() -> None:
     audit = wroc.audit(people(12, 200), "y", "s", attributes="g", margin=0.1)
     assert audit.settings.as_dict()["margin"] == 0.1
-
-
-@pytest.mark.parametrize("margin", [0.0, 1.0, -0.1, float("nan")])
-def test_margin_is_checked(margin: float) -> None:
-    frame = people(13, 100)
-    message = rf"^`margin` must lie strictly between 0 and 1; found {margin}$"
-    with pytest.raises(ValueError, match=message):
-        gaps(frame, margin=margin)
-    with pytest.raises(ValueError, match=message):
-        wroc.audit(frame, "y", "s", attributes="g", margin=margin)

@@ -357,7 +357,7 @@ def test_references_without_a_meaning(reference: str) -> None:
         gaps(people(14, 50), reference=reference)
 
 
-def test_other_errors() -> None:
+def test_strata_that_are_no_other_columns_are_refused() -> None:
     frame = people(15, 50)
     with pytest.raises(
         ValueError, match=r"^`within` must not name a column of `attributes`; found 'g'"

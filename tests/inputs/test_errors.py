@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -120,21 +119,6 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         ValueError,
         r"^`by` must not take the name of a result column; found 'model'",
     ),
-    "one point": (
-        lambda f: UNTYPED.roc_curve(f, "y", "s", max_points=1),
-        ValueError,
-        r"^`max_points` must be 3 or more; found 1$",
-    ),
-    "half a point": (
-        lambda f: UNTYPED.roc_curve(f, "y", "s", max_points=2.5),
-        TypeError,
-        r"^`max_points` must .*found 2\.5",
-    ),
-    "points in words": (
-        lambda f: UNTYPED.roc_curve(f, "y", "s", max_points="ten"),
-        TypeError,
-        r"^`max_points` must be .*; found 'ten' of type str$",
-    ),
     "no thresholds": (
         lambda f: UNTYPED.threshold_metrics(f, "y", "s", threshold=[]),
         ValueError,
@@ -175,16 +159,6 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         ValueError,
         r"^`by` must not take the name of a result column; found 'model'",
     ),
-    "adjusted comparison": (
-        lambda f: UNTYPED.compare(f, "y", ["s", "w"], adjust="bonferroni"),
-        ValueError,
-        r"^`adjust` must be one of 'holm', 'bh', 'none'; found 'bonferroni'$",
-    ),
-    "adjusted gaps": (
-        lambda f: UNTYPED.group_gaps(f, "y", "s", attributes="g", adjust=None),
-        ValueError,
-        r"^`adjust` must be one of 'holm', 'bh', 'none'; found None; did you mean 'none'\?$",
-    ),
     "reference of two groups": (
         lambda f: UNTYPED.group_gaps(f, "y", "s", attributes="g", reference=("a", "b")),
         ValueError,
@@ -194,21 +168,6 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         lambda f: UNTYPED.group_gaps(f, "y", "s", attributes=["g", "text"], reference="a"),
         ValueError,
         r"^`reference` must .* map attributes to segments where there are several; found 'a'$",
-    ),
-    "band in other words": (
-        lambda f: UNTYPED.roc_curve(f, "y", "s", band="both"),
-        ValueError,
-        r"^`band` must be one of 'pointwise', 'simultaneous'; found 'both'$",
-    ),
-    "band of a number": (
-        lambda f: UNTYPED.roc_curve(f, "y", "s", band=1),
-        ValueError,
-        r"^`band` must be one of 'pointwise', 'simultaneous'; found 1$",
-    ),
-    "level of metrics": (
-        lambda f: UNTYPED.threshold_metrics(f, "y", "s", threshold=0.2, level=95),
-        ValueError,
-        r"^`level` must lie between 0.001 and 0.9999; found 95; did you mean 0.95\?$",
     ),
     "cluster of no column": (
         lambda f: UNTYPED.summary(f, "y", "s", design=3),
@@ -250,17 +209,6 @@ TABLES: dict[str, tuple[Callable[..., Any], str]] = {
     ),
 }
 
-WITH_LEVEL = [
-    "summary",
-    "threshold_metrics",
-    "roc_curve with a band",
-    "compare",
-    "group_gaps",
-    "roc_point",
-    "roc_point at tpr",
-    "bootstrap",
-]
-WITH_WEIGHT_TYPE = [name for name in WITH_LEVEL if name != "bootstrap"]
 WITH_CLUSTER = ["summary", "compare", "bootstrap", "bootstrap_replicates"]
 
 # Refused when the plan runs, because the values decide.
@@ -348,24 +296,6 @@ def test_missing_cluster_is_refused_at_once(frame: pl.DataFrame | pl.LazyFrame, 
     message = "^`design` must name a column of the frame; found no column 'nothing' among .*'y'"
     with pytest.raises(ColumnNotFoundError, match=message):
         TABLES[name][0](frame, "y", "s", design="nothing")
-
-
-@pytest.mark.parametrize("level", [0, 1.0, 95, -0.1, float("nan")])
-@pytest.mark.parametrize("name", WITH_LEVEL)
-def test_level_outside_its_range_is_refused_at_once(name: str, level: float) -> None:
-    hint = r"; did you mean 0.95\?" if level == 95 else ""
-    message = f"^`level` must lie between 0.001 and 0.9999; found {level}{hint}$"
-    for frame in (DATA, DATA.lazy()):
-        with pytest.raises(ValueError, match=message):
-            TABLES[name][0](frame, "y", "s", level=level)
-
-
-@pytest.mark.parametrize("level", ["high", True])
-@pytest.mark.parametrize("name", WITH_LEVEL)
-def test_level_that_is_no_number_is_refused_at_once(name: str, level: object) -> None:
-    message = f"^`level` must be a number; found {level!r} of type {type(level).__name__}$"
-    with pytest.raises(TypeError, match=message):
-        TABLES[name][0](DATA.lazy(), "y", "s", level=level)
 
 
 @pytest.mark.parametrize("argument", ["fpr", "tpr"])
@@ -624,52 +554,6 @@ def test_options_are_keyword_only() -> None:
         metric("y", "s", "w")
 
 
-FLAGS: dict[tuple[str, str], Call] = {
-    ("roc_curve", "drop_collinear"): lambda flag: UNTYPED.roc_curve(
-        DATA, "y", "s", drop_collinear=flag
-    ),
-    ("threshold_metrics", "per_group"): lambda flag: UNTYPED.threshold_metrics(
-        DATA, "y", "s", threshold=wroc.rules.max_fpr(0.1), per_group=flag
-    ),
-    ("audit_changes", "different_settings"): lambda flag: UNTYPED.audit_changes(
-        wroc.audit(DATA, "y", "s", attributes="g"), "none.json", different_settings=flag
-    ),
-    ("audit_changes", "different_rows"): lambda flag: UNTYPED.audit_changes(
-        wroc.audit(DATA, "y", "s", attributes="g"), "none.json", different_rows=flag
-    ),
-    ("compare", "paired"): lambda flag: UNTYPED.compare(DATA, "y", ["s", "w"], paired=flag),
-    ("bootstrap", "replicates"): lambda flag: UNTYPED.bootstrap(
-        DATA, "y", "s", "ks", resamples=2, replicates=flag
-    ),
-    ("roc_chart", "det"): lambda flag: UNTYPED.roc_chart(wroc.roc_curve(DATA, "y", "s"), det=flag),
-    ("roc_chart", "band"): lambda flag: UNTYPED.roc_chart(
-        wroc.roc_curve(DATA, "y", "s"), band=flag
-    ),
-    ("gain_chart", "lift"): lambda flag: UNTYPED.gain_chart(
-        wroc.roc_curve(DATA, "y", "s"), lift=flag
-    ),
-    ("calibration_curve", "smooth"): lambda flag: UNTYPED.calibration_curve(
-        DATA, "y", "s", smooth=flag
-    ),
-    ("validate", "smooth"): lambda flag: UNTYPED.validate(DATA, "y", "s", smooth=flag),
-    ("worst_segments", "redundant"): lambda flag: UNTYPED.worst_segments(
-        DATA, "y", "s", attributes="g", threshold=0.5, favorable="selected", redundant=flag
-    ),
-    ("summary", "diagnostics"): lambda flag: UNTYPED.summary(DATA, "y", "s", diagnostics=flag),
-}
-
-
-def test_all_flags_are_known() -> None:
-    functions = dict(inspect.getmembers(wroc, inspect.isfunction))
-    flags = {
-        (name, argument)
-        for name, function in functions.items()
-        for argument, parameter in inspect.signature(function).parameters.items()
-        if str(parameter.annotation).startswith("bool")
-    }
-    assert flags == set(FLAGS)
-
-
 def test_text_column_of_thresholds() -> None:
     message = "^`threshold` must be numeric; found column 'text' of type String"
     for frame in (DATA, DATA.lazy()):
@@ -716,14 +600,6 @@ def test_probabilities_beyond_1_by_rounding_are_clipped(beyond: float) -> None:
         assert rows.select(value).equals(clipped.select(value))
     for table in (wroc.calibration_summary, wroc.decision_curve, wroc.calibration_curve):
         assert_frame_equal(table(rows, "y", "p"), table(clipped, "y", "p"), abs_tol=1e-6)
-
-
-@pytest.mark.parametrize("value", ["no", 0, 1.0, [False]])
-@pytest.mark.parametrize("name", FLAGS)
-def test_flag_is_true_or_false(name: tuple[str, str], value: object) -> None:
-    message = rf"^`{name[1]}` must be True or False; found .* of type {type(value).__name__}$"
-    with pytest.raises(TypeError, match=message):
-        FLAGS[name](value)
 
 
 PAIRS = pl.DataFrame({"sex": ["f", "f", "m", None], "region": ["a", "b", "a", "b"]})
@@ -795,13 +671,6 @@ def test_reference_is_never_another_group_than_the_one_named(reference: object) 
         wroc.group_gaps(frame, "y", "s", attributes="g", reference=reference)
     table = wroc.group_gaps(frame, "y", "s", attributes="g", reference=1.0, min_rows=0)
     assert table["reason"].to_list() == ["the reference", None]
-
-
-@pytest.mark.parametrize("level", [1e-9, 0.0009, 0.99991])
-def test_levels_out_of_reach_are_refused(level: float) -> None:
-    frame = pl.DataFrame({"y": [1, 0, 1], "s": [0.9, 0.1, 0.3]})
-    with pytest.raises(ValueError, match=r"`level` must lie between 0\.001 and 0\.9999"):
-        wroc.summary(frame, "y", "s", level=level)
 
 
 @pytest.mark.parametrize("level", sweep([0.001, 0.9999]))

@@ -87,7 +87,9 @@ def test_what_is_no_number_of_rows_is_refused(bad: float) -> None:
     ids=["bootstrap", "replicates", "abroca_test", "honest threshold_metrics"],
 )
 def test_rows_that_are_drawn_must_be_single(call: Any) -> None:
-    with pytest.raises(TypeError, match=r"^`weight` must not be a frequency .*; found that of n$"):
+    with pytest.raises(
+        TypeError, match=r"^`weight` must not be a frequency .*; found frequency\(n\)$"
+    ):
         call(some_rows(), weight=wroc.frequency("n"))
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pytest
 from audit_words import page_words
-from conftest import Engine
 from divided import summary_in_ranges
 from polars.testing import assert_frame_equal
 from queries import TABLES
@@ -91,17 +90,15 @@ def test_what_the_caller_calls_a_group_is_in_no_step_of_a_plan(name: str) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sweep(GROUPED, GROUPED[3::12]))
-def test_groups_called_like_columns_of_plans(name: str, engine: Engine) -> None:
+def test_groups_called_like_columns_of_plans(name: str) -> None:
     table = TABLES[name]
-    expected = table(rows()).collect(engine=engine)
+    expected = table(rows()).collect()
     # A plan grows with the square of the number of keys; each name is tried in many tables.
     first = 5 * GROUPED.index(name)
     tried = islice(cycle(NAMES), first, first + len(NAMES) // 3)
     allowed = [one for one in tried if one not in refused(name)]
     assert len(allowed) > 1
-    found = of_first(
-        table(rows(), [pl.col("g").alias(one) for one in allowed]).collect(engine=engine)
-    )
+    found = of_first(table(rows(), [pl.col("g").alias(one) for one in allowed]).collect())
     if "attribute" in expected.columns:
         # Each is compared with itself alone, but adjusted for the tests of all. Some have all rows.
         of_groups = pl.col("attribute") != "overall"
@@ -230,9 +227,7 @@ def test_attributes_of_an_audit_have_any_name(first: str, second: str) -> None:
 
 
 def test_an_attribute_must_not_be_called_like_all_rows() -> None:
-    with pytest.raises(
-        ValueError, match="`attributes` must not have a column of the name 'overall'"
-    ):
+    with pytest.raises(ValueError, match="`attributes` must not name a column 'overall'"):
         wroc.audit(rows().collect(), "y", "s", attributes=pl.col("g").alias("overall"))
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Literal
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from sweeps import sweep
 
 import polars_wroc as wroc
 
 GROUPS = 6
-ENGINES: list[Literal["in-memory", "streaming"]] = ["in-memory", "streaming"]
 
 
 def rows_of(groups: int) -> pl.DataFrame:
@@ -45,11 +42,8 @@ LIMITED: dict[str, tuple[Callable[..., pl.LazyFrame], str]] = {
 }
 
 
-@pytest.mark.parametrize("engine", sweep(ENGINES))
 @pytest.mark.parametrize("name", LIMITED)
-def test_more_groups_than_asked_for_end_with_a_sentence(
-    name: str, engine: Literal["in-memory", "streaming"]
-) -> None:
+def test_more_groups_than_asked_for_end_with_a_sentence(name: str) -> None:
     table, argument = LIMITED[name]
     made = GROUPS**2 if argument == "max_pairs" else GROUPS
     things = argument.removeprefix("max_")
@@ -58,11 +52,11 @@ def test_more_groups_than_asked_for_end_with_a_sentence(
     frame = rows_of(GROUPS)
 
     with pytest.raises(ValueError, match=sentence):
-        table(frame.lazy(), **{argument: made - 1}).collect(engine=engine)
+        table(frame.lazy(), **{argument: made - 1}).collect()
     with pytest.raises(ValueError, match=f"^{sentence}$"):
         table(frame, **{argument: made - 1})
-    allowed = table(frame.lazy(), **{argument: made}).collect(engine=engine)
-    assert_frame_equal(allowed, table(frame.lazy()).collect(engine=engine))
+    allowed = table(frame.lazy(), **{argument: made}).collect()
+    assert_frame_equal(allowed, table(frame.lazy()).collect())
 
 
 def test_pairs_of_several_scores_count_together() -> None:
@@ -87,14 +81,6 @@ def test_more_pairs_of_classes_than_asked_for_raise_at_once() -> None:
     with pytest.raises(ValueError, match="found 528: ask for fewer, or pass max_pairs=528"):
         wroc.roc_auc_multiclass("y", scores, multi_class="ovo")
     wroc.roc_auc_multiclass("y", scores)
-
-
-def test_limits_are_whole_numbers() -> None:
-    frame = rows_of(2)
-    with pytest.raises(TypeError, match="`max_pairs` must be a whole number; found"):
-        wroc.cross_auc(frame, "y", "s", by="g", max_pairs=1.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`max_groups` must be 1 or more; found 0"):
-        wroc.abroca_test(frame, "y", "s", by="g", max_groups=0)
 
 
 @pytest.mark.slow

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -46,18 +44,18 @@ MISSING_IDS = ["null label", "null score", "NaN score", "null weight", "all thre
 
 
 @pytest.mark.parametrize("missing", MISSING, ids=MISSING_IDS)
-def test_missing_row_is_left_out_and_counted(missing: dict[str, object], engine: Engine) -> None:
+def test_missing_row_is_left_out_and_counted(missing: dict[str, object]) -> None:
     complete = wroc.summary(pl.DataFrame(COMPLETE), "y", "s", weight="w")
     plan = wroc.summary(_with_row(**missing).lazy(), "y", "s", weight="w")
     expected = complete.with_columns(n_missing=pl.lit(1, pl.Int64))
-    assert_frame_equal(plan.collect(engine=engine), expected)
+    assert_frame_equal(plan.collect(), expected)
 
 
 @pytest.mark.parametrize("missing", MISSING, ids=MISSING_IDS)
-def test_missing_row_is_left_out_of_expressions(missing: dict[str, object], engine: Engine) -> None:
+def test_missing_row_is_left_out_of_expressions(missing: dict[str, object]) -> None:
     complete, rows = pl.DataFrame(COMPLETE), _with_row(**missing)
     values = [*_metrics(), wroc.confusion_matrix("y", "s", threshold=3, weight="w", metrics="all")]
-    assert_frame_equal(rows.lazy().select(values).collect(engine=engine), complete.select(values))
+    assert_frame_equal(rows.lazy().select(values).collect(), complete.select(values))
 
 
 @pytest.mark.parametrize("table", TABLES[1:])
@@ -82,14 +80,14 @@ def test_bad_row_of_weight_zero_is_not_counted_as_missing() -> None:
 
 
 @pytest.mark.parametrize("label", [1, 0])
-def test_group_of_one_class_has_null_metrics(label: int, engine: Engine) -> None:
+def test_group_of_one_class_has_null_metrics(label: int) -> None:
     rows = pl.LazyFrame({"y": [label] * 3, "s": [1.0, 2.0, 2.0]})
-    numbers = wroc.summary(rows, "y", "s", diagnostics=True).collect(engine=engine)
+    numbers = wroc.summary(rows, "y", "s", diagnostics=True).collect()
     assert numbers.select(SUMMARY_METRICS).row(0) == (None,) * 3
     assert numbers.select("n_pos", "n_neg").row(0) == (3 * label, 3 * (1 - label))
     assert numbers.select("w_pos", "w_neg").row(0) == (3.0 * label, 3.0 * (1 - label))
     values = [getattr(wroc, name)("y", "s") for name in METRICS]
-    assert rows.select(values).collect(engine=engine).row(0) == (None,) * 4
+    assert rows.select(values).collect().row(0) == (None,) * 4
 
 
 def test_group_of_one_class_has_a_curve_with_null_rates() -> None:
@@ -119,14 +117,14 @@ def test_group_of_one_class_has_null_metrics_at_a_threshold() -> None:
     assert at_threshold["npv"] == 0.0
 
 
-def test_empty_frame_has_one_row_and_an_origin(engine: Engine) -> None:
+def test_empty_frame_has_one_row_and_an_origin() -> None:
     rows = pl.LazyFrame(schema={"y": pl.Int64, "s": pl.Float64})
-    numbers = wroc.summary(rows, "y", "s").collect(engine=engine)
+    numbers = wroc.summary(rows, "y", "s").collect()
     assert numbers.row(0) == (*[None] * 6, *[0] * 4)
-    curve = wroc.roc_curve(rows, "y", "s").collect(engine=engine)
+    curve = wroc.roc_curve(rows, "y", "s").collect()
     assert curve.rows() == [(INFINITY, None, None, 0.0, 0.0, 0.0, 0.0)]
     values = [getattr(wroc, name)("y", "s") for name in METRICS]
-    assert rows.select(values).collect(engine=engine).row(0) == (None,) * 4
+    assert rows.select(values).collect().row(0) == (None,) * 4
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -145,16 +143,16 @@ def test_group_of_one_missing_row_is_kept() -> None:
     assert curve["g"].to_list() == ["a", "a", "a", "b"]
 
 
-def test_group_of_only_missing_rows_is_kept(engine: Engine) -> None:
+def test_group_of_only_missing_rows_is_kept() -> None:
     rows = pl.LazyFrame(
         {"y": [1, 0, None, 1], "s": [2.0, 1.0, 3.0, NAN], "g": ["a", "a", "b", "b"]}
     )
-    numbers = wroc.summary(rows, "y", "s", by="g").collect(engine=engine)
+    numbers = wroc.summary(rows, "y", "s", by="g").collect()
     assert numbers.row(1) == ("b", *[None] * 6, 0, 0, 0, 2)
-    curve = wroc.roc_curve(rows, "y", "s", by="g").collect(engine=engine)
+    curve = wroc.roc_curve(rows, "y", "s", by="g").collect()
     only = curve.filter(pl.col("g") == "b").rows()
     assert only == [("b", INFINITY, None, None, 0.0, 0.0, 0.0, 0.0)]
-    aggregated = rows.group_by("g").agg(wroc.roc_auc("y", "s")).collect(engine=engine)
+    aggregated = rows.group_by("g").agg(wroc.roc_auc("y", "s")).collect()
     assert dict(aggregated.rows()) == {"a": 1.0, "b": None}
 
 
@@ -179,11 +177,11 @@ def test_group_of_only_weight_zero_is_absent(table: Callable[..., pl.DataFrame])
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_null_key_is_a_group_of_its_own(table: Callable[..., pl.LazyFrame], engine: Engine) -> None:
+def test_null_key_is_a_group_of_its_own(table: Callable[..., pl.LazyFrame]) -> None:
     rows = pl.LazyFrame(COMPLETE).with_columns(g=pl.Series(["a", None, "a", None]))
-    grouped = table(rows, "y", "s", weight="w", by="g").collect(engine=engine)
+    grouped = table(rows, "y", "s", weight="w", by="g").collect()
     assert grouped["g"].unique(maintain_order=True).to_list() == [None, "a"]
-    alone = table(rows.filter(pl.col("g").is_null()), "y", "s", weight="w").collect(engine=engine)
+    alone = table(rows.filter(pl.col("g").is_null()), "y", "s", weight="w").collect()
     assert_frame_equal(grouped.filter(pl.col("g").is_null()).drop("g"), alone)
 
 
@@ -207,26 +205,24 @@ def test_curve_has_an_origin_beside_an_infinite_score() -> None:
     ]
 
 
-def test_minus_zero_ties_with_zero(engine: Engine) -> None:
+def test_minus_zero_ties_with_zero() -> None:
     rows = pl.LazyFrame({"y": [1, 0, 1, 0], "s": [0.0, -0.0, -0.0, 0.0]})
-    assert rows.select(wroc.roc_auc("y", "s")).collect(engine=engine).item() == 0.5
-    curve = wroc.roc_curve(rows, "y", "s").collect(engine=engine)
+    assert rows.select(wroc.roc_auc("y", "s")).collect().item() == 0.5
+    curve = wroc.roc_curve(rows, "y", "s").collect()
     assert curve.select("threshold", "tp", "fp").rows() == [(INFINITY, 0.0, 0.0), (0.0, 2.0, 2.0)]
 
 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt64, pl.Int128])
-def test_large_integer_scores_are_not_rounded_into_ties(
-    dtype: type[pl.DataType], engine: Engine
-) -> None:
+def test_large_integer_scores_are_not_rounded_into_ties(dtype: type[pl.DataType]) -> None:
     """Float64 cannot tell these scores apart, so that tables refuse them."""
     scores = [2**53 + 1, 2**53, 2**53 + 3, 2**53 + 2]
     rows = pl.DataFrame({"y": [1, 0, 1, 0]}).with_columns(pl.Series("s", scores, dtype)).lazy()
-    assert rows.select(wroc.roc_auc("y", "s")).collect(engine=engine).item() == 0.75
+    assert rows.select(wroc.roc_auc("y", "s")).collect().item() == 0.75
     with pytest.raises(ValueError, match=r"`score` must hold whole numbers up to 2\*\*53"):
-        wroc.summary(rows, "y", "s").collect(engine=engine)
+        wroc.summary(rows, "y", "s").collect()
 
 
-def test_several_keys_make_sorted_combinations(engine: Engine) -> None:
+def test_several_keys_make_sorted_combinations() -> None:
     rows = pl.LazyFrame(
         {
             "g": ["b", "b", "a", "a", "b", "b"],
@@ -236,16 +232,16 @@ def test_several_keys_make_sorted_combinations(engine: Engine) -> None:
         }
     )
     numbers = wroc.summary(rows, "y", "s", by=["g", pl.col("h").alias("key")])
-    table = numbers.collect(engine=engine).select("g", "key", "auc")
+    table = numbers.collect().select("g", "key", "auc")
     assert table.rows() == [("a", 2, 0.0), ("b", None, 0.5), ("b", 1, 1.0)]
 
 
-def test_several_scores_make_a_model_column_in_the_order_given(engine: Engine) -> None:
+def test_several_scores_make_a_model_column_in_the_order_given() -> None:
     rows = pl.LazyFrame(
         {"y": [1, 0, 1, 0], "z": [4.0, 3.0, 2.0, 1.0], "a": [4, 1, 3, 2], "m": [1, 1, 1, None]}
     )
     scores: list[str | pl.Expr] = ["z", "a", pl.col("m"), (-pl.col("a")).alias("b")]
-    numbers = wroc.summary(rows, "y", scores).collect(engine=engine)
+    numbers = wroc.summary(rows, "y", scores).collect()
     assert numbers.schema["model"] == pl.String
     assert numbers.select("model", "auc", "n_missing").rows() == [
         ("z", 0.75, 0),

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import polars as pl
 import pytest
@@ -14,8 +14,6 @@ from sweeps import sweep
 from wide_tables import by_attributes, fairness_of, gaps_of
 
 import polars_wroc as wroc
-
-Engine: TypeAlias = Any
 
 # Neither in the order of the alphabet nor the other way round.
 MODELS = ["m", "z", "a"]
@@ -94,10 +92,8 @@ def scored(people: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("table", sweep(TABLES, fast=list(TABLES)[::4]))
-def test_models_keep_the_order_of_the_caller(
-    table: str, scored: pl.DataFrame, engine: Engine
-) -> None:
-    found = TABLES[table](scored.lazy(), "y", MODELS, weight="w", by="g").collect(engine=engine)
+def test_models_keep_the_order_of_the_caller(table: str, scored: pl.DataFrame) -> None:
+    found = TABLES[table](scored.lazy(), "y", MODELS, weight="w", by="g").collect()
     found = found.with_row_index("place")
     # Models come after the groups, but for tables that compare the groups.
     groups: tuple[str, ...] = ("g", "positive_g", "negative_g", "segment")

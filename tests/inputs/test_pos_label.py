@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from conftest import Engine
 from sweeps import sweep
 from wide_tables import wide_gaps
 
@@ -102,10 +101,10 @@ HELD: dict[str, tuple[list[Any], Any, Any]] = {
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("name", sweep(HELD, fast=list(HELD)[::3]))
-def test_values_that_the_label_holds(name: str, function: str, engine: Engine) -> None:
+def test_values_that_the_label_holds(name: str, function: str) -> None:
     label, dtype, value = HELD[name]
-    found = FUNCTIONS[function](frame(label, dtype), value).collect(engine=engine)
-    plain = FUNCTIONS[function](frame([1, 0], pl.Int64), 1).collect(engine=engine)
+    found = FUNCTIONS[function](frame(label, dtype), value).collect()
+    plain = FUNCTIONS[function](frame([1, 0], pl.Int64), 1).collect()
     assert found.equals(plain)
 
 
@@ -162,7 +161,7 @@ def test_a_label_that_a_group_lacks_is_null() -> None:
 
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
 @pytest.mark.parametrize("average", ["macro", "weighted"])
-def test_classes_are_values_of_the_label(multi_class: Any, average: Any, engine: Engine) -> None:
+def test_classes_are_values_of_the_label(multi_class: Any, average: Any) -> None:
     zone = pl.Datetime("us", "Asia/Tokyo")
     moments = [NOON + timedelta(hours=hour) for hour in range(3)]
     scores = pl.LazyFrame({"a": [5, 1, 3, 4], "b": [1, 5, 2, 2], "c": [2, 2, 6, 1]})
@@ -173,7 +172,7 @@ def test_classes_are_values_of_the_label(multi_class: Any, average: Any, engine:
         columns: dict[Any, Any] = dict(zip(classes, "abc", strict=True))
         auc = wroc.roc_auc_multiclass("y", columns, **given)
         rows = pl.concat([label.to_frame().lazy(), scores], how="horizontal")
-        found.append(rows.select(auc).collect(engine=engine).item())
+        found.append(rows.select(auc).collect().item())
     assert found[0] == found[1] == found[2]
     assert found[0] is not None
 

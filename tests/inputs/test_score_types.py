@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 from calls import OF_ONE_SCORE, TABLES, Call
-from conftest import INVALID_VALUES, Engine
+from conftest import INVALID_VALUES
 from divided import summary_in_ranges
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
@@ -40,10 +40,10 @@ WIDE = [pl.Int64(), pl.UInt64(), pl.Int128()]
 
 
 @pytest.mark.parametrize("dtype", WIDE, ids=str)
-def test_whole_numbers_that_floats_round_raise(dtype: pl.DataType, engine: Engine) -> None:
+def test_whole_numbers_that_floats_round_raise(dtype: pl.DataType) -> None:
     plan = wroc.summary(rows(BIG - 1, dtype).lazy(), "y", ["i", "f"])
     with pytest.raises(ValueError, match=r"`score` must hold whole numbers up to 2\*\*53; found"):
-        plan.collect(engine=engine)
+        plan.collect()
     with pytest.raises(ValueError, match=TOO_LARGE):
         wroc.summary(rows(BIG - 1, dtype), "y", "i")
 
@@ -62,25 +62,23 @@ def test_no_table_of_several_scores_rounds_them(call: Call) -> None:
 
 
 @pytest.mark.parametrize("dtype", sweep([*WIDE, pl.Int8(), pl.UInt16()], fast=3), ids=str)
-def test_whole_numbers_that_floats_hold_stand_beside_floats(
-    dtype: pl.DataType, engine: Engine
-) -> None:
+def test_whole_numbers_that_floats_hold_stand_beside_floats(dtype: pl.DataType) -> None:
     frame = rows(5, dtype)
-    both = wroc.summary(frame.lazy(), "y", ["i", "f"]).collect(engine=engine)
+    both = wroc.summary(frame.lazy(), "y", ["i", "f"]).collect()
     for model, alone in zip("if", both.partition_by("model", maintain_order=True), strict=True):
         assert_frame_equal(alone.drop("model"), wroc.summary(frame, "y", model))
     top = rows(2**53 - 3, dtype) if dtype in WIDE else frame
     assert wroc.summary(top, "y", ["f", "i"]).height == 2
 
 
-def test_compared_scores_may_have_several_types(engine: Engine) -> None:
+def test_compared_scores_may_have_several_types() -> None:
     frame = rows(BIG // 2, pl.Int64())
     aucs = [roc_auc_score(frame["y"], frame["i"]), roc_auc_score(frame["y"], frame["f"])]
-    compared = wroc.compare(frame.lazy(), "y", ["i", "f"]).collect(engine=engine)
+    compared = wroc.compare(frame.lazy(), "y", ["i", "f"]).collect()
     assert compared.select("value", "reference_value").row(0) == pytest.approx(aucs, abs=1e-12)
     large = wroc.compare(rows(BIG - 1, pl.Int64()).lazy(), "y", ["i", "f"])
     with pytest.raises(ValueError, match=r"`score` must hold whole numbers up to 2\*\*53"):
-        large.collect(engine=engine)
+        large.collect()
 
 
 def test_parts_of_several_types_are_not_rounded() -> None:
@@ -123,16 +121,16 @@ def decimals(dtype: pl.DataType) -> pl.DataFrame:
     )
 
 
-def test_counts_of_decimals_keep_every_digit(engine: Engine) -> None:
+def test_counts_of_decimals_keep_every_digit() -> None:
     frame = decimals(pl.Decimal(38, 20)).lazy()
     # Of the positives one is above two of the negatives and tied with the third.
     auc = (2.5 + 3) / 6
-    assert frame.select(wroc.roc_auc("y", "d")).collect(engine=engine).item() == auc
-    counts = wroc.score_counts(frame, "y", "d").collect(engine=engine)
+    assert frame.select(wroc.roc_auc("y", "d")).collect().item() == auc
+    counts = wroc.score_counts(frame, "y", "d").collect()
     assert counts["score"].to_list() == [Decimal("0.3"), *DIGITS[::-1], Decimal("0.1"), None]
     # A table compares scores as floats, so that those of the last digit are tied.
     tied = (2.5 + 2.5) / 6
-    assert wroc.summary(frame, "y", "d").collect(engine=engine)["auc"].item() == tied
+    assert wroc.summary(frame, "y", "d").collect()["auc"].item() == tied
     again = wroc.from_counts(wroc.merge_counts([counts])).summary()
     assert again["auc"].item() == tied
 
@@ -168,15 +166,13 @@ def cells(frame: pl.DataFrame, reaches: pl.Series) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("threshold", [BIG - 1.0, BIG + 1.0, BIG + 3.0, 1e30, -1e30, float("inf")])
 @pytest.mark.parametrize("dtype", sweep(WIDE, fast=2), ids=str)
-def test_whole_numbers_reach_thresholds_exactly(
-    threshold: float, dtype: pl.DataType, engine: Engine
-) -> None:
+def test_whole_numbers_reach_thresholds_exactly(threshold: float, dtype: pl.DataType) -> None:
     frame = rows(BIG - 1, dtype)
     reaches = pl.Series([score >= threshold for score in frame["i"].to_list()])
     expected = cells(frame, reaches)
     for given in (threshold, pl.lit(threshold)):
         matrix = wroc.confusion_matrix("y", "i", threshold=given)
-        found = frame.lazy().select(matrix).unnest("confusion_matrix").collect(engine=engine)
+        found = frame.lazy().select(matrix).unnest("confusion_matrix").collect()
         assert found.select(CELLS).row(0) == expected
 
 
@@ -201,18 +197,18 @@ def test_whole_numbers_that_floats_round_have_no_thresholds_in_tables(threshold:
         wroc.threshold_metrics(frame, "y", "i", threshold=threshold).collect()
 
 
-def test_a_chosen_threshold_is_the_score_itself(engine: Engine) -> None:
+def test_a_chosen_threshold_is_the_score_itself() -> None:
     def choose(frame: pl.LazyFrame) -> pl.LazyFrame:
         matrix = wroc.confusion_matrix("y", "i", threshold=wroc.rules.youden())
         return frame.select(matrix).unnest("confusion_matrix")
 
     frame = rows(BIG - 2, pl.Int64()).lazy()
     # The best threshold is the second lowest score, which is even.
-    found = choose(frame).collect(engine=engine)
+    found = choose(frame).collect()
     assert found["threshold"].item() == BIG - 1
     assert found.select("tp", "fp").row(0) == (4, 2)
     with pytest.raises(pl.exceptions.InvalidOperationError, match="must be a number that a float"):
-        choose(frame.with_columns(pl.col("i") + 1)).collect(engine=engine)
+        choose(frame.with_columns(pl.col("i") + 1)).collect()
     with pytest.raises(ValueError, match=TOO_LARGE):
         wroc.equalized_thresholds(rows(BIG - 1, pl.Int64()), "y", "i", by="g")
 

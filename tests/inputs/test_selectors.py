@@ -126,27 +126,27 @@ LENGTHS = {
 @pytest.mark.parametrize(("column", "found"), sweep(LENGTHS.values(), fast=2), ids=list(LENGTHS))
 @pytest.mark.parametrize("argument", ["label", "score", "weight", "by", "design"])
 def test_another_number_of_values_is_refused_by_name(
-    argument: str, column: pl.Expr, found: int, engine: Engine
+    argument: str, column: pl.Expr, found: int
 ) -> None:
     named: dict[str, Any] = {"label": "y", "score": "s", argument: column}
     plan = wroc.summary(ROWS.lazy(), **named)
     rule = f"`{argument}` must have one value for each row; found {found} for 40 rows"
     with pytest.raises(pl.exceptions.InvalidOperationError, match=rule):
-        plan.collect(engine=engine)
+        plan.collect()
     if argument in ("label", "score", "weight"):
         value = wroc.roc_auc(**named)
         with pytest.raises(pl.exceptions.InvalidOperationError, match=rule):
-            ROWS.lazy().select(value).collect(engine=engine)
+            ROWS.lazy().select(value).collect()
 
 
-def test_one_value_for_all_rows_stands_for_each(engine: Engine) -> None:
+def test_one_value_for_all_rows_stands_for_each() -> None:
     for one in (pl.lit(2.0), pl.col("w").max()):
-        table = wroc.summary(ROWS.lazy(), "y", "s", weight=one).collect(engine=engine)
+        table = wroc.summary(ROWS.lazy(), "y", "s", weight=one).collect()
         twos = ROWS.with_columns(w=2.0)
         assert_frame_equal(table, wroc.summary(twos, "y", "s", weight="w"))
 
 
-def test_values_that_are_as_many_as_rows_are_taken(engine: Engine) -> None:
+def test_values_that_are_as_many_as_rows_are_taken() -> None:
     expected = wroc.summary(ROWS, "y", "s", design=pl.int_range(pl.len()))
     for score in (
         pl.col("s").drop_nulls(),
@@ -154,18 +154,18 @@ def test_values_that_are_as_many_as_rows_are_taken(engine: Engine) -> None:
         pl.col("s").map_batches(lambda s: s),
     ):
         plan = wroc.summary(ROWS.lazy(), "y", score, design=pl.int_range(pl.len()))
-        assert_frame_equal(plan.collect(engine=engine), expected)
-        value = ROWS.lazy().select(wroc.roc_auc("y", score)).collect(engine=engine)
+        assert_frame_equal(plan.collect(), expected)
+        value = ROWS.lazy().select(wroc.roc_auc("y", score)).collect()
         assert value.item() == expected["auc"].item()
 
 
-def test_filtered_columns_are_those_of_the_filtered_rows(engine: Engine) -> None:
+def test_filtered_columns_are_those_of_the_filtered_rows() -> None:
     some = pl.col("w") > 1
     value = wroc.roc_auc(pl.col("y").filter(some), pl.col("s").filter(some))
     grouped = ROWS.lazy().group_by("g").agg(value, some=wroc.roc_auc("y", pl.col("t").drop_nulls()))
     expected = ROWS.filter(some).group_by("g").agg(wroc.roc_auc("y", "s"))
     other = ROWS.group_by("g").agg(some=wroc.roc_auc("y", "t"))
-    found = grouped.collect(engine=engine).sort("g")
+    found = grouped.collect().sort("g")
     assert_frame_equal(found, expected.join(other, on="g").sort("g"))
 
 

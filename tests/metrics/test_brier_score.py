@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,6 @@ from sklearn.metrics import brier_score_loss
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
 Parts: TypeAlias = dict[str, float]
 
@@ -193,8 +192,8 @@ def test_weights_that_are_lost_in_rounding() -> None:
     ],
     ids=["no rows", "no weight", "no label", "no score"],
 )
-def test_nothing_has_no_brier_score(frame: pl.DataFrame, engine: Engine) -> None:
-    assert frame.lazy().select(BRIER).collect(engine=engine).item() is None
+def test_nothing_has_no_brier_score(frame: pl.DataFrame) -> None:
+    assert frame.lazy().select(BRIER).collect().item() is None
     table = wroc.calibration_summary(frame, "y", "s", weight="w").select(FIELDS)
     assert table.schema == dict.fromkeys(FIELDS, pl.Float64)
     assert table.row(0) == (None,) * 6
@@ -210,25 +209,25 @@ def test_nothing_has_no_brier_score(frame: pl.DataFrame, engine: Engine) -> None
         (float("-inf"), "-inf"),
     ],
 )
-def test_score_must_be_a_probability(bad: float, shown: str, engine: Engine) -> None:
+def test_score_must_be_a_probability(bad: float, shown: str) -> None:
     frame = pl.concat([sample(3), pl.DataFrame({"y": [True], "s": [bad], "w": [1e-3]})]).lazy()
     message = f"`score` must be a probability, from 0 to 1; found {shown} in column 's'$"
     grouped = frame.group_by(pl.int_range(pl.len()) % 3).agg(BRIER)
     for plan in (frame.select(BRIER), grouped):
         with pytest.raises(InvalidOperationError, match=message):
-            plan.collect(engine=engine)
+            plan.collect()
 
 
-def test_integer_score_must_be_a_probability(engine: Engine) -> None:
+def test_integer_score_must_be_a_probability() -> None:
     frame = pl.LazyFrame({"y": [0, 1, 1], "s": [0, 1, 2], "w": [1, 1, 1]})
     with pytest.raises(
         InvalidOperationError, match="`score` must be a probability, from 0 to 1; found 2"
     ):
-        frame.select(BRIER).collect(engine=engine)
+        frame.select(BRIER).collect()
 
 
 @pytest.mark.parametrize("bad", [7.0, -1.0, float("inf"), float("-inf")])
-def test_rows_that_are_not_there_may_have_any_score(bad: float, engine: Engine) -> None:
+def test_rows_that_are_not_there_may_have_any_score(bad: float) -> None:
     frame = sample(4)
     gone = pl.DataFrame(
         {
@@ -239,20 +238,20 @@ def test_rows_that_are_not_there_may_have_any_score(bad: float, engine: Engine) 
     )
     for rows in (pl.concat([frame, gone]), pl.concat([gone, frame])):
         expected = frame.select(BRIER).item()
-        assert rows.lazy().select(BRIER).collect(engine=engine).item() == expected
+        assert rows.lazy().select(BRIER).collect().item() == expected
 
 
-def test_bad_weights_and_labels_are_refused(engine: Engine) -> None:
+def test_bad_weights_and_labels_are_refused() -> None:
     frame = sample(5).lazy()
     for bad, message in (
         (frame.with_columns(w=pl.lit(-1.0)), "`weight` must be finite and zero or more"),
         (frame.with_columns(y=pl.lit(2)), "`label` must be Boolean"),
     ):
         with pytest.raises(InvalidOperationError, match=message):
-            bad.select(BRIER).collect(engine=engine)
+            bad.select(BRIER).collect()
 
 
-def test_groups_are_as_if_alone(engine: Engine) -> None:
+def test_groups_are_as_if_alone() -> None:
     frame = pl.concat(sample(seed, rows=50 + seed).with_columns(g=seed) for seed in range(9))
     # A group of positives, one of rows that weigh nothing, and one that is missing.
     frame = frame.with_columns(
@@ -261,7 +260,7 @@ def test_groups_are_as_if_alone(engine: Engine) -> None:
         s=pl.when(pl.col("g") != 8).then("s"),
     )
     shuffled = frame.sample(fraction=1, shuffle=True, seed=1).lazy()
-    found = shuffled.group_by("g").agg(BRIER).sort("g").collect(engine=engine)
+    found = shuffled.group_by("g").agg(BRIER).sort("g").collect()
     table = wroc.calibration_summary(shuffled, "y", "s", weight="w", by="g").select("g", *FIELDS)
     # The table has no row of a group that weighs nothing.
     weighing = found.filter(pl.col("g") != 7)
@@ -272,5 +271,5 @@ def test_groups_are_as_if_alone(engine: Engine) -> None:
         if group < 7:
             expected |= corp(rows)
         assert values == pytest.approx([expected[name] for name in FIELDS], abs=1e-12)
-    windows = shuffled.select("g", BRIER.over("g")).unique().sort("g").collect(engine=engine)
+    windows = shuffled.select("g", BRIER.over("g")).unique().sort("g").collect()
     assert_frame_equal(windows, found, abs_tol=1e-12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ import polars_wroc as wroc
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
@@ -329,11 +328,9 @@ def test_what_a_weight_means_makes_no_difference(frame: pl.DataFrame) -> None:
     assert_same(interval(frame, design="c", weight=wroc.frequency("w")), bare)
 
 
-def test_each_group_has_clusters_of_its_own(
-    visits: pl.DataFrame, groups: Groups, engine: Engine
-) -> None:
+def test_each_group_has_clusters_of_its_own(visits: pl.DataFrame, groups: Groups) -> None:
     plan = summary_of(visits.lazy(), "y", "s", weight="w", by="g", design="c", method="logit")
-    found = plan.collect(engine=engine)
+    found = plan.collect()
     for (name, rows), row in zip(groups(visits), found.rows(named=True), strict=True):
         by_hand = expected(rows)
         assert row["g"] == name
@@ -341,10 +338,10 @@ def test_each_group_has_clusters_of_its_own(
         assert (row["auc_low"], row["auc_high"]) == pytest.approx(by_hand.limits(), abs=1e-9)
 
 
-def test_each_model_has_the_clusters_to_itself(visits: pl.DataFrame, engine: Engine) -> None:
+def test_each_model_has_the_clusters_to_itself(visits: pl.DataFrame) -> None:
     two = visits.with_columns(t=-pl.col("s").round(0) + pl.col("limit"))
     plan = summary_of(two.lazy(), "y", ["t", "s"], weight="w", design="c")
-    found = plan.collect(engine=engine)
+    found = plan.collect()
     assert found["model"].to_list() == ["t", "s"]
     for row in found.rows(named=True):
         by_hand = expected(two.with_columns(s=pl.col(row["model"])))
@@ -353,13 +350,13 @@ def test_each_model_has_the_clusters_to_itself(visits: pl.DataFrame, engine: Eng
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_one_cluster_in_a_class_has_no_variance_and_no_limits(
-    visits: pl.DataFrame, side: int, engine: Engine
+    visits: pl.DataFrame, side: int
 ) -> None:
     one = pl.col("y") == side
     frame = visits.with_columns(c=pl.when(one).then(1_000).otherwise("c"))
     both = pl.concat([frame.with_columns(g=pl.lit("one")), visits.with_columns(g=pl.lit("more"))])
     plan = summary_of(both.lazy(), "y", "s", weight="w", by="g", design="c", method="logit")
-    more, found = plan.collect(engine=engine).rows(named=True)
+    more, found = plan.collect().rows(named=True)
     assert more["auc_se"] ** 2 == pytest.approx(expected(visits).variance, rel=1e-11)
     names = ("auc_se", "auc_low", "auc_high", "ci_method")
     assert [found[name] for name in names] == [None] * 4

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 from plain_survey import Row, auc_degrees_of_freedom, auc_influences, covariance, totals
-from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
 
@@ -97,17 +96,6 @@ def test_against_the_definition(
         expected = gap, se, gap - t * se, gap + t * se
         assert [row[name] for name in names] == pytest.approx(expected, abs=1e-9)
         assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(gap / se), df), rel=1e-8)
-
-
-def test_clusters_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
-    cluster = pl.struct("h", "c")
-    alone, one = (
-        wroc.compare(survey, "y", ["a", "b"], weight="w", design=design)
-        for design in (cluster, wroc.Survey(cluster, strata=pl.lit("all")))
-    )
-    assert_frame_equal(alone, one)
-    rows = wroc.compare(survey, "y", ["a", "b"], weight="w")
-    assert alone["gap_se"].item() != pytest.approx(rows["gap_se"].item(), rel=1e-3)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Range: TypeAlias = tuple[float, float]
 
@@ -347,12 +346,8 @@ def test_only_the_ratio_of_costs_matters() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cost_fn": -2, "cost_fp": 1}, r"^`cost_fn` must be finite and 0 or more; found -2$"),
-        ({"cost_fn": 1, "cost_fp": -0.5}, r"^`cost_fp` must be finite and 0 or more; found -0.5$"),
-        ({"cost_fn": -0.5}, r"^`cost_fn` must be finite and 0 or more; found -0.5$"),
         ({"cost_fn": 0, "cost_fp": 0}, r"^`cost_fn` and `cost_fp` must not both be 0; found 0 and"),
         ({}, r"^`cost_fn` or `cost_fp` must be given; found neither$"),
-        ({"cost_fn": 1, "prevalence": 1}, r"^`prevalence` must lie strictly .*; found 1$"),
         ({"fpr": (0.5, 0.2)}, r"^`fpr` must rise from a lower .*; found \(0.5, 0.2\)$"),
         ({"tpr": (0.5, 0.5)}, r"^`tpr` must rise from a lower .*; found \(0.5, 0.5\)$"),
         ({"fpr": (-0.1, 0.5)}, r"^`fpr` must lie between 0 and 1; found -0.1$"),
@@ -406,18 +401,18 @@ def test_trapezoids_at_vertices_are_wrong_with_few_scores() -> None:
     assert abs(at_vertices(few, 0.1) - exact) > 0.01
 
 
-def test_groups_are_measured_one_by_one(people: pl.DataFrame, engine: Engine) -> None:
+def test_groups_are_measured_one_by_one(people: pl.DataFrame) -> None:
     measures = [
         wroc.partial_auc("y", "s", fpr=(0, 0.3), weight="w"),
         wroc.cost_partial_auc("y", "s", cost_fn=0.3, weight="w"),
     ]
-    found = people.lazy().group_by("g").agg(measures).sort("g").collect(engine=engine)
+    found = people.lazy().group_by("g").agg(measures).sort("g").collect()
     parts = people.partition_by("g", as_dict=True)
     alone = [parts[key].select(pl.lit(key[0]).alias("g"), *measures) for key in sorted(parts)]
     assert_frame_equal(found, pl.concat(alone), abs_tol=1e-12)
 
 
-def test_rows_that_are_not_there_and_infinite_scores(people: pl.DataFrame, engine: Engine) -> None:
+def test_rows_that_are_not_there_and_infinite_scores(people: pl.DataFrame) -> None:
     measures = [
         wroc.partial_auc("y", "s", fpr=(0.1, 0.3), weight="w"),
         wroc.partial_auc("y", "s", tpr=(0.5, 1), weight="w").alias("tpr"),
@@ -436,7 +431,7 @@ def test_rows_that_are_not_there_and_infinite_scores(people: pl.DataFrame, engin
     infinite = (pl.col("s") == high).cast(pl.Int8) - (pl.col("s") == low).cast(pl.Int8)
     ends = pl.when(infinite != 0).then(infinite * float("inf")).otherwise("s")
     rows = pl.concat([gone, people.with_columns(s=ends)], how="diagonal").lazy()
-    found = rows.group_by("g").agg(measures).sort("g").collect(engine=engine)
+    found = rows.group_by("g").agg(measures).sort("g").collect()
     expected = people.group_by("g").agg(measures).sort("g")
     assert_frame_equal(found.filter(pl.col("g") != "one class"), expected, abs_tol=1e-12)
     areas = found.filter(pl.col("g") == "one class").drop("g").unnest("cost_partial_auc")

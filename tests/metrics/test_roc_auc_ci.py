@@ -223,18 +223,3 @@ def test_weights_of_very_different_sizes() -> None:
         }
     )
     assert interval(frame, "w")["auc_se"] ** 2 == pytest.approx(weighted_variance(frame), rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
-        ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
-        ({"method": "obuchowski"}, "`method` must be one of 'score', .*; found 'obuchowski'"),
-    ],
-)
-def test_options_that_do_not_exist(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        wroc.roc_auc_ci("y", "s", **options)
-    with pytest.raises(ValueError, match=message):
-        summary_of(SEVEN, "y", "s", **options)

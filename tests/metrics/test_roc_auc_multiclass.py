@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from itertools import permutations
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,6 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[str | None, tuple[float | None, ...], int]
 
 CLASSES = ["a", "b", "c", "d"]
@@ -139,7 +138,7 @@ def test_class_that_is_absent_is_left_out(judged: pl.DataFrame, average: str) ->
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_two_classes(judged: pl.DataFrame, name: str) -> None:
+def test_two_classes_give_the_auc(judged: pl.DataFrame, name: str) -> None:
     two = judged.filter(pl.col("y").is_in(["a", "b"]))
     y, w, columns = two["y"] == "a", two["w"], [SCORES["a"], SCORES["b"]]
     if OPTIONS[name]["average"] == "micro":
@@ -212,7 +211,7 @@ def test_row_without_a_score_is_left_out_where_the_score_is_used(
 
 
 @pytest.mark.slow
-def test_groups_windows_and_frames(judged: pl.DataFrame, engine: Engine) -> None:
+def test_groups_windows_and_frames(judged: pl.DataFrame) -> None:
     extra = pl.DataFrame({"y": ["a", "a", None], "w": [1.0, 2.0, 1.0], "g": [None, None, "none"]})
     frame = pl.concat([judged, extra.with_columns(score_a=0.1)], how="diagonal")
     measures = [
@@ -220,40 +219,37 @@ def test_groups_windows_and_frames(judged: pl.DataFrame, engine: Engine) -> None
         for name, options in OPTIONS.items()
     ]
     lazy = frame.lazy().group_by("g").agg(measures).sort("g")
-    found = lazy.collect(engine=engine)
+    found = lazy.collect()
     assert found.schema == {"g": pl.String} | dict.fromkeys(OPTIONS, pl.Float64)
     for g, *values in found.rows():
         alone = frame.filter(pl.col("g").eq_missing(pl.lit(g))).select(measures).row(0)
         assert values == pytest.approx(alone, abs=1e-12)
         assert (values == [None] * 5) == (g in (None, "none"))
     windows = frame.lazy().select("g", *(one.over("g") for one in measures)).unique().sort("g")
-    assert_frame_equal(windows.collect(engine=engine), found, abs_tol=1e-12)
+    assert_frame_equal(windows.collect(), found, abs_tol=1e-12)
     shipped = pl.LazyFrame.deserialize(io.BytesIO(lazy.serialize()))
-    assert_frame_equal(shipped.collect(engine=engine), found, abs_tol=1e-12)
+    assert_frame_equal(shipped.collect(), found, abs_tol=1e-12)
     none = frame.lazy().clear()
-    assert none.select(measures).collect(engine=engine).row(0) == (None,) * 5
-    assert none.group_by("g").agg(measures).collect(engine=engine).is_empty()
+    assert none.select(measures).collect().row(0) == (None,) * 5
+    assert none.group_by("g").agg(measures).collect().is_empty()
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_bad_values_are_rejected_at_collect(
-    judged: pl.DataFrame, name: str, engine: Engine
-) -> None:
+def test_bad_values_are_rejected_at_collect(judged: pl.DataFrame, name: str) -> None:
     options, three = OPTIONS[name], {k: SCORES[k] for k in "abc"}
     lazy = judged.lazy().group_by("g")
     found = lazy.agg(wroc.roc_auc_multiclass("y", three, **options))
     with pytest.raises(InvalidOperationError, match="`label` must hold the classes of `scores`, "):
-        found.collect(engine=engine)
+        found.collect()
     weight = 1 - pl.col("w")
     found = lazy.agg(wroc.roc_auc_multiclass("y", SCORES, weight=weight, **options))
     with pytest.raises(InvalidOperationError, match="`weight` must be finite and zero or more"):
-        found.collect(engine=engine)
+        found.collect()
 
 
 @pytest.mark.parametrize(
     ("scores", "options", "error", "message"),
     [
-        (SCORES, {"multi_class": "all"}, ValueError, "`multi_class` must be one of 'ovr', 'ovo'; "),
         (SCORES, {"average": "samples"}, ValueError, "`average` must be .*; found 'samples'$"),
         (SCORES, OVO | {"average": "micro"}, ValueError, "`average` must be .* found 'micro'$"),
         (["a", "b"], {}, TypeError, "`scores` must map each class to a column; found .* list$"),
@@ -262,7 +258,9 @@ def test_bad_values_are_rejected_at_collect(
         (SCORES | {"a": 3}, {}, TypeError, "`scores` must be a column name .*; found 3 of type"),
     ],
 )
-def test_wrong_arguments(scores: Any, options: Any, error: type[Exception], message: str) -> None:
+def test_a_multiclass_auc_refuses_wrong_scores_and_options(
+    scores: Any, options: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=f"^{message}"):
         wroc.roc_auc_multiclass("y", scores, **options)
 

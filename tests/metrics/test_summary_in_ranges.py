@@ -108,7 +108,9 @@ def test_ranges_give_what_rows_give(
     ids=["a group in one part", "missing", "tie", "nothing", "infinite", "large integers", "zeros"],
 )
 @pytest.mark.parametrize("by", sweep([None, "g"]))
-def test_small_parts(first: dict[str, Any], second: dict[str, Any], by: str | None) -> None:
+def test_a_summary_of_small_parts_is_that_of_the_whole(
+    first: dict[str, Any], second: dict[str, Any], by: str | None
+) -> None:
     parts = [pl.DataFrame(part, schema_overrides={"y": pl.Int64}) for part in (first, second)]
     expected = wroc.summary(pl.concat(parts, how="diagonal_relaxed"), "y", "s", by=by)
     for order in (parts, parts[::-1]):
@@ -117,7 +119,7 @@ def test_small_parts(first: dict[str, Any], second: dict[str, Any], by: str | No
 
 
 @pytest.mark.parametrize("by", [None, "g"])
-def test_no_rows(by: str | None) -> None:
+def test_no_rows_in_ranges_have_an_empty_summary(by: str | None) -> None:
     nothing = pl.DataFrame(schema=SCHEMA)
     table = summary_in_ranges(nothing, "y", "s", weight="w", by=by)
     assert_frame_equal(table, wroc.summary(nothing, "y", "s", weight="w", by=by))

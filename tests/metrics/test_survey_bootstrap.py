@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 import pytest
-from conftest import Engine
 from polars.testing import assert_frame_equal, assert_series_equal
 from scipy import stats
 
@@ -67,15 +66,13 @@ def test_errors_are_those_of_the_design(rows: pl.DataFrame, design: wroc.Survey)
 
 
 @pytest.mark.parametrize("design", [SURVEY, wroc.Survey(strata="h")])
-def test_draws_do_not_depend_on_the_order_of_rows(
-    rows: pl.DataFrame, design: wroc.Survey, engine: Engine
-) -> None:
+def test_draws_do_not_depend_on_the_order_of_rows(rows: pl.DataFrame, design: wroc.Survey) -> None:
     options: dict[str, Any] = {"metrics": ["roc_auc", "ks"], "weight": "w", "by": "g"}
     options |= {"design": design, "resamples": 5}
     table = wroc.bootstrap(rows, "y", ["s", pl.col("s").alias("t")], **options, replicates=True)
     shuffled = rows.sample(fraction=1, shuffle=True, seed=1).lazy()
     plan = wroc.bootstrap(shuffled, "y", ["s", pl.col("s").alias("t")], **options, replicates=True)
-    assert_frame_equal(plan.collect(engine=engine), table, rel_tol=1e-12)
+    assert_frame_equal(plan.collect(), table, rel_tol=1e-12)
     both = table.partition_by("model", include_key=False)
     # Scores share the draws.
     assert_frame_equal(*both)
@@ -94,7 +91,7 @@ def test_a_lonely_unit_is_certain_or_refused(rows: pl.DataFrame) -> None:
     lonely = rows.with_columns(h=pl.when(pl.col("h") == "p").then("c").otherwise(-1))
     options: dict[str, Any] = {"metrics": "roc_auc", "resamples": 3}
     message = (
-        "^`lonely` must be 'certainty' where a stratum with one sampling unit is resampled; "
+        "^`lonely` must be 'certainty' if a stratum with one sampling unit is resampled; "
         "found 'null'$"
     )
     with pytest.raises(ValueError, match=message):
@@ -148,11 +145,11 @@ def test_an_undefined_replicate_leaves_no_error(rows: pl.DataFrame) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "fpc": (
         {"design": wroc.Survey("c", fpc="f")},
-        "^`fpc` must be None where units are drawn: without it errors are .* too large; found f$",
+        "^`fpc` must be None if sampling units are drawn, which .* rather too large; found f$",
     ),
     "lonely": (
         {"design": wroc.Survey("c", strata="h", lonely="adjust")},
-        "^`lonely` must be 'null' or 'certainty' where units are drawn; found 'adjust'$",
+        "^`lonely` must be 'null' or 'certainty' if sampling units are drawn; found 'adjust'$",
     ),
     "multiplier": (
         {"design": SURVEY, "multiplier": "gamma"},
@@ -163,7 +160,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("replicates", [False, True])
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(rows: pl.DataFrame, replicates: bool, name: str) -> None:
+def test_a_bootstrap_refuses_options_that_do_not_go_with_a_design(
+    rows: pl.DataFrame, replicates: bool, name: str
+) -> None:
     options, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         UNTYPED.bootstrap(rows, "y", "s", metrics="ks", replicates=replicates, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +17,6 @@ from scipy import stats
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Any
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Pair: TypeAlias = tuple[float | None, float | None]
 Row: TypeAlias = tuple[bool, int, int]
@@ -142,14 +140,12 @@ def test_rounding_does_not_keep_0_or_1_out() -> None:
 
 
 @pytest.mark.parametrize("thresholds", [None, [1.0, 0.25, -9.0, 9.0]])
-def test_weighted_groups_on_both_engines(
-    people: pl.DataFrame, thresholds: Any, engine: Engine
-) -> None:
+def test_weighted_groups_on_both_engines(people: pl.DataFrame, thresholds: Any) -> None:
     frame = people.with_columns(g=pl.when(pl.col("g") != "d").then("g"))
     plan = wroc.threshold_metrics(
         frame.lazy(), "y", "s", weight="w", by="g", threshold=thresholds, level=0.9, metrics="all"
     )
-    table = plan.collect(engine=engine)
+    table = plan.collect()
     for key in (None, "a", "b", "c"):
         own = frame.filter(pl.col("g").eq_missing(key))
         rows = table.filter(pl.col("g").eq_missing(key))
@@ -161,11 +157,11 @@ def test_weighted_groups_on_both_engines(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
-def test_both_forms_agree(people: pl.DataFrame, weight_type: Any, engine: Engine) -> None:
+def test_both_forms_agree(people: pl.DataFrame, weight_type: Any) -> None:
     people = people.with_columns(pl.col("w").ceil())
     options: dict[str, Any] = {"weight": weight_as("w", weight_type), "metrics": "all"}
     matrix = wroc.confusion_matrix("y", "s", threshold=pl.col("limit"), **options)
-    found = people.lazy().group_by("g").agg(matrix).sort("g").collect(engine=engine)
+    found = people.lazy().group_by("g").agg(matrix).sort("g").collect()
     for key, struct in found.rows():
         frame = people.filter(g=key)
         limit = frame["limit"][0]
@@ -253,43 +249,6 @@ def test_predictive_values_of_a_population_at_their_ends() -> None:
         assert high is not None
         assert 0 < high < 1
     assert found_in(row[4], "ppv") == NOTHING
-
-
-@pytest.mark.slow
-def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
-    some = pl.int_range(pl.len()) % 4 == 0
-    frame = people.with_columns(s=pl.when(~some).then("s"))
-    options: dict[str, Any] = {"weight": "w", "threshold": 0.5, "metrics": "all"}
-    tables = [
-        each.select(wroc.confusion_matrix("y", "s", **options)).unnest("confusion_matrix")
-        for each in (frame, frame.drop_nulls())
-    ]
-    tables.append(wroc.threshold_metrics(frame, "y", "s", **options))
-    for other in tables[1:]:
-        assert_frame_equal(tables[0], other.select(tables[0].columns), abs_tol=1e-12)
-
-
-def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
-    options: dict[str, Any] = {"weight": "w", "by": "g", "level": 0.95}
-    plan = wroc.threshold_metrics(people.lazy(), "y", "s", **options, metrics="all")
-    assert isinstance(plan, pl.LazyFrame)
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.threshold_metrics(people, "y", "s", **options, metrics="all")
-    assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"level": 0}, "`level` must lie between 0.001 and 0.9999; found 0"),
-        ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
-    ],
-)
-def test_options_that_do_not_exist(
-    people: pl.DataFrame, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        wroc.threshold_metrics(people.lazy(), "y", "s", **options, metrics="all")
 
 
 def test_group_must_not_be_called_like_a_limit(people: pl.DataFrame) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,6 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.typing import Rule
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
 
 
@@ -226,7 +225,7 @@ def test_threshold_of_minus_0_is_0() -> None:
 
 
 @pytest.mark.parametrize("name", sweep(SEARCHES, fast=list(SEARCHES)[::2]))
-def test_both_forms_agree_in_groups(name: str, people: pl.DataFrame, engine: Engine) -> None:
+def test_both_forms_agree_in_groups(name: str, people: pl.DataFrame) -> None:
     one_class = people.filter("y", g="a").with_columns(g=pl.lit("z"))
     lazy = pl.concat([people, one_class]).lazy()
     rule = SEARCHES[name].rule
@@ -247,7 +246,7 @@ def test_both_forms_agree_in_groups(name: str, people: pl.DataFrame, engine: Eng
         .unnest("confusion_matrix")
         .sort("g")
     )
-    tables = by_frame.collect(engine=engine), by_expression.collect(engine=engine)
+    tables = by_frame.collect(), by_expression.collect()
     assert_frame_equal(tables[0].select(tables[1].columns), tables[1], abs_tol=1e-12)
     assert (tables[0]["threshold"].null_count() == 1) == SEARCHES[name].both_classes
 
@@ -310,7 +309,7 @@ def at_threshold(rows: list[Row], chosen: Cut) -> Cut:
     return Cut(chosen.threshold, tp, fp, *cuts(rows)[0][3:])
 
 
-def test_common_threshold_is_one_per_model(people: pl.DataFrame, engine: Engine) -> None:
+def test_common_threshold_is_one_per_model(people: pl.DataFrame) -> None:
     frame = people.with_columns(t=-2 * pl.col("s") + pl.col("w"))
     lazy = wroc.threshold_metrics(
         frame.lazy(),
@@ -322,7 +321,7 @@ def test_common_threshold_is_one_per_model(people: pl.DataFrame, engine: Engine)
         by="g",
         metrics="all",
     )
-    found = lazy.collect(engine=engine)
+    found = lazy.collect()
     for model in ("s", "t"):
         whole = wroc.threshold_metrics(
             frame,
@@ -430,16 +429,9 @@ def test_empty_frame_gives_no_groups(common: bool) -> None:
     ("rule", "options", "message"),
     [
         ("least_cost", {}, "`fn` or `fp` must be given"),
-        ("least_cost", {"fn": -1, "fp": 1}, "`fn` must be"),
-        ("least_cost", {"fn": 1, "fp": -1}, "`fp` must be"),
         ("least_cost", {"fn": 0, "fp": 0}, "`fn` and `fp` must not both be 0"),
         ("least_cost", {"fn": 1.5}, "`fn` must be at most 1 where `fp` is not given"),
         ("least_cost", {"fp": 1.5}, "`fp` must be at most 1 where `fn` is not given"),
-        ("least_cost", {"fn": 0.5, "prevalence": 0}, "`prevalence` must lie"),
-        ("least_cost", {"fn": 0.5, "prevalence": 1}, "`prevalence` must lie"),
-        ("max_fpr", {"fpr": 1.1}, "`fpr` must lie between 0 and 1; found 1.1"),
-        ("min_tpr", {"tpr": -0.1}, "`tpr` must lie between 0 and 1"),
-        ("max_selection_rate", {"rate": math.nan}, "`rate` must"),
     ],
 )
 def test_arguments_out_of_range_are_rejected(

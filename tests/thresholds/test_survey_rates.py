@@ -129,7 +129,9 @@ def test_clusters_alone_are_units_of_one_stratum() -> None:
         ({"threshold": 1, "level": 0.9, "prevalence": 0.1}, "`prevalence` must be None for a"),
     ],
 )
-def test_wrong_options(seven: pl.DataFrame, options: dict[str, Any], message: str) -> None:
+def test_rates_by_design_refuse_wrong_options(
+    seven: pl.DataFrame, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         wroc.threshold_metrics(seven, "y", "s", design="w", **options)
 
@@ -178,7 +180,7 @@ def test_limits_are_null_where_no_threshold_is_allowed(seven: pl.DataFrame) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": None}, "`level` must be given (or `selected` and `level`) for intervals by a"),
+        ({"level": None}, "`level` must be given (or `selected` and `level`) with a `design`"),
         (
             {"level": 0.9, "honest": "crossfit"},
             "`design` must be None with `honest`, which draws single rows: choose the threshold on",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,6 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
-Engine: TypeAlias = Literal["in-memory", "streaming"]
 Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 Metrics: TypeAlias = dict[str, float | None]
 
@@ -258,25 +257,19 @@ def test_limits_of_predictive_values_where_one_class_is_never_selected() -> None
     assert 0 < some["ppv_low"] < 1
 
 
-@pytest.mark.parametrize("prevalence", [0, 1, -0.5, 1.5, float("nan")])
-def test_prevalence_out_of_range(people: pl.DataFrame, prevalence: float) -> None:
-    with pytest.raises(ValueError, match=r"^`prevalence` must lie strictly between 0 and 1; found"):
-        wroc.threshold_metrics(people, "y", "s", prevalence=prevalence, metrics="all", level=None)
-
-
 @pytest.mark.parametrize("place", PLACES)
 def test_metrics_equal_plain_counting_in_each_group(
-    people: pl.DataFrame, groups: Groups, place: str, engine: Engine
+    people: pl.DataFrame, groups: Groups, place: str
 ) -> None:
     threshold = PLACES[place]
     expected = [_counted(part, threshold) for _, part in groups(people)]
     table = wroc.threshold_metrics(
         people.lazy(), "y", "s", weight="w", by="g", threshold=threshold, metrics="all", level=None
-    ).collect(engine=engine)
+    ).collect()
     assert table.columns == ["g", "threshold", *COLUMNS[5:], *COLUMNS[1:5], "reason"]
     _same_as_counted(table.drop("g"), expected)
     matrix = wroc.confusion_matrix("y", "s", threshold=threshold, weight="w", metrics="all")
-    aggregated = people.lazy().group_by("g").agg(matrix).collect(engine=engine).sort("g")
+    aggregated = people.lazy().group_by("g").agg(matrix).collect().sort("g")
     _same_as_counted(aggregated.select("confusion_matrix").unnest("confusion_matrix"), expected)
 
 
@@ -326,11 +319,9 @@ def test_every_point_of_the_curve_by_default(people: pl.DataFrame) -> None:
     [pl.col("limit"), pl.col("limit").first(), pl.col("s").median(), pl.lit(0.5)],
     ids=["column", "first", "median", "literal"],
 )
-def test_threshold_of_each_group(
-    people: pl.DataFrame, groups: Groups, threshold: pl.Expr, engine: Engine
-) -> None:
+def test_threshold_of_each_group(people: pl.DataFrame, groups: Groups, threshold: pl.Expr) -> None:
     matrix = wroc.confusion_matrix("y", "s", threshold=threshold, weight="w", metrics="all")
-    ours = people.lazy().group_by("g").agg(matrix).collect(engine=engine).sort("g")
+    ours = people.lazy().group_by("g").agg(matrix).collect().sort("g")
     expected = [_counted(part, part.select(threshold.first()).item()) for _, part in groups(people)]
     _same_as_counted(ours.select("confusion_matrix").unnest("confusion_matrix"), expected)
 
