@@ -26,12 +26,13 @@ REPORT = ROOT / "notebooks" / "report.png"
 _PAGE, _SCALE = 1200, 1
 _INK = "#333333"
 _KEY = (
-    "Gap: selection rate of a group minus that of all others. Filled: significant after adjustment."
+    "Filled: significant after adjustment for the number of comparisons; the intervals are those "
+    "of single comparisons. 15 applicants without a recorded sex are not shown."
 )
 
 
 def loan_audit() -> wroc.Audit:
-    """Audit the loan applications, as the notebook and the guide do."""
+    """Audit the loan applications of README."""
     return wroc.audit(
         pl.read_parquet(DATA / "loans.parquet"),
         "approved",
@@ -39,7 +40,11 @@ def loan_audit() -> wroc.Audit:
         attributes=["race", "sex"],
         threshold=0.85,
         favorable="selected",
-        text=wroc.Text(title="Loan score", note="The label is the lenders' own decision"),
+        text=wroc.Text(
+            title="Loan score",
+            note="The label is the lenders' own decision",
+            people="applicants",
+        ),
     )
 
 
@@ -50,7 +55,7 @@ def audit_picture() -> bytes:
     gaps = audit.table.drop_nulls("segment")
     title = alt.TitleParams(
         "Whom does the score select less often? An audit of 1,989 loan applications",
-        subtitle=[*wrap(answer, 106), _KEY],
+        subtitle=[*wrap(answer, 106), *wrap(_KEY, 106)],
         anchor="start",
         fontSize=15,
         subtitleFontSize=12.5,

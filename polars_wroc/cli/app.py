@@ -67,7 +67,9 @@ _called: list[Any] = []
 
 app = App(
     name="polars-wroc",
-    help="Weighted ROC analysis and fairness audits of scored rows.",
+    help="Weighted ROC analysis and fairness audits of scored rows.\n\n"
+    "To see a report on bundled data: polars-wroc demo\n"
+    "To see the options of a command: polars-wroc audit --help\n",
     help_formatter=_HelpFormatter(),
     help_epilogue="Exit codes: 0 done, 1 condition met, 2 error, 3 not judged, 130 stopped.\n\n"
     f"Options are read from {settings.FILE} too, and from variables such as "

@@ -151,8 +151,8 @@ UnknownCategories = Annotated[
     Sequence[str],
     Parameter(
         metavar="VALUE...",
-        help="Which categories are unknown: exclude, those without a value; a value such as '' or "
-        "'not stated', which is unknown too, repeatable; keep, none; default exclude.",
+        help="Which categories are unknown: those without a value (exclude, the default), none "
+        "(keep), or also values such as '' and 'not stated'; repeatable.",
         group=GROUPS,
     ),
 ]

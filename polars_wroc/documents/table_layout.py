@@ -661,6 +661,9 @@ class _Layout:
             return compared_form(metric)
         if metric is not None and name in GAP_COLUMNS:
             return gap_form(metric)
+        if name in GAP_COLUMNS and "value" in self.frame.columns:
+            # The metric was dropped: nobody knows whether this is a gap between shares.
+            return DIFFERENCE
         if name == "mean_score":
             return SHARE if self._has_probabilities else CUT
         form = column_form(name)

@@ -427,6 +427,12 @@ def test_tables_of_any_columns_are_shown(seed: int) -> None:
     assert wroc.show(drawn)._repr_html_()
 
 
+def test_gaps_of_an_unknown_metric_are_not_called_points(gaps: pl.DataFrame) -> None:
+    text = "\n".join(lines_of(gaps.drop("metric")))
+    assert "difference" in text
+    assert "points" not in text
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize(
     ("variables", "ink"),

@@ -38,7 +38,7 @@ class About(NamedTuple):
         paragraphs = [f"{self.text}.", f"For example, to {self.purpose}:", _indent(self.example)]
         if self.conditions:
             conditions = "\n".join(quote_condition(condition) for condition in self.conditions)
-            paragraphs += ["Conditions for --fail-if are such as:", _indent(conditions)]
+            paragraphs += ["Conditions for --fail-if, for example:", _indent(conditions)]
         return "\n\n".join(paragraphs) + "\n"
 
 

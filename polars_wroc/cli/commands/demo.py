@@ -11,15 +11,15 @@ from cyclopts import Parameter
 import polars_wroc as wroc
 from polars_wroc.cli.bundles import SegmentOptions
 from polars_wroc.cli.commands.audit import audit
-from polars_wroc.cli.options import OUTPUT, RowColumns
+from polars_wroc.cli.options import OUTPUT, RowColumns, Wording
 from polars_wroc.cli.output import Output
 from polars_wroc.cli.report import command_line
 from polars_wroc.cli.terminal import print_text
 
-_DATA, _REPORT = "loans.csv", "report.html"
+_DATA, _REPORT, _PEOPLE = "loans.csv", "report.html", "applicants"
 _OPTIONS = (
     "--label approved --score score --attribute race --attribute sex --threshold 0.85 "
-    "--favorable selected"
+    f"--favorable selected --people {_PEOPLE}"
 )
 
 
@@ -52,10 +52,11 @@ def demo(
                 threshold=0.85,
             ),
             favorable="selected",
+            wording=Wording(people=_PEOPLE),
             output=Output(output=[output]),
         )
     print_text(
-        "\nThe rows are applications for mortgages in Boston. The same with them as a file:\n\n"
+        "\nThese are applications for mortgages in Boston. To repeat the audit on a file:\n\n"
         f"  python -c \"import polars_wroc; polars_wroc.data.loans().write_csv('{_DATA}')\"\n"
         f"  {same}\n"
     )

@@ -43,6 +43,8 @@ def diff(
     /,
     *,
     first_run_ok: FirstRun = False,
+    conditions: Conditions = Conditions(),
+    output: TableOutput = TableOutput(),
     metric: Annotated[
         str | None,
         Parameter(
@@ -59,8 +61,6 @@ def diff(
             group=OUTPUT,
         ),
     ] = None,
-    conditions: Conditions = Conditions(),
-    output: TableOutput = TableOutput(),
     **given: Any,
 ) -> None:
     """Print or write the changes, or draw those of a metric; raise if a condition holds."""

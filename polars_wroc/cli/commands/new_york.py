@@ -42,6 +42,7 @@ FrequencyOption = Annotated[
 @with_arguments_of(
     wroc.new_york_summary,
     "source distribution_date audit_date min_share justification title",
+    justification="Why small categories are left out; the rule asks the auditor for it.",
     min_share="Categories with smaller shares are left out of the ratios; 0: none.",
 )
 def new_york(
