@@ -165,6 +165,7 @@ def release(
         ),
         group_texts=attributes,
         codes=[rows.key or "", *decided.values(), *_name_columns(decided.values())],
+        design=uncertainty.design,
     )
     if first_run_ok and len(file) == 2:  # noqa: PLR2004  (before and after)
         before, after = file
