@@ -29,8 +29,9 @@ from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.files.scan import describe_reading_error, scan_files
 from polars_wroc.groups.categories import is_period
 from polars_wroc.groups.many_groups import advise_fewer_groups, find_many_values, write_breaks
-from polars_wroc.inputs.columns import MISSING, check_positives
+from polars_wroc.inputs.columns import MISSING
 from polars_wroc.inputs.designs import Design, Survey
+from polars_wroc.inputs.frames import require_positives
 from polars_wroc.inputs.spellings import count_values, describe_values
 from polars_wroc.metrics.summary import summary
 from polars_wroc.namespaces import Counts
@@ -294,8 +295,8 @@ class Source(Files):
 
     def _refuse_positives(self) -> None:
         """Raise for a positive label that no row has, with the labels that there are."""
-        labels = collect(self.frame.select(pl.col(self.arguments["label"]).unique())).to_series()
-        check_positives(self.arguments["pos_label"], found=False, labels=labels)
+        named = self.arguments
+        require_positives(named["pos_label"], self.frame, named["label"], found=False)
 
     def check_selected(self, n_selected: object) -> None:
         """Check that the value that --selected gives, if it does, is that of some rows."""
