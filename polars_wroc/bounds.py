@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, Union, get_a
 
 @dataclass(frozen=True)
 class NumberBounds:
-    """What a number must satisfy: here, only that it is one."""
+    """The bounds of a number: here, any number."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -19,7 +19,7 @@ class NumberBounds:
 
     @property
     def rule(self) -> str:
-        """What an argument must do, for a message."""
+        """The rule for an argument, as messages state it."""
         return self._rule.format(low=self.low, high=self.high)
 
     @property
@@ -92,7 +92,7 @@ Margin: TypeAlias = Annotated[float, StrictlyBetween(0, 1)]
 Prevalence: TypeAlias = Annotated[float, StrictlyBetween(0, 1)]
 Positive: TypeAlias = Annotated[float, Above(0)]
 NonNegative: TypeAlias = Annotated[float, AtLeast(0)]
-# What weights may grow to, where 1 is no change.
+# The largest factor of weights, where 1 is no change.
 WeightLimit: TypeAlias = Annotated[float, AtLeast(1)]
 FiniteNumber: TypeAlias = Annotated[float, Finite()]
 

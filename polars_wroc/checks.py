@@ -77,7 +77,9 @@ def word(argument: str, value: object, allowed: Sequence[str]) -> str:
     """Check a word that must be one of a few."""
     if not isinstance(value, str) or value not in allowed:
         listed = ", ".join(repr(each) for each in allowed)
-        reject(argument, f"be one of {listed}", f"{shown(value)}{did_you_mean(value, allowed)}")
+        reject(
+            argument, f"be one of {listed}", f"{show_value(value)}{did_you_mean(value, allowed)}"
+        )
     return value
 
 
@@ -101,52 +103,52 @@ def find_separator(names: Sequence[str]) -> str | None:
 
 
 def flag(argument: str, value: object) -> bool:
-    """Check an argument that is switched on or off."""
+    """Return an argument that is True or False."""
     if not isinstance(value, bool):
         reject_type(argument, "be True or False", value)
     return value
 
 
 def hold(options: object, **values: object) -> None:
-    """Keep what was checked in a frozen dataclass: the numbers of Python, not those of NumPy."""
+    """Store checked values in a frozen dataclass: Python's numbers instead of NumPy's."""
     for name, value in values.items():
         object.__setattr__(options, name, value)
 
 
-def given(**values: object) -> list[str]:
+def list_given(**values: object) -> list[str]:
     """Return the names of the arguments that are not None."""
     return [name for name, value in values.items() if value is not None]
 
 
 def favorable_choice(selection: str) -> str:
-    """Say which decision to call favorable, where a ``selection`` is what may be good."""
+    """Return which decision to call favorable, given the words for a ``selection``."""
     return (
         f"'selected' if {selection} is good for a person, as for a loan, 'rejected' if it is bad, "
         "as for a fraud alert"
     )
 
 
-def named(arguments: Iterable[str]) -> str:
-    """Write the names of arguments for a message."""
+def quote_names(arguments: Iterable[str]) -> str:
+    """Return the names of arguments for a message."""
     return " and ".join(f"`{name}`" for name in arguments) or "none"
 
 
 def check_text(argument: str, value: str) -> None:
-    """Check that a text can be written in UTF-8."""
+    """Raise for a text that cannot be written in UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError:
-        msg = f"`{argument}` must be text in UTF-8; found {shown(value)}"
+        msg = f"`{argument}` must be text in UTF-8; found {show_value(value)}"
         raise ValueError(msg) from None
 
 
 def reject(argument: str, rule: str, found: object) -> NoReturn:
-    """Raise for a value of an argument; ``found`` is how a message says it."""
+    """Raise for a value of an argument, which the message calls ``found``."""
     msg = f"`{argument}` must {rule}; found {found}"
     raise ValueError(msg)
 
 
-# What to do with the values of columns where a table or the name of a column is wanted.
+# A hint for values of columns in place of a table or the name of a column.
 INTO_TABLE = ": put the values into pl.DataFrame({'label': y, 'score': s}), and name its columns"
 
 
@@ -162,18 +164,18 @@ def reject_type(argument: str, rule: str, value: object, hint: str = "") -> NoRe
     kind = type(value).__name__
     # A table has many lines, and the address of an object says nothing.
     is_long = re.search("^<|\n", repr(value)) is not None
-    found = f"{'a value' if is_long else shown(value)} of type {kind}"
+    found = f"{'a value' if is_long else show_value(value)} of type {kind}"
     msg = f"`{argument}` must {rule}; found {found}{hint}"
     raise TypeError(msg)
 
 
-def shown(value: object) -> str:
-    """Write a value for a message, in one short line."""
-    return shortened(" ".join(repr(value).split()))
+def show_value(value: object) -> str:
+    """Return a value as one short line for a message."""
+    return shorten_text(" ".join(repr(value).split()))
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
-    """Cut a text that is too long for a message."""
+def shorten_text(text: str, longest: int = _LONGEST) -> str:
+    """Return a text, cut if it is too long for a message."""
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
@@ -189,7 +191,7 @@ class Limit:
     def check(self, found: int) -> None:
         """Raise for a number that is known when the plan is built."""
         if found > self.most:
-            msg = f"{self._rule}; found {self._found.format(found, found)}"
+            msg = f"{self._rule}; found {self._advice.format(found, found)}"
             raise ValueError(msg)
 
     @property
@@ -197,13 +199,13 @@ class Limit:
         return f"`{self.makers}` must give at most {self.most} {self.things}"
 
     @property
-    def _found(self) -> str:
+    def _advice(self) -> str:
         return f"{{}}: ask for fewer, or pass {self.argument}={{}}"
 
 
-# Of rates and AUCs: smaller gaps.
+# The default margin: smaller gaps of rates and AUCs do not matter.
 MARGIN = 0.05
-# Of selection rates: by convention, the least ratio to the highest (first in 29 CFR 1607.4 D).
+# By convention, the least ratio of a selection rate to the highest (first in 29 CFR 1607.4 D).
 FOUR_FIFTHS = 0.8
 
 
@@ -214,8 +216,8 @@ class Costs(NamedTuple):
     fp: float
 
     @property
-    def scaled(self) -> Costs:
-        """The costs in the unit in which they add up to 1, for choices that their ratio decides."""
+    def unit_costs(self) -> Costs:
+        """The costs divided by their sum, for choices that depend on their ratio."""
         if self.fn + self.fp == 1:
             return self
         # The larger is divided out first, since the sum may overflow.
@@ -223,7 +225,7 @@ class Costs(NamedTuple):
         both = self.fn / largest + self.fp / largest
         return Costs(self.fn / largest / both, self.fp / largest / both)
 
-    def expected(self, fnr: _RateT, fpr: _RateT, prevalence: _RateT | float) -> _RateT:
+    def expected_cost(self, fnr: _RateT, fpr: _RateT, prevalence: _RateT | float) -> _RateT:
         """Return the expected cost of a decision."""
         return self.fn * prevalence * fnr + self.fp * (1 - prevalence) * fpr
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from polars_wroc.checks import favorable_choice
 
-# What other packages call an argument or an option, and what it may be here.
+# Names of arguments and options in other packages, and their names here.
 _SYNONYMS: dict[str, tuple[str, ...]] = {
     "alpha": ("level",),
     "attr": ("attributes", "attribute", "by"),
@@ -87,7 +87,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "y_true": ("label",),
 }
 
-# What stands for an argument in functions that have one of these, or have none of them ("").
+# Replacements for an argument in functions that have one of these, or none ("").
 _INSTEAD: dict[str, dict[str, str]] = {
     "max_fpr": {
         "fpr": "pass `fpr=(0, 0.1)`",
@@ -110,7 +110,7 @@ CHOICES = {"favorable": favorable_choice("being selected")}
 def find_fault(
     known: Mapping[str, inspect.Parameter], n_args: int, keywords: Collection[str]
 ) -> str | None:
-    """Say what is wrong with a call of a function with these arguments; None if it fits."""
+    """Return what is wrong with a call of a function with these arguments; None if it fits."""
     takes_others = any(each.kind is each.VAR_KEYWORD for each in known.values())
     for keyword in keywords:
         if keyword not in known and not takes_others:

@@ -29,7 +29,7 @@ from polars_wroc.buckets import (
     sort_groups,
     sort_into_groups,
 )
-from polars_wroc.checks import shown
+from polars_wroc.checks import show_value
 from polars_wroc.inputs.columns import (
     CLUSTER,
     LABEL,
@@ -802,7 +802,7 @@ def _read_pos_label(
         return None
     value = exact(pos_label, label.dtype)
     if value is None:
-        found = f"found {shown(pos_label)} for {label}"
+        found = f"found {show_value(pos_label)} for {label}"
         msg = f"`pos_label` must be a possible value of the label; {found}"
         raise TypeError(msg)
     return value

@@ -135,9 +135,10 @@ def new_york_summary(
     audited = now().date() if audit_date is None else _date("audit_date", audit_date)
     if weight is not None and not isinstance(weight, Frequency):
         checks.reject_type("weight", "be counts of people, as in wroc.frequency('n')", weight)
-    given = checks.given(score=score, selected=selected)
+    given = checks.list_given(score=score, selected=selected)
     if len(given) != 1:
-        msg = f"exactly one of `score` and `selected` must be given; found {checks.named(given)}"
+        rule = "exactly one of `score` and `selected` must be given"
+        msg = f"{rule}; found {checks.quote_names(given)}"
         raise ValueError(msg)
     # Read only once for both tables.
     plan = polars_frame(frame).lazy().cache()
@@ -209,5 +210,5 @@ def _date(name: str, value: object) -> dt.date:
             return value.date()
         return value if isinstance(value, dt.date) else dt.date.fromisoformat(str(value))
     except ValueError:
-        msg = f"`{name}` must be a date, for example 2026-01-15; found {checks.shown(value)}"
+        msg = f"`{name}` must be a date, for example 2026-01-15; found {checks.show_value(value)}"
         raise ValueError(msg) from None

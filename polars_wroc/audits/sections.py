@@ -125,7 +125,7 @@ def _list_checks(lines: Sequence[Line]) -> Iterator[Block]:
     yield Lines(lines, style="checks")
 
 
-# What differs.
+# Differences.
 
 
 def _list_differences(toned: TonedAudit) -> Iterator[Block]:

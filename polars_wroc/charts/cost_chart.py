@@ -141,8 +141,8 @@ def _cost_rows(
     rows = table.select(*keys, "threshold", x="fpr", y="tpr", share=pl.when(has_both).then(share))
     x, y, share = pl.col("x"), pl.col("y"), pl.col("share")
     line = cost_line(costs, share, baseline)
-    cost = costs.scaled.expected(1 - y, x, share)
-    without = costs.scaled.expected(1 - line.meets, line.meets, share)
+    cost = costs.unit_costs.expected_cost(1 - y, x, share)
+    without = costs.unit_costs.expected_cost(1 - line.meets, line.meets, share)
     pieces = LinePieces(x.shift(1), y.shift(1), x, y)
     area = over(line.areas_above(pieces).fill_nan(0.0).sum(), keys)
     ratio = shares_of_area(area, line.most(), line.by_chance())["ratio"]

@@ -32,7 +32,7 @@ from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.many_groups import ManyGroupsWarning
 
 _WEB = "https://pypi.org/project/polars-wroc"
-# How much alike names of commands are spelled by mistake.
+# The least similarity of a misspelled name to the one that is meant.
 _ALIKE = 0.65
 
 
@@ -255,7 +255,7 @@ def _name_options(message: str) -> str:
     message = message.replace("a column of the frame", "a column of the files")
     message = re.sub(r"`(--[\w-]+)`", r"\1", message)
     message = _LIST.sub(lambda found: _write_names(literal_eval(found[0])), message)
-    # What is no argument is a file.
+    # Anything but an argument is a file.
     message = re.sub(r"^`(?!\w+`)([^`]+)`", r"\1", message)
     message = re.sub(r"`(\w+)`", lambda found: known.get(found[1], found[0]), message)
     return message + _name_setting(message)
@@ -267,12 +267,12 @@ _LIST = re.compile(rf"\[{_TEXT}(?:, {_TEXT})*\]")
 
 
 def _write_names(names: Iterable[str]) -> str:
-    """List names, in quotes where they would not be told apart."""
+    """List names, in quotes where a comma or a space would split them."""
     return ", ".join(name if re.fullmatch(r"[^\s,;'\"]+", name) else repr(name) for name in names)
 
 
 def _name_setting(message: str) -> str:
-    """Say where the option comes from that a message begins with, if not from the call."""
+    """Return where the option in front of a message comes from, if not from the call."""
     flag, _, _ = message.partition(" ")
     for argument in _called:
         source = argument.tokens[0].source if argument.tokens else "cli"
@@ -283,7 +283,7 @@ def _name_setting(message: str) -> str:
 
 
 def _describe_wrong_call(error: CycloptsError) -> str:
-    """Say what is wrong with the options, and what is meant."""
+    """Return a message about wrong options, with the ones that may be meant."""
     error.verbose = False
     command = " ".join(["polars-wroc", *(error.command_chain or ())])
     if isinstance(error, UnknownCommandError):

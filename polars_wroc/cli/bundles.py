@@ -28,7 +28,7 @@ Dialect = Annotated[FileFormat, Parameter(name="*", group=CSV_FILES, negative_bo
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RowOptions:
-    """Options of a command on rows or counts, but for groups and output."""
+    """Options of a command on rows or counts, without groups and output."""
 
     rows: RowColumns = RowColumns()
     dialect: Dialect = FileFormat()

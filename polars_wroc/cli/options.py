@@ -85,7 +85,7 @@ _NONE: ArgumentCollection = ArgumentCollection()  # type: ignore[no-untyped-call
 
 
 def _read_files(_: object, tokens: Sequence[Token]) -> list[str]:
-    """Read names of files; what begins with a hyphen is none, but for the standard input."""
+    """Return names of files; only the standard input may begin with a hyphen."""
     for token in tokens:
         if token.value.startswith("-") and token.value != "-":
             raise UnknownOptionError(token=token, argument_collection=_NONE)
@@ -260,8 +260,8 @@ class RowColumns:
     weights: Weights = Weights()
 
     @property
-    def given(self) -> dict[str, str | list[str] | None]:
-        """What is given by each option."""
+    def values(self) -> dict[str, str | list[str] | None]:
+        """The value of each option."""
         named = {"label": self.label, "score": self.score, "pos-label": self.pos_label}
         return {**named, **vars(self.weights)}
 
@@ -278,7 +278,7 @@ class UnlabeledColumns(RowColumns):
 @Parameter(name="*", group=SURVEY)
 @dataclass(frozen=True, kw_only=True)
 class Uncertainty:
-    """What confidence limits rest on: their level, and how rows were sampled."""
+    """The basis of confidence limits: their level, and the sample design."""
 
     level: Annotated[float, Parameter(group=TESTS)] = 0.95
     """Confidence level."""

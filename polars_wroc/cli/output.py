@@ -68,7 +68,7 @@ class Output:
 
     def _find_target(self, name: str) -> Target:
         summary, own = os.environ.get("GITHUB_STEP_SUMMARY"), Path(name).suffix.lower()
-        # What steps before have written into the summary of a job stays.
+        # The summary of a job keeps the output of earlier steps.
         appended = bool(summary) and Path(name).resolve() == Path(summary or "").resolve()
         if own in TABLES_AND_CHARTS:
             return Target(name, own, appended=appended)
@@ -125,12 +125,12 @@ class TableOutput(Output):
 
     @property
     def screen(self) -> Screen:
-        """What standard output shows."""
+        """The layout for standard output."""
         return self.lay_out_on(measure_screen())
 
     @property
     def page(self) -> Screen:
-        """What a page shows."""
+        """The layout for a page."""
         return self.lay_out_on(Screen(0, _MOST_ROWS, more_rows=_ELSEWHERE))
 
     def check(self, suffixes: Sequence[str], read: Sequence[str]) -> None:

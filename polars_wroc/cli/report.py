@@ -98,7 +98,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """What the tables show."""
+        """The title of the tables."""
         return capitalise(" and ".join(each.heading for each in self.shown))
 
 

@@ -14,7 +14,7 @@ from polars_wroc.inputs.reasons import EVERYBODY, NOBODY
 from polars_wroc.metrics.compare import PAIR
 
 SEPARATOR = "; "
-# The AUC of a score that tells nothing.
+# The AUC of an uninformative score.
 _CHANCE = 0.5
 
 
@@ -35,7 +35,7 @@ def list_attributes(table: pl.DataFrame) -> list[str]:
 
 
 def name_groups(keys: Sequence[str]) -> str:
-    """Name what tells groups apart, but for scores, such as `` by race and sex``."""
+    """Return the columns of groups, without scores, as text: `` by race and sex``."""
     groups = [key for key in keys if key not in (MODEL, *PAIR)]
     return f" by {write_list(groups)}" if groups else ""
 
@@ -55,7 +55,7 @@ def name_places(found: pl.DataFrame, keys: Sequence[str]) -> str:
 
 
 def say_backwards(table: pl.DataFrame, keys: Sequence[str]) -> str:
-    """Say first where a score ranks backwards: with an AUC significantly below that of chance."""
+    """Return where a score ranks backwards: with an AUC significantly below 0.5."""
     names = ("auc", "auc_low", "auc_high")
     if "metric" in table.columns:
         table, names = table.filter(metric="auc"), ("value", "value_low", "value_high")
@@ -71,6 +71,6 @@ def say_backwards(table: pl.DataFrame, keys: Sequence[str]) -> str:
 
 
 def say_same_decision(table: pl.DataFrame) -> str:
-    """Say that nobody, or everybody, is selected, which leaves nothing to compare."""
+    """Return that nobody, or everybody, is selected, which leaves nothing to compare."""
     found = table.filter(pl.col("reason").is_in([NOBODY, EVERYBODY]))["reason"].unique().sort()
     return "".join(f"{capitalise(why)}: decisions cannot be compared. " for why in found)

@@ -16,7 +16,7 @@ from polars_wroc.cli.commands import COMMANDS
 from polars_wroc.keywords import synonym
 
 FILE, VARIABLES = "wroc.toml", "POLARS_WROC_"
-# How much alike names of options are spelled by mistake; race and source are not.
+# The least similarity of a misspelled option to the one that is meant; race is not source.
 _ALIKE = 0.65
 # Sources of options that are meant for all commands.
 _SHARED = (FILE, VARIABLES)

@@ -1,4 +1,4 @@
-"""What the files of a command hold, rows or counts, for the functions that are applied to it."""
+"""The contents of a command's files: rows or counts, to which functions are applied."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Files:
         return audited_files(self.files, contents=contents)
 
     def say_values(self) -> None:
-        """Say which values of the rows a reader should know of."""
+        """Return notes on values of the rows, for readers."""
 
 
 class Audits(Files):
@@ -89,7 +89,7 @@ class Source(Files):
 
     def _names(self, *options: str) -> list[str]:
         """Return the columns that options name."""
-        given = [self.columns.given[option] for option in options]
+        given = [self.columns.values[option] for option in options]
         listed = [[each] if isinstance(each, str) else each or [] for each in given]
         return [name for names in listed for name in names]
 
@@ -178,7 +178,7 @@ class Source(Files):
 
     def require(self, *names: str, or_else: str = "") -> None:
         """Check that columns of rows are named, and that none is of counts."""
-        given = [f"--{name}" for name, value in self.columns.given.items() if value]
+        given = [f"--{name}" for name, value in self.columns.values.items() if value]
         given += [] if self.selected is None else ["--selected"]
         # Columns for all commands are those of rows.
         own = [flag for flag in given if flag not in shared_options.get()]
@@ -213,7 +213,7 @@ class Source(Files):
         if self.approximate is not None:
             given["bins"] = self.approximate
         if known.get("label") and known["label"].default is inspect.Parameter.empty:
-            # What can be said without a label has None for it.
+            # Notes that do not depend on the label have None for it.
             given["label"] = None
         given |= {name: value for name, value in self.arguments.items() if name in known}
         return function(self._list_parts(function, given), **given)
@@ -306,13 +306,13 @@ class Source(Files):
             raise ValueError(msg)
 
     def say_values(self) -> None:
-        """Say which values count, and which are too many for groups."""
+        """Return which values count, and which are too many for groups."""
         if self.counts is None:
             for sentence in (*self._advise_ranges(), *self.describe_chosen_values()):
                 print_note(sentence)
 
     def describe_chosen_values(self) -> list[str]:
-        """Say which values of the label and of decisions count, where there are others than two."""
+        """Return which values of the label and of decisions count, if there are more than two."""
         if self.counts is not None:
             return []
         schema = self.frame.collect_schema()

@@ -279,7 +279,9 @@ _PAIRS, _ALL = "__pairs", "_all"
 def refuse_design_in_bins(design: GivenDesign, binning: Binning) -> None:
     """Raise for rows of a design, which cannot be pooled."""
     if binning:
-        options = checks.named(checks.given(bins=binning.bins, tolerance=binning.tolerance))
+        options = checks.quote_names(
+            checks.list_given(bins=binning.bins, tolerance=binning.tolerance)
+        )
         design.require_none(f"with {options}, which keeps no single rows")
 
 

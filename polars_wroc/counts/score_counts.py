@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_wroc.bounds import Bins
 from polars_wroc.calls import check_call
-from polars_wroc.checks import reject, reject_type, shown
+from polars_wroc.checks import reject, reject_type, show_value
 from polars_wroc.config import division
 from polars_wroc.counts.count_table import STATE_COLUMNS, count, merge, read_count_tables
 from polars_wroc.counts.score_sums import Binning
@@ -334,7 +334,7 @@ def score_counts(
         return _counts_of_parts([score_counts(part, label, score, **given) for part in frame])
     binning = Binning(bins)
     if label is None and pos_label is not None:
-        reject("pos_label", "be None without a label", shown(pos_label))
+        reject("pos_label", "be None without a label", show_value(pos_label))
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         # Several scores share a column of the counts.
         models = named_columns("score", score, frame.lazy())

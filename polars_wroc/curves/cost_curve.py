@@ -150,7 +150,7 @@ def _draw_segments(
     columns |= _find_ranges(points, fpr, fnr)
     if costs is not None:
         share = positives / (positives + negatives) if prevalence is None else prevalence
-        columns[_EXPECTED] = costs.expected(fnr, fpr, share)
+        columns[_EXPECTED] = costs.expected_cost(fnr, fpr, share)
     for cell, weight in zip(CELLS, points.cells.weight, strict=True):
         # Undefined where it overflows
         columns[cell] = np.where(np.isfinite(weight), weight, np.nan)

@@ -287,7 +287,7 @@ def roc_point(
     """
     given = {name: value for name, value in (("fpr", fpr), ("tpr", tpr)) if value is not None}
     if len(given) != 1:
-        msg = f"exactly one of `fpr` and `tpr` must be given; found {checks.named(given)}"
+        msg = f"exactly one of `fpr` and `tpr` must be given; found {checks.quote_names(given)}"
         raise ValueError(msg)
     ((name, value),) = given.items()
     rates = np.array(checks.numbers(name, value, Between(0, 1)))

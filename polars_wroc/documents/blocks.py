@@ -15,8 +15,8 @@ Tone: TypeAlias = Literal["", "worse", "better", "either", "alike"]
 RowKind: TypeAlias = Literal["", "group", "all", "more"]
 # The tones of lines of a list: comparisons, or conditions of a pipeline.
 LineTone: TypeAlias = Tone | Literal["failed", "passed", "unjudged"]
-# What a column loses in a narrow terminal: the limits of estimates, the middle letters of names, or
-# its place in the table.
+# Parts that a column loses in a narrow terminal: the limits of estimates, the middle letters of
+# names, or its place in the table.
 GivesUp: TypeAlias = Literal["limits", "letters", "place"]
 # The meaning of tones, for readers who do not see colours.
 TONE_MEANINGS: dict[LineTone, str] = {

@@ -125,7 +125,8 @@ _HEADINGS = {
 _KEY_HEADINGS = {MODEL: "score", "reference": "other score"}
 # The headings of comparisons with these references.
 _REFERENCES = {"rest": "others", OVERALL: "all rows", TARGET: "target", "before": "before"}
-# What comparisons lose first in a narrow terminal; fairness criteria name both groups anyway.
+# Columns that comparisons lose first in a narrow terminal; fairness criteria name both groups
+# anyway.
 _NARROWING: tuple[tuple[str, GivesUp], ...] = (
     ("value", "limits"),
     ("n", "place"),

@@ -16,12 +16,12 @@ from polars_wroc.files.csv_dialect import MISSING_TEXTS
 class OpenTable:
     """Files that were opened, before the types of their columns are chosen."""
 
-    # Of the files, in messages.
+    # The name of the files in messages.
     name: str
     schema: Mapping[str, pl.DataType]
     # Scans the files, with other types of some columns if the types are inferred.
     scan: Callable[[Mapping[str, pl.DataType]], pl.LazyFrame]
-    # Whether types are inferred from the first rows, as those of CSV and NDJSON files are.
+    # Whether types are inferred from the first rows, as for CSV and NDJSON files.
     is_inferred: bool = False
     is_csv: bool = False
     decimal_comma: bool = False
@@ -33,18 +33,18 @@ class OpenTable:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column is read: the type in which it is scanned, and what is done to it then."""
+    """The reading of a column: the type in which it is scanned, and its conversion."""
 
     dtype: pl.DataType
     convert: pl.Expr | None = None
 
 
-# What a column that is looked through is to be.
+# The kind of values that a column is searched for.
 _Kind: TypeAlias = Literal["number", "code", "date"]
 
 _WHOLE = r"^[+-]?\d+$"
-# A number that a column of numbers would show as it is written, but for decimals that are all 0.
-# Beyond 15 digits floats are not exact.
+# A number that a column of numbers would show as it is written, except for decimals of 0. Beyond 15
+# digits floats are not exact.
 _PLAIN_NUMBER = r"^[+-]?(?:0|[1-9]\d{0,14})(?:\.(?:0*|\d{0,14}[1-9]))?$"
 _COMMA = re.compile(r"[+-]?[\d.]*,\d+")
 # 1,234 or 1.234.
@@ -157,7 +157,7 @@ def _choose_number(name: str, found: Mapping[str, Any], table: OpenTable) -> Rea
 
 
 def _advise(text: str, table: OpenTable) -> str:
-    """Say what to do about a text that is no number."""
+    """Return what to do about a text that is not a number."""
     if _THOUSANDS.fullmatch(text) and not table.decimal_comma and "," in text:
         return "remove the separators of thousands, or pass --decimal-comma if it is a decimal"
     if _THOUSANDS.fullmatch(text):
@@ -182,7 +182,7 @@ def _choose_code(name: str, found: Mapping[str, Any], table: OpenTable) -> Readi
     return Reading(table.schema[name] if found["is_plain"] else pl.String())
 
 
-# How dates begin, and the order in which their parts are written as in ISO 8601.
+# Beginnings of dates, and the order of their parts in ISO 8601.
 _YEAR_FIRST = {
     r"^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})": "$1-$2-$3",
     r"^(\d{4})(\d{2})(\d{2})": "$1-$2-$3",

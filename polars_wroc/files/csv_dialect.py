@@ -1,4 +1,4 @@
-"""How CSV files are written: their separator, decimal mark, encoding, quotes and missing values."""
+"""The dialect of CSV files: separator, decimal mark, encoding, quotes and missing values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polars_wroc.checks import reject
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """How the CSV files of a command are written; whatever is not given is recognised."""
+    """The format of the CSV files of a command; whatever is not given is recognised."""
 
     separator: str | None = None
     """Character between the columns of a CSV file, for example ';' or 'tab'; recognised if not
@@ -40,8 +40,8 @@ class FileFormat:
 # Nothing is given, everything is recognised.
 ANY_FORMAT = FileFormat()
 
-# What R, NumPy, spreadsheets and databases write for a missing value. "None" is not among it, since
-# it is an answer in many questionnaires. Each text makes reading slower.
+# The texts that R, NumPy, spreadsheets and databases write for a missing value, without "None",
+# which is an answer in many questionnaires. Each text makes reading slower.
 MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
 UTF_8 = "utf-8"
@@ -62,7 +62,7 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 
 @dataclass(frozen=True, kw_only=True)
 class CsvDialect:
-    """How one CSV file is written."""
+    """The dialect of one CSV file."""
 
     separator: str = ","
     decimal_comma: bool = False
@@ -127,7 +127,7 @@ def recognise_dialect(
     name: str,
     numbers: Collection[str] = (),
 ) -> CsvDialect:
-    """Recognise how a file is written from its first lines, as far as it is not given.
+    """Return the dialect of a file, recognised from its first lines where it is not given.
 
     ``name`` is that of the file in messages, ``numbers`` are columns that hold numbers.
     """

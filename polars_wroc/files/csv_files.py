@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.checks import shortened
+from polars_wroc.checks import shorten_text
 from polars_wroc.files.column_types import OpenTable
 from polars_wroc.files.csv_dialect import (
     MISSING_TEXTS,
@@ -57,12 +57,12 @@ _BEYOND = "__beyond_the_header"
 
 @dataclass(frozen=True)
 class _CsvFiles:
-    """CSV files of one dialect, but for their encodings."""
+    """CSV files of one dialect, which may differ in their encodings."""
 
     files: Sequence[str]
     encodings: Sequence[str]
     dialect: CsvDialect
-    # What Polars scans: names, or contents that were decoded.
+    # The inputs of Polars: names, or decoded contents.
     inputs: list[str] | list[bytes]
     # The first rows of the first file, with the header.
     start: Sequence[Sequence[str]]
@@ -275,7 +275,7 @@ def _check_header(header: Sequence[str], asked: Collection[str], file: str) -> N
         raise ValueError(msg)
     has_number = any(_NUMBER.fullmatch(name.strip()) for name in header)
     if asked and has_number and not any(name.strip() in asked for name in header):
-        shown = shortened(",".join(header))
+        shown = shorten_text(",".join(header))
         msg = f"{name_sources([file])} has no header: add a line of names above {shown!r}"
         raise ValueError(msg)
 
@@ -301,7 +301,7 @@ def _scan_rows(csv_files: _CsvFiles, types: Mapping[str, pl.DataType]) -> pl.Laz
     """Scan rows of these types, and refuse those with more fields than the header."""
     dialect = csv_files.dialect
     if any(is_pattern(file) for file in csv_files.files):
-        # What their headers have in common is checked by Polars only.
+        # Only Polars checks that their headers agree.
         frame = csv_files.scan(schema_overrides=types)
     else:
         schema = {**types, _BEYOND: pl.String()}

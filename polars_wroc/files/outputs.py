@@ -30,13 +30,13 @@ _QUOTE = "'"
 def not_run(table: pl.DataFrame) -> pl.DataFrame:
     """Put a quote before texts and column names that a spreadsheet would run."""
     texts = selectors.string() | selectors.categorical() | selectors.enum()
-    shown = table.with_columns(_quoted(texts.cast(pl.String)))
+    shown = table.with_columns(_quote_text(texts.cast(pl.String)))
     return shown.rename(_headers(table.columns))
 
 
 def _headers(names: list[str]) -> dict[str, str]:
     """Quote the names of columns, and keep them unique."""
-    quoted = pl.DataFrame({"name": names}, {"name": pl.String}).select(_quoted(pl.col("name")))
+    quoted = pl.DataFrame({"name": names}, {"name": pl.String}).select(_quote_text(pl.col("name")))
     headers: dict[str, str] = {}
     for name, header in zip(names, quoted["name"], strict=True):
         taken = {*headers.values(), *names} - {name}
@@ -46,7 +46,7 @@ def _headers(names: list[str]) -> dict[str, str]:
     return headers
 
 
-def _quoted(text: pl.Expr) -> pl.Expr:
+def _quote_text(text: pl.Expr) -> pl.Expr:
     runs = text.str.contains(_FORMULA) & ~text.str.contains(_NUMBER)
     return pl.when(runs).then(_QUOTE + text).otherwise(text).name.keep()
 
@@ -235,7 +235,7 @@ def _resolve(path: Path) -> Path:
 
 
 def _find_obstacle(path: Path, target: Path) -> str | None:
-    """Say why a file cannot be written; None if it can."""
+    """Return why a file cannot be written; None if it can."""
     for folder in (path.parent, target.parent):
         if not folder.is_dir():
             return f"there is no folder {name_sources([str(folder)])}"

@@ -1,4 +1,4 @@
-"""Files of rows as one LazyFrame, in the formats and dialects that people have."""
+"""Files of rows as one LazyFrame, in common formats and dialects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from polars_wroc.checks import shortened
+from polars_wroc.checks import shorten_text
 from polars_wroc.files.column_types import OpenTable, choose_key_type, read_key, scan_columns
 from polars_wroc.files.csv_dialect import ANY_FORMAT, FileFormat
 from polars_wroc.files.csv_files import describe_long_row, find_invalid_line, open_csv
@@ -202,7 +202,7 @@ def _require_columns(table: OpenTable, columns: Collection[str], first: str) -> 
         raise ValueError(msg)
 
 
-# What Polars says about a text that is not of the type of its column.
+# The message of Polars about a text that does not have the type of its column.
 _UNREADABLE_TEXT = re.compile(
     r"could not parse `(.*?)` as dtype `(\w+)` at column '(.*?)'", re.DOTALL
 )
@@ -249,7 +249,7 @@ def _explain(said: str, files: Sequence[str], file_format: FileFormat) -> str | 
         wanted = "text" if dtype == "str" else "a number"
         return (
             f"column {column!r} must be {wanted} in all rows, as in the first ones; "
-            f"{place or name_sources(files)} has {shortened(text)!r}"
+            f"{place or name_sources(files)} has {shorten_text(text)!r}"
         )
     if "invalid utf" in said:
         place = find_invalid_line(each) or name_sources(files)

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 
 import polars as pl
 
-from polars_wroc.checks import check_text, shortened
+from polars_wroc.checks import check_text, shorten_text
 from polars_wroc.names import write_in_one_line
 
 # Suffixes of files: the engine may name only the end of an address.
@@ -150,7 +150,7 @@ def format_of(sources: Sequence[str]) -> Format:
 
 def unreadable(sources: Sequence[str], error: Exception) -> str:
     """Return the message that files cannot be read."""
-    said = shortened(without_credentials(first_line(error)), _LONGEST)
+    said = shorten_text(without_credentials(first_line(error)), _LONGEST)
     return f"cannot read {name_sources(sources)}: {said}"
 
 
@@ -258,14 +258,14 @@ def _in_folder(folder: str) -> list[str]:
     """List the files of a folder and its subfolders, which must be of one format."""
     found = [str(path) for path in _walk(folder) if _is_data(path)]
     if not found:
-        msg = f"folder {_shown(folder)} has no file whose name ends in {_listed_suffixes()}"
+        msg = f"folder {_write_source(folder)} has no file whose name ends in {_listed_suffixes()}"
         raise ValueError(msg)
     first = min(found)
     for file in sorted(found):
         if _format(file) != _format(first):
             pattern = f"{folder.rstrip('/')}/*{Path(first).suffix}"
             msg = (
-                f"folder {_shown(folder)} has files of several formats, "
+                f"folder {_write_source(folder)} has files of several formats, "
                 f"{name_sources([first, file])}: name those of one, for example '{pattern}'"
             )
             raise ValueError(one_line(msg))
@@ -274,7 +274,7 @@ def _in_folder(folder: str) -> list[str]:
 
 
 def _is_data(path: Path) -> bool:
-    suffix = _uncompressed(path.name).suffix.lower()
+    suffix = _drop_compression(path.name).suffix.lower()
     return suffix in _FORMATS and suffix not in _NOTES
 
 
@@ -292,7 +292,7 @@ def _walk(folder: str) -> Iterator[Path]:
         folders[:] = [each for each in folders if not each.startswith((".", "_")) or "=" in each]
         identity = _identity(place)
         if identity in seen:
-            msg = f"folder {_shown(place)} is there twice, by a link"
+            msg = f"folder {_write_source(place)} is there twice, by a link"
             raise ValueError(msg)
         seen.add(identity)
         yield from (Path(place, name) for name in names if not name.startswith("."))
@@ -349,7 +349,7 @@ def _format(source: str) -> Format:
         return "parquet"
     # In web addresses a question mark begins the query; elsewhere it is part of the name.
     name = re.split(r"[?#]", path, maxsplit=1)[0] if _is_web(path) else path
-    bare = _uncompressed(name)
+    bare = _drop_compression(name)
     found = _FORMATS.get(bare.suffix.lower())
     if found is None or (bare.name != Path(name).name and found not in UNTYPED):
         if not is_address(path) and not has_magic(path) and _status(path) is None:
@@ -368,13 +368,13 @@ def _listed_suffixes() -> str:
     return f"{', '.join(others)} or {last}"
 
 
-def _uncompressed(name: str) -> Path:
+def _drop_compression(name: str) -> Path:
     """Remove the suffix of a compressed file."""
     path = Path(name)
     return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
 
 
-# How files of other formats than CSV begin.
+# The first bytes of files in other formats than CSV.
 _BEGINNINGS: dict[bytes, Format] = {
     b"PAR1": "parquet",
     b"ARROW1": "ipc",
@@ -447,11 +447,11 @@ def _is_web(source: str) -> bool:
 
 def name_sources(sources: Sequence[str]) -> str:
     """Write the names of files for a message, without credentials."""
-    return one_line(", ".join(_shown(source) for source in sources))
+    return one_line(", ".join(_write_source(source) for source in sources))
 
 
-def _shown(source: str) -> str:
+def _write_source(source: str) -> str:
     """Write a name for a message."""
     if source == STANDARD_INPUT:
         return "standard input"
-    return shortened(without_credentials(source), _LONGEST)
+    return shorten_text(without_credentials(source), _LONGEST)

@@ -174,7 +174,7 @@ def _read_breaks(breaks: object) -> list[float]:
         checks.reject_type("breaks", "be a list of numbers", breaks)
     cuts = [checks.number("breaks", cut, Finite()) for cut in breaks]
     if not cuts or any(low >= high for low, high in pairwise(cuts)):
-        found = checks.shown(breaks)
+        found = checks.show_value(breaks)
         checks.reject("breaks", "be one or more numbers in increasing order", found)
     return [int(cut) if cut.is_integer() and abs(cut) < _INTEGERS else cut + 0.0 for cut in cuts]
 

@@ -237,7 +237,7 @@ FAIRNESS: dict[str, FairnessMetric] = {
         _fairness("auc", "difference", f"Difference of the {ROC_AUC.label}s", _AUC),
     )
 }
-# How the scores of a period differ from the scores of the periods before it.
+# Differences of the scores of a period from the scores of the periods before it.
 SHIFTS: dict[str, ComparedMetric] = {
     name: ComparedMetric(
         name=name,
@@ -285,7 +285,7 @@ GAP_CHANGES: dict[str, ComparedMetric] = {
     )
     for name, metric in GAP_METRICS.items()
 }
-# How a gap changed, if it changed significantly.
+# Significant changes of a gap.
 GAP_FINDINGS = NEW, CLOSED, REVERSED, GROWN, SHRUNK = "new", "closed", "reversed", "grown", "shrunk"
 # The metrics of tables of changes.
 CHANGED_METRICS: dict[str, Metric] = {**GAP_METRICS, IMPACT_RATIO: IMPACT, **GAP_CHANGES}

@@ -111,7 +111,7 @@ def read_references(
         msg = (
             f"`reference` must be {', '.join(repr(kind) for kind in kinds)} or map attributes to "
             f"segments{'' if reference is None else ' where there are several'}; "
-            f"found {checks.shown(reference)}"
+            f"found {checks.show_value(reference)}"
         )
         raise ValueError(msg)
     for attribute in named:
@@ -132,6 +132,6 @@ def _name_value(attribute: str, value: object, types: Sequence[pl.DataType]) -> 
     named = ", ".join(str(dtype) for dtype in types)
     msg = (
         f"`reference` must give {attribute!r} ({named}) one of its values or the name of a "
-        f"segment; found {checks.shown(value)}"
+        f"segment; found {checks.show_value(value)}"
     )
     raise ValueError(msg)

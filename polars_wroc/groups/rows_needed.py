@@ -212,10 +212,10 @@ def _read_goal(
     tests: int | None,
 ) -> _Goal:
     """Check that there is one target."""
-    names = checks.given(**targets)
+    names = checks.list_given(**targets)
     if len(names) != 1:
         listed = ", ".join(f"`{name}`" for name in targets)
-        msg = f"exactly one of {listed} must be given; found {checks.named(names)}"
+        msg = f"exactly one of {listed} must be given; found {checks.quote_names(names)}"
         raise ValueError(msg)
     (target,) = names
     number = targets[target]

@@ -17,7 +17,7 @@ import polars as pl
 
 from polars_wroc.arrays import Array
 from polars_wroc.buckets import number_groups
-from polars_wroc.checks import reject, shown
+from polars_wroc.checks import reject, show_value
 from polars_wroc.groups import compare_segments
 from polars_wroc.groups.compare_segments import Comparison, GapRules, Partition
 from polars_wroc.groups.group_columns import InnerColumns, table_of_groups
@@ -63,7 +63,7 @@ def check_within(reference: object, metrics: Sequence[str] | None, design: Desig
     if isinstance(reference, str) and reference == "overall":
         msg = (
             "`reference` must be 'rest', 'best' or a segment with `within`; found "
-            f"{shown(reference)}"
+            f"{show_value(reference)}"
         )
         raise ValueError(msg)
 

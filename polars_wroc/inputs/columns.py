@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc.calls import check_call
-from polars_wroc.checks import did_you_mean, shown
+from polars_wroc.checks import did_you_mean, show_value
 from polars_wroc.queries import collect, raise_at_collect, unless_mixed
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
@@ -313,7 +313,7 @@ def list_labels(labels: pl.Series) -> str:
     known = labels.drop_nulls().unique().sort().to_list()
     if not 0 < len(known) <= _FEW_LABELS:
         return ""
-    hint = f": pass one of its values as `pos_label`: {', '.join(map(shown, known))}"
+    hint = f": pass one of its values as `pos_label`: {', '.join(map(show_value, known))}"
     if len(known) > 2:  # noqa: PLR2004  (a class and its contrary)
         hint += " (all others are then negative; `roc_auc_multiclass` compares them all)"
     return hint
@@ -324,11 +324,11 @@ def check_positives(pos_label: object, *, found: bool, labels: pl.Series | None 
     if pos_label is None or found:
         return
     known = [] if labels is None else labels.drop_nulls().unique().sort().to_list()
-    others = ", ".join(map(shown, known)) if len(known) <= _FEW_LABELS else ""
+    others = ", ".join(map(show_value, known)) if len(known) <= _FEW_LABELS else ""
     hint = did_you_mean(pos_label, [each for each in known if isinstance(each, str)])
     msg = (
         "`pos_label` must be the label of a row with a score and a weight; found none with "
-        f"{shown(pos_label)}{f': labels are {others}' if others else ''}{hint}"
+        f"{show_value(pos_label)}{f': labels are {others}' if others else ''}{hint}"
     )
     raise ValueError(msg)
 
@@ -392,7 +392,7 @@ def _pos_label(label: Typed, pos_label: object) -> pl.Series:
         raise TypeError(msg)
     held = exact(pos_label, label.dtype)
     if held is None:
-        found = f"found {shown(pos_label)} for {label}"
+        found = f"found {show_value(pos_label)} for {label}"
         msg = f"`pos_label` must be a possible value of the label; {found}"
         raise TypeError(msg)
     return held

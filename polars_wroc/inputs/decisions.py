@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.checks import reject_type, shown
+from polars_wroc.checks import reject_type, show_value
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import boolean_column, named_columns
@@ -134,7 +134,7 @@ def unknown_conditions(
         held = {key: columns.exact(value, dtype) for key, (_, dtype, _) in keys.items()}
         if all(each is None for each in held.values()):
             types = ", ".join(f"{name!r} ({dtype})" for _, dtype, name in keys.values())
-            checks.reject("unknown", f"hold possible values of {types}", shown(value))
+            checks.reject("unknown", f"hold possible values of {types}", show_value(value))
         for key, each in held.items():
             if each is not None:
                 is_value = keys[key][0] == columns.literal(each)

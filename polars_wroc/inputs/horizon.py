@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.bounds import Positive, WeightLimit
 from polars_wroc.calls import check_call
-from polars_wroc.checks import shown
+from polars_wroc.checks import show_value
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import IntoColumn, Typed, exact, valid_weights
 from polars_wroc.inputs.expressions import as_column, typed_column
@@ -200,10 +200,11 @@ def _status(event: Typed, given: dict[str, object], by_then: pl.Expr) -> pl.Expr
     for name, value in given.items():
         held = exact(int(value) if isinstance(value, bool) else value, dtype)
         if held is None:
-            msg = f"`{name}` must be a possible value of `event`; found {shown(value)} for {event}"
+            found = f"{show_value(value)} for {event}"
+            msg = f"`{name}` must be a possible value of `event`; found {found}"
             raise TypeError(msg)
         codes.append(held)
-    listed = " or ".join(f"{name}={shown(value)}" for name, value in given.items())
+    listed = " or ".join(f"{name}={show_value(value)}" for name, value in given.items())
     if len({held.item() for held in codes}) < len(codes):
         msg = f"`event_code`, `censored_code` and `competing_code` must differ; found {listed}"
         raise ValueError(msg)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from polars_wroc.checks import did_you_mean, reject, shown
+from polars_wroc.checks import did_you_mean, reject, show_value
 
 # The sign of negative numbers in text and charts.
 MINUS = "\N{MINUS SIGN}"
@@ -120,4 +120,4 @@ def check_metric(argument: str, name: object, known: Collection[str], where: str
     """Raise for an unknown metric; the message may say ``where`` it is unknown."""
     if name not in known:
         rule = f"be one of {', '.join(known) or 'none'}{where}"
-        reject(argument, rule, f"{shown(name)}{metric_hint(name, known)}")
+        reject(argument, rule, f"{show_value(name)}{metric_hint(name, known)}")

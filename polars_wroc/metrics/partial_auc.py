@@ -255,7 +255,7 @@ class CostPartialAUC:
 
 def cost_line(costs: Costs, prevalence: pl.Expr, baseline: Baseline) -> CostLine:
     """Return the line of the points that cost as much as the baseline."""
-    scaled = costs.scaled
+    scaled = costs.unit_costs
     gain, loss = scaled.fn * prevalence, scaled.fp * (1 - prevalence)
     steep = loss > gain
     gradient = pl.min_horizontal(gain, loss) / pl.max_horizontal(gain, loss)

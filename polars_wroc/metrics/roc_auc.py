@@ -333,7 +333,7 @@ def _check_classes(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -
             if exact(name, dtype) is None:
                 msg = (
                     "`scores` must map possible values of the label; found "
-                    f"{checks.shown(name)} for {shown_as(column)} of type {dtype}"
+                    f"{checks.show_value(name)} for {shown_as(column)} of type {dtype}"
                 )
                 raise TypeError(msg)
         known = _is_one_of(column, classes) | column.is_null()

@@ -41,8 +41,6 @@ from polars_wroc.structs import Fields, as_struct, element_field, let
 ColumnT = TypeVar("ColumnT", pl.Expr, Array)
 
 CELLS = ("tp", "fp", "fn", "tn")
-# The columns of numbers of rows in each cell.
-ROWS = tuple(f"__{name}_rows" for name in CELLS)
 
 # Whether the threshold, a float, differs from the score, a whole number, by rounding.
 MOVED = "__moved"

@@ -245,10 +245,10 @@ def read_decision_threshold(
     score: object, selected: object, threshold: object
 ) -> float | Literal["median"] | None:
     """Return the threshold of decisions without labels; None for recorded decisions."""
-    given = checks.given(score=score, selected=selected, threshold=threshold)
+    given = checks.list_given(score=score, selected=selected, threshold=threshold)
     if given not in (["selected"], ["score", "threshold"]):
         rule = "decisions must come from `selected`, or from `score` and `threshold`"
-        msg = f"{rule}; found {checks.named(given)}"
+        msg = f"{rule}; found {checks.quote_names(given)}"
         raise ValueError(msg)
     if threshold is None:
         return None
@@ -307,12 +307,12 @@ def _least_cost(
     fn: float | None = None, fp: float | None = None, prevalence: float | None = None
 ) -> Measures:
     """Return the rule of the lowest expected cost, without terms common to all points."""
-    costs = read_costs(fn, fp).scaled
+    costs = read_costs(fn, fp).unit_costs
 
     def gain(point: Point[Any]) -> Any:
         if prevalence is None:
             return (costs.fn * point.tp - costs.fp * point.fp) / point.all_rows
-        return -costs.expected(1 - point.tpr, point.fpr, prevalence)
+        return -costs.expected_cost(1 - point.tpr, point.fpr, prevalence)
 
     return Measures(gain, known=_has_rows if prevalence is None else _has_both_classes)
 

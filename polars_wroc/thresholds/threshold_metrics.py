@@ -293,10 +293,10 @@ def _check_design(
 ) -> None:
     """Raise for a design if no limits are requested."""
     if decisions.at_every_score or level is None:
-        given = checks.given(threshold=threshold, selected=selected, level=level)
+        given = checks.list_given(threshold=threshold, selected=selected, level=level)
         msg = (
             "`threshold` and `level` must be given (or `selected` and `level`) with a `design`; "
-            f"found {checks.named(given)}"
+            f"found {checks.quote_names(given)}"
         )
         raise ValueError(msg)
 

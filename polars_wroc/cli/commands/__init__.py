@@ -12,12 +12,12 @@ ROW_OPTIONS = "FILE --label COLUMN --score COLUMN"
 
 
 class About(NamedTuple):
-    """What a command does, what it needs, and an example: what for, and the call."""
+    """The purpose of a command, its required options, and an example with its purpose."""
 
     text: str
     purpose: str
     example: str
-    # What must be given, at least for rows.
+    # The options that must be given, at least for rows.
     required: str = ROW_OPTIONS
     # Examples of --fail-if, the last in SQL; empty where the command has no conditions.
     conditions: tuple[str, ...] = ()

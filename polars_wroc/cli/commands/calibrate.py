@@ -81,7 +81,7 @@ def calibrate(
 
 
 def _say_how_off(slopes: pl.DataFrame, keys: Sequence[str]) -> list[str]:
-    """Say which scores are too high or too low, and of which the slope is not 1."""
+    """Return which scores are too high or too low, and whose slope is not 1."""
     low, high = pl.col("calibration_slope_low"), pl.col("calibration_slope_high")
     meanings = {
         "Scores rank backwards (slope below 0)": high < 0,
@@ -109,7 +109,7 @@ def _say_how_off(slopes: pl.DataFrame, keys: Sequence[str]) -> list[str]:
 
 
 def _say_of_slopes(slopes: pl.DataFrame, keys: Sequence[str], clip: float | None) -> list[str]:
-    """Say which slopes are unknown, and how many rows are in no slope."""
+    """Return which slopes are unknown, and how many rows are in no slope."""
     said = []
     unknown = slopes.filter(pl.col("calibration_slope_low").is_null())
     if not unknown.is_empty():
@@ -133,7 +133,7 @@ def _say_of_slopes(slopes: pl.DataFrame, keys: Sequence[str], clip: float | None
 
 
 def _say_where_off(test: pl.DataFrame, level: ConfidenceLevel) -> str:
-    """Say in which ranges scores are off by more than chance."""
+    """Return the ranges in which scores are off by more than chance."""
     keys = sentences.list_before(test.schema, "from_score")
     found = [
         f"{sentences.name_place(row, keys) or 'scores'} from {row['from_score']:.2f} to "

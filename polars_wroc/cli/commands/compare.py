@@ -46,7 +46,7 @@ def compare(
 
 
 def _say_which_differ(table: pl.DataFrame, keys: Sequence[str], level: ConfidenceLevel) -> str:
-    """Say which pairs of scores have different AUCs."""
+    """Return which pairs of scores have different AUCs."""
     significant = (pl.col("p_adjusted") <= 1 - as_number(level)).fill_null(value=False)
     tested = table.drop_nulls("p_adjusted").height
     found = table.filter(significant).sort(pl.col("gap").abs(), descending=True)

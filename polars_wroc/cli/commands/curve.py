@@ -35,7 +35,7 @@ class CurveKind:
     only_chart: bool = False
 
 
-# What --kind names; each has a chart.
+# The kinds of curves, each of which has a chart.
 CURVE_KINDS = {
     "roc": CurveKind("roc_curve", ("max_points", "band", "approximate")),
     "pr": CurveKind("pr_curve"),
@@ -54,7 +54,7 @@ CurveKindOption = Annotated[
 @Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True, kw_only=True)
 class CostOptions:
-    """What errors cost, and in which population."""
+    """The costs of errors, and the population."""
 
     cost_fn: float | None = None
     """Cost of a false negative, for --kind cost."""

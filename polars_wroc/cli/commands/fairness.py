@@ -46,7 +46,7 @@ def fairness(
 
 
 def _say_findings(table: pl.DataFrame) -> str:
-    """Say which groups differ beyond chance; the limits hold for all groups together."""
+    """Return which groups differ beyond chance; limits hold for all groups together."""
     found = table.filter((pl.col("gap_low") > 0) | (pl.col("ratio_high") < 1))
     compared = table.filter(pl.coalesce("gap_low", "ratio_high").is_not_null()).height
     if not compared:

@@ -106,7 +106,7 @@ def _in(metric: str | None) -> str:
 def _say_which_differ(
     table: pl.DataFrame, keys: Sequence[str], what: str, margin: float, thing: str
 ) -> str:
-    """Say which groups differ from their reference, and how many verdicts are others."""
+    """Return which groups differ from their reference, and the numbers of other verdicts."""
     if table["verdict"].count() == 0:
         return "Nothing could be compared."
     found = table.filter(verdict=DIFFERENT).sort(pl.col("gap").abs(), descending=True)
@@ -130,10 +130,10 @@ def _say_which_differ(
 
 
 def _count_tests(table: pl.DataFrame, shown: pl.DataFrame) -> str:
-    """Say for how many tests the verdicts are adjusted, if they are, and how many are shown."""
+    """Return the number of tests that verdicts are adjusted for, and how many are shown."""
     if table["p_value"].equals(table["p_adjusted"]):
         return ""
-    # Of two groups that are compared with each other one test counts.
+    # Two groups that are compared with each other have a single test.
     is_counted = ~pl.col("reason").str.starts_with(REPEATS).fill_null(value=False)
     number, n_shown = (one.filter(is_counted)["p_value"].count() for one in (table, shown))
     if number == n_shown:

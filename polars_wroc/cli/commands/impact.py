@@ -102,7 +102,7 @@ def _count_decisions(source: Source, threshold: Any) -> pl.LazyFrame:
 def _write_notes(
     table: pl.DataFrame, counts: pl.DataFrame, source: Source, threshold: Any, unknown: Any
 ) -> list[str]:
-    """Say what a reader of the ratios should know about the rows and their categories."""
+    """Return notes on the rows and their categories, for readers of the ratios."""
     what = "label, score or weight" if source.counts is not None else "decision"
     if source.arguments.get("weight") is not None:
         what += " or weight"
@@ -132,7 +132,7 @@ def _lay_out(table: pl.DataFrame, rated: pl.DataFrame, notes: Sequence[str]) -> 
 
 
 def _say_which_are_below(table: pl.DataFrame, keys: Sequence[str]) -> str:
-    """Say which categories are below four fifths."""
+    """Return which categories are below four fifths."""
     judged_rows = table.drop_nulls("verdict")
     if judged_rows.is_empty():
         return f"{sentences.say_same_decision(table)}Nothing could be compared."

@@ -56,7 +56,7 @@ from polars_wroc.names import write_in_one_line
 from polars_wroc.queries import collect
 
 _DECISION = "__decision"
-# How the decisions of rows change, which is shown in a table of its own.
+# Changes of the decisions about rows, which have a table of their own.
 _CHANGES = ("n_gained", "n_lost", "share_changed")
 # The outcomes of the rows that become an event of a metric if they are newly selected.
 _OUTCOMES = {"selection_rate": "all", "tpr": "positive", "fpr": "negative"}
@@ -109,7 +109,7 @@ class BothScores:
 @with_arguments_of(
     release_check,
     "intersections metrics net_benefit_at min_rows adjust",
-    min_rows="Fewest rows that a metric rests on, for a test.",
+    min_rows="Fewest rows for the test of a metric.",
 )
 def release(
     file: FileNames,
@@ -311,7 +311,7 @@ def _check_keys(keys: Sequence[pl.Series], files: Sequence[str], key: str) -> No
 
 
 def _say_which_is_worse(table: pl.DataFrame) -> str:
-    """Say whether the new score is no worse in all comparisons, or where it is worse."""
+    """Return whether the new score is no worse in all comparisons, or where it is worse."""
     old, new = table["reference"][0], table["model"][0]
     if table["reason"].eq(SAME_SCORES).any():
         return f"{new} is the same as {old} in all rows."
@@ -340,7 +340,7 @@ def _say_which_is_worse(table: pl.DataFrame) -> str:
 
 
 def _say_selections(table: pl.DataFrame) -> str:
-    """Say first by which score nobody, or everybody, is selected."""
+    """Return by which score nobody, or everybody, is selected."""
     overall = table.filter(attribute=OVERALL, metric="selection_rate")
     sentences = []
     for row in overall.iter_rows(named=True):
@@ -364,7 +364,7 @@ def _place(row: dict[str, Any]) -> str:
 
 
 def _count_left_out(rows: Mapping[str, Any], *, decides: bool) -> str:
-    """Say how many rows have no label, weight or score, if any."""
+    """Return how many rows have no label, weight or score, if any."""
     names = (rows[name] for name in ("label", "weight", "old", "new"))
     lacks = pl.any_horizontal(pl.col(name).is_null() for name in names if isinstance(name, str))
     for name in (rows["old"], rows["new"]):

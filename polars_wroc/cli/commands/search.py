@@ -57,7 +57,7 @@ def search(
 
 
 def _say_how_many(table: pl.DataFrame, found: pl.DataFrame, metric: str) -> str:
-    """Say how many segments were examined, and how many are significantly worse."""
+    """Return how many segments were examined, and how many are significantly worse."""
     overall = table.row(0, named=True)
     if overall["reason"] == NO_VARIANCE:
         value = write_number(overall["value"], "g")

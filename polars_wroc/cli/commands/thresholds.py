@@ -97,7 +97,7 @@ def _only_threshold(table: pl.DataFrame) -> float | None:
 
 
 def _say_what_tells_nothing(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
-    """Say where a rule can choose no threshold, and where one selects nobody or everybody."""
+    """Return where no threshold is allowed, and where one selects nobody or everybody."""
     said = []
     found = table.filter(pl.col("threshold").is_null())
     if not found.is_empty():

@@ -112,7 +112,7 @@ def trend(
 
 
 def _say_changes(table: pl.DataFrame, keys: list[str]) -> str:
-    """Say which periods differ from all before them."""
+    """Return which periods differ from all earlier periods."""
     compared = table.drop_nulls("verdict")
     if compared.is_empty():
         return "Nothing could be compared."
