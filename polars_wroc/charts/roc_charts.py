@@ -89,6 +89,7 @@ def roc_chart(
     >>> chart = wroc.roc_chart(curves, summary=aucs, facet="sex")
     >>> type(chart).__name__
     'FacetChart'
+    >>> chart.save("roc.png", scale_factor=2)  # doctest: +SKIP
     >>> chart.save("roc.html", inline=True)  # doctest: +SKIP
     """
     chosen = read_options(options)

@@ -95,6 +95,8 @@ def release_check(
     ``margin``. "No worse in every row of the table" needs no adjustment for many tests [1]_; one
     row picked from many carries no such guarantee. The result holds for rows like these: rows that
     the old score kept from getting a label, for example rejected applications, are not among them.
+    Calibration is not tested; see
+    [two scores on the same rows](../guides/calibration.md#two-scores-on-the-same-rows).
 
     The main columns are:
 

@@ -70,7 +70,8 @@ def compare(
     Use it to find out which of several models ranks better. Intervals and ``p_value`` are per row;
     the verdict uses ``p_adjusted``, so a difference whose interval excludes 0 can be inconclusive.
     To check that a new score is no worse than an old one in any segment, with rates and a margin,
-    use `release_check`.
+    use `release_check`. For calibration, see
+    [two scores on the same rows](../guides/calibration.md#two-scores-on-the-same-rows).
 
     The main columns are:
 
