@@ -502,7 +502,7 @@ def test_segments_are_those_of_their_rows() -> None:
         ({"margin": {"aucc": 0.1}}, "`margin` must be one of"),
         (
             {"metrics": ["mean_calibration_error"]},
-            "; found 'mean_calibration_error': for calibration, use `calibration_summary` by group$",
+            "found 'mean_calibration_error': for calibration, use `calibration_summary` by group$",
         ),
         ({"margin": {"oe_ratio": 0.1}}, "found 'oe_ratio': for calibration, use"),
         ({"metrics": ["average_precision"]}, "found 'average_precision'$"),
