@@ -140,6 +140,10 @@ def group_gaps(
         weighted events that limits may be too narrow) or ``"repeats female"`` (if there are two
         segments, both rows are the same test).
 
+        ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of that
+        gap which the strata explain (null if the crude gap may be 0); and ``share_within``, the
+        share of the segment's weight in strata where the reference has rows too.
+
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
