@@ -135,9 +135,9 @@ def group_gaps(
 
         ``reason`` is ``"undefined"``, ``"no variance"``, ``"a stratum has one sampling unit"``,
         ``"the reference"``, ``"no reference shown"``, ``"nobody is selected"``, ``"everybody is
-        selected"``, ``"fewer than 30 positives"`` (or another number or kind of rows, in the segment
-        or ``"in the reference"``), ``"few effective events"`` (so few that limits may be too
-        narrow) or ``"repeats female"`` (if there are two segments, both rows are the same test).
+        selected"``, ``"fewer than 30 positives"`` (or another number or kind of rows, also ``"in
+        the reference"``), ``"few effective events"`` (so few that limits may be too narrow) or
+        ``"repeats female"`` (if there are two segments, both rows are the same test).
 
         ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of that
         gap which the strata explain (null if the crude gap may be 0); and ``share_within``, the
