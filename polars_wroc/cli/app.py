@@ -18,6 +18,7 @@ from typing import Any
 
 from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Group, Parameter
 from cyclopts.exceptions import (
+    CoercionError,
     MissingArgumentError,
     UnknownCommandError,
     UnknownOptionError,
@@ -26,6 +27,7 @@ from cyclopts.exceptions import (
 from cyclopts.help import DefaultFormatter
 from polars.exceptions import PolarsError
 
+from polars_wroc.checks import OTHER_WORDS
 from polars_wroc.cli import report, settings, terminal
 from polars_wroc.cli.commands import COMMAND_PARTS, COMMANDS
 from polars_wroc.files.sources import first_line, without_credentials
@@ -307,6 +309,10 @@ def _describe_wrong_call(error: CycloptsError) -> str:
     else:
         said = _name_setting_in_brackets(str(error).rstrip("."))
         said = said.replace(f" from {settings.VARIABLES}", "")
+        if isinstance(error, CoercionError) and error.token is not None:
+            words = OTHER_WORDS.get((error.token.keyword or "").removeprefix("--"), {})
+            if word := words.get(error.token.value):
+                said += f"; did you mean {word!r}?"
     see = " See" if said.endswith("?") else "; see"
     return f"{said}{see} {command} --help"
 

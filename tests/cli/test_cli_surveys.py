@@ -61,6 +61,12 @@ def test_units_whose_part_is_known_are_not_named(
     assert " to " in out
 
 
+def test_the_word_of_r_for_certainty_is_understood(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["auc", "x.parquet", "--label", "y", "--score", "s", *SAMPLE, "--lonely", "remove"]
+    assert main(call) == 2
+    assert "did you mean 'certainty'? See polars-wroc auc --help" in capsys.readouterr().err
+
+
 def test_each_row_is_a_unit_without_clusters(capsys: pytest.CaptureFixture[str]) -> None:
     rows = pl.read_parquet("x.parquet")
     rows.with_columns(h=pl.when(pl.int_range(600) < 2).then(7 + pl.int_range(600))).write_parquet(
