@@ -364,7 +364,8 @@ def test_gate_on_nothing_is_not_judged(unequal: pl.DataFrame) -> None:
 
 def test_positive_label_that_nobody_has(unequal: pl.DataFrame) -> None:
     rows = unequal.with_columns(y=pl.col("y").cast(pl.String))
-    with pytest.raises(ValueError, match=r"^`pos_label` must be the label of .* none with 'BAD'$"):
+    message = r"^`pos_label` must be the label of .* none with 'BAD': labels are 'false', 'true'$"
+    with pytest.raises(ValueError, match=message):
         wroc.audit(rows, "y", "s", attributes="g", pos_label="BAD")
 
 

@@ -77,6 +77,7 @@ def trend(
         group_texts=attributes,
         selected=selected,
         over=over,
+        design=options.uncertainty.design,
     )
     column, _, length = over.rpartition(":")
     if is_period(length) and over not in source.frame.collect_schema():
