@@ -178,7 +178,7 @@ def read_group(flag: str, text: str, schema: pl.Schema) -> str | pl.Expr:
         raise ValueError(msg) from None
 
 
-# Names of periods by their length or its unit; the others that begin with a day are named by it.
+# Names of periods of these lengths; longer ones are named by their first day.
 _PERIODS = {"1mo": "%Y-%m", "1y": "%Y", "h": "%Y-%m-%d %H:%M", "m": "%Y-%m-%d %H:%M"}
 _OF_DAYS = ("d", "w", "mo", "q", "y")
 
