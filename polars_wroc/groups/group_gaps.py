@@ -26,7 +26,7 @@ from polars_wroc.groups.many_groups import warn_of_many_groups
 from polars_wroc.inputs.columns import MISSING, Frequency, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.metric import Metric, check_metric
+from polars_wroc.inputs.metric import Metric, calibration_hint, check_metric
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, read_precision
@@ -302,7 +302,7 @@ def read_compared_metrics(
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for name in metrics:
-        check_metric("metrics", name, known)
+        check_metric("metrics", name, known, hint=calibration_hint(name))
     for name in metrics:
         if name in THRESHOLD_METRICS and not has_decisions:
             msg = f"`metrics` must come with a `threshold` or `selected` for {name}; found neither"
