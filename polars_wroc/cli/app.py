@@ -29,7 +29,7 @@ from polars.exceptions import PolarsError
 
 from polars_wroc.checks import OTHER_WORDS
 from polars_wroc.cli import report, settings, terminal
-from polars_wroc.cli.commands import COMMAND_PARTS, COMMANDS
+from polars_wroc.cli.catalog import COMMAND_PARTS, COMMANDS
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.many_groups import ManyGroupsWarning
 
@@ -311,8 +311,8 @@ def _describe_wrong_call(error: CycloptsError) -> str:
         said = said.replace(f" from {settings.VARIABLES}", "")
         if isinstance(error, CoercionError) and error.token is not None:
             words = OTHER_WORDS.get((error.token.keyword or "").removeprefix("--"), {})
-            if word := words.get(error.token.value):
-                said += f"; did you mean {word!r}?"
+            if meant := words.get(error.token.value):
+                said += f"; did you mean {meant!r}?"
     see = " See" if said.endswith("?") else "; see"
     return f"{said}{see} {command} --help"
 
