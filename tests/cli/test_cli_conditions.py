@@ -89,7 +89,7 @@ def test_conditions_in_the_help_are_judged(
         ("gap > 0 AND verdict NOT IN ('x', 'different')", "there is no verdict 'x'"),
         ("metric = 'trp' AND gap > 0", "there is no metric 'trp'; did you mean 'tpr'?"),
         ("tpr.gap = 0.5", "compare a number by one of > >= < <="),
-        ("tpr.verdict > 0.5", "a verdict with a word, such as tpr.verdict=different"),
+        ("tpr.verdict > 0.5", "a verdict with a word, as in tpr.verdict=different"),
     ],
 )
 def test_conditions_that_no_row_or_every_row_meets_are_refused(

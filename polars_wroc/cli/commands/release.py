@@ -133,15 +133,15 @@ def release(
         Parameter(
             metavar="COLUMN...",
             help="Column of recorded decisions, as old=D and new=D: true and false or 0 and 1; or "
-            "such as old=decision=hired, the value of those who are selected.",
+            "the value of those who are selected, as in old=decision=hired.",
             group=DECISIONS,
         ),
     ] = (),
     margin: Annotated[
         list[Any] | None,
         Parameter(
-            help="How much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "
-            "for the AUC and rates.",
+            help="How much worse is still no worse; for one metric as in tpr=0.02, repeatable; "
+            "default 0.01 for the AUC and rates.",
             converter=read_all_by(_read_margins),
             metavar="NUMBER...",
             group=TESTS,
@@ -206,7 +206,7 @@ def _read_columns(
     frames = [scan_files([file]) for file in files] if rows.key else [scan_files(files)] * 2
     schemas = {"old": frames[0].collect_schema(), "new": frames[-1].collect_schema()}
     if unknown := [name for name in decided if name not in schemas]:
-        msg = f"--selected must be such as old=D and new=D; found {unknown[0]!r}"
+        msg = f"--selected must look like old=D and new=D; found {unknown[0]!r}"
         raise ValueError(msg)
     selected = {name: values.read_selected(text, schemas[name]) for name, text in decided.items()}
     frame, (old, new) = frames[0], rows.names
