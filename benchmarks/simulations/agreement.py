@@ -74,12 +74,19 @@ def _check_replicate(
         reference=reference,
         threshold=THRESHOLD,
         adjust="none",
+        min_rows=0,
     )
     metric = pl.col("metric").cast(pl.Enum(expected["metric"].unique(maintain_order=True)))
     ours = of_gaps.sort(SEGMENT, metric).with_columns(model=pl.lit("score"))
     assert_frame_equal(ours.select(expected.columns), expected, check_dtypes=False)
     whole = wroc.fairness(
-        frame, "label", "score", attributes=SEGMENT, weight=weight, threshold=THRESHOLD
+        frame,
+        "label",
+        "score",
+        attributes=SEGMENT,
+        weight=weight,
+        threshold=THRESHOLD,
+        min_rows=0,
     )
     wanted = whole.filter(pl.col("metric").is_in(of_fairness["metric"].to_list())).sort("metric")
     held = [name for name in wanted.columns if name in of_fairness.columns]

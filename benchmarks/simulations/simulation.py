@@ -76,12 +76,10 @@ def gaps(
     reference: object,
     threshold: float | None = None,
     metrics: Sequence[str] | None = None,
-    min_rows: int = 30,
 ) -> pl.DataFrame:
-    """`group_gaps` of the segments within each replicate, with the number of tests."""
+    """`group_gaps` of all segments within each replicate, with the number of tests."""
     options: dict[str, Any] = {"reference": reference, "threshold": threshold, "metrics": metrics}
-    options["min_rows"] = min_rows
-    compare = partial(wroc.group_gaps, label="label", adjust="none", **options)
+    compare = partial(wroc.group_gaps, label="label", adjust="none", min_rows=0, **options)
     table = within_replicates(frame, compare).with_columns(
         # Of two segments each is the other's reference: one test, shown twice.
         pl.col("reason").str.starts_with("repeats").fill_null(value=False).alias(REPEATED)
@@ -164,8 +162,8 @@ def family_error(estimates: pl.DataFrame, metrics: str = "auc") -> Measure:
 
 
 def largest_gaps(frame: pl.DataFrame, threshold: float) -> pl.DataFrame:
-    """`fairness` of the segments within each replicate."""
-    compare = partial(wroc.fairness, label="label", threshold=threshold)
+    """`fairness` of all segments within each replicate."""
+    compare = partial(wroc.fairness, label="label", threshold=threshold, min_rows=0)
     return within_replicates(frame, compare)
 
 

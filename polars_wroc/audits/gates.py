@@ -405,7 +405,13 @@ def _name_rows(rows: pl.DataFrame) -> str:
 def _name_place(row: Mapping[str, Any], *, keys: Collection[str], several: bool) -> str:
     """Return the segment, or the attribute and the two compared segments, as text."""
     if "attribute" not in row:
-        named = [f"{key} = {name_of(row[key])}" for key in keys if row.get(key, OVERALL) != OVERALL]
+        # Most measures of a validation have no threshold.
+        left_out = [key for key in keys if key == "threshold" and row[key] is None]
+        named = [
+            f"{key} = {name_of(row[key])}"
+            for key in keys
+            if row.get(key, OVERALL) != OVERALL and key not in left_out
+        ]
         return ", ".join(named) or "all rows"
     place = segment_in_words(row["attribute"], row["segment"])
     if row["metric"] in FAIRNESS:
@@ -482,7 +488,7 @@ def _read_sql(text: str, scope: GateScope) -> pl.Expr:
         ]
     except pl.exceptions.ColumnNotFoundError as error:
         name = (re.findall(r"\"(.*?)\"", first_line(error)) or [""])[0]
-        if scope.metrics and re.fullmatch(r"\w+", text.strip()):
+        if scope.metrics and re.fullmatch(r"[\w.]+", text.strip()):
             _refuse(text, scope)
         if name in scope.schema or re.search(rf"\b{name}\.\w+\s*(=|!=|<>)", text):
             _refuse(text, scope, f": {_explain_refusal(text, '')}")
@@ -527,6 +533,8 @@ def _explain_refusal(text: str, message: str) -> str:
         cure = "write the condition alone, without SELECT, WHERE and ;"
     elif re.search(r"\w\.\w+\s*(=|!=|<>)", text):
         cure = "compare a number by one of > >= < <="
+    elif found := re.search(r"([\d.]+)\s*%", text):
+        cure = f"write {found[0]} as {float(found[1]) / 100:g}"
     elif text.count("'") % 2:
         cure = "close each single quote"
     elif text.count("(") != text.count(")"):

@@ -293,9 +293,20 @@ def _describe_wrong_call(error: CycloptsError) -> str:
     elif isinstance(error, UnusedCliTokensError):
         said = f"cannot use {shlex.join(error.unused_tokens or [])}"
     else:
-        said = str(error).rstrip(".")
+        said = _name_setting_in_brackets(str(error).rstrip("."))
+        said = said.replace(f" from {settings.VARIABLES}", "")
     see = " See" if said.endswith("?") else "; see"
     return f"{said}{see} {command} --help"
+
+
+def _name_setting_in_brackets(message: str) -> str:
+    """Name the option of a message about a value of the file or of a variable."""
+    found = re.search(r" for \[([\w-]+)\]", message)
+    if found is None:
+        return message
+    flag = f"--{found[1]}"
+    message = message.replace(f"[{found[1]}]", flag, 1)
+    return message if " from " in message else f"{message}{_name_setting(f'{flag} ')}"
 
 
 def _read_period(error: CycloptsError) -> list[str] | None:

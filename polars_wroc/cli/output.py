@@ -88,6 +88,10 @@ class Output:
                 "--format md, or to text that -o - prints"
             )
             raise ValueError(msg)
+        twice = [name for name in self.output if self.output.count(name) > 1]
+        if twice:
+            msg = f"--output must name each file once; found {twice[0]} twice"
+            raise ValueError(msg)
         for target in self.targets:
             if target.name != "-":
                 outputs.check_target(target.name, suffixes, read, target.suffix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
+from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ FILE, VARIABLES = "wroc.toml", "POLARS_WROC_"
 _ALIKE = 0.65
 # Sources of options that are meant for all commands.
 _SHARED = (FILE, VARIABLES)
+# The options of a call that are given to all commands, and not to this one.
+shared_options: ContextVar[frozenset[str]] = ContextVar("shared_options", default=frozenset())
 # Commands for which --selected excludes --score too, as it excludes --threshold for all.
 _WITHOUT_SCORE = ("impact", "new-york")
 
@@ -49,6 +52,8 @@ def add_settings(app: App, commands: tuple[str, ...], arguments: ArgumentCollect
         )
     Env(VARIABLES, source=VARIABLES, command=False)(app, commands, arguments)
     _leave_out_excluded(command, {argument.name: argument for argument in arguments})
+    given = [argument for argument in arguments if argument.tokens]
+    shared_options.set(frozenset(each.name for each in given if not _is_own(each)))
 
 
 def list_options(arguments: Iterable[Argument]) -> list[str]:
@@ -150,6 +155,8 @@ def _leave_out_excluded(command: str, arguments: dict[str, Argument]) -> None:
     if command == "audit" and selected and selected.tokens and score and not score.tokens:
         # Decisions alone are audited without a label.
         _leave_out_shared(arguments["--label"])
+    if any(_is_own(arguments[name]) for name in ("--old", "--new") if name in arguments):
+        _leave_out_shared(arguments["--score"])
     if label is not None and not label.tokens:
         _leave_out_shared(arguments["--pos-label"])
 

@@ -18,10 +18,12 @@ from polars_wroc.audits.tables import AuditedFile, audited_files, saved_audits
 from polars_wroc.checks import did_you_mean, favorable_choice
 from polars_wroc.cli import values
 from polars_wroc.cli.options import RowColumns
+from polars_wroc.cli.settings import shared_options
 from polars_wroc.cli.terminal import print_note
 from polars_wroc.config import division
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, with_same_keys
 from polars_wroc.counts.score_sums import WEIGHT_SUMS
+from polars_wroc.documents.phrases import verb
 from polars_wroc.files import sources
 from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.files.scan import describe_reading_error, scan_files
@@ -71,12 +73,13 @@ class Source(Files):
     group_texts: Sequence[str] = ()
     flag: str = "--attribute"
     selected: str | None = None
+    # Other columns that may be codes, such as 007.
+    codes: Sequence[str] = ()
     # The column of times, if there is one.
     over: str | None = None
     approximate: int | None = None
     # A day without rows may be counted.
     may_be_empty: bool = False
-    left_out: str = _LEFT_OUT
     # All files that a result is made from, if they are not read as one.
     all_files: Sequence[str] = ()
 
@@ -99,10 +102,11 @@ class Source(Files):
             for name, _, period in (text.rpartition(":") for text in self.group_texts)
             if is_period(period)
         ]
+        text = [*self._names("label"), decision, self.selected or "", *self.group_texts]
         frame = scan_files(
             self.files,
             self.dialect,
-            text=[*self._names("label"), decision, self.selected or "", *self.group_texts],
+            text=[*text, *self.codes],
             numbers=self._names("score", "weight", "frequency"),
             dates=[*cut, *([] if self.over is None else [self.over])],
             tell=print_note,
@@ -176,8 +180,10 @@ class Source(Files):
         """Check that columns of rows are named, and that none is of counts."""
         given = [f"--{name}" for name, value in self.columns.values.items() if value]
         given += [] if self.selected is None else ["--selected"]
-        if given:
-            self.refuse_counts(given[0])
+        # Columns for all commands are those of rows.
+        own = [flag for flag in given if flag not in shared_options.get()]
+        if own:
+            self.refuse_counts(own[0])
         lacking = [f"--{name}" for name in names if f"--{name}" not in given]
         if self.counts is None and lacking:
             also = f", or for {or_else}" if or_else else ""
@@ -187,7 +193,8 @@ class Source(Files):
     def refuse_counts(self, what: str) -> None:
         """Refuse counts where a command or an option needs single rows."""
         if self.counts is not None:
-            msg = f"{what} needs rows, and {sources.name_sources(self.files)} has counts"
+            have = verb(len(self.files), "has", "have")
+            msg = f"{what} needs rows, and {sources.name_sources(self.files)} {have} counts"
             raise ValueError(msg)
 
     def read_unknown(self, texts: Sequence[str]) -> str | list[object]:
@@ -224,12 +231,12 @@ class Source(Files):
         (table,) = self.compute_all(self.plan(function, **given))
         return table
 
-    def compute_all(self, *plans: pl.LazyFrame) -> list[pl.DataFrame]:
-        """Return tables of the rows, and say what these lack."""
+    def compute_all(self, *plans: pl.LazyFrame, left_out: str = _LEFT_OUT) -> list[pl.DataFrame]:
+        """Return tables of the rows, and say what these lack, and what that means."""
         with self.at_work():
             *tables, missing = collect_all([*plans, self._count_missing()])
         for sentence in list_missing(missing):
-            print_note(f"{sentence} {self.left_out}")
+            print_note(f"{sentence} {left_out}")
         return tables
 
     @contextmanager
@@ -239,6 +246,10 @@ class Source(Files):
             try:
                 yield
             except CheckError:
+                raise
+            except ValueError as error:
+                if str(error).startswith("`pos_label` must be the label"):
+                    self._refuse_positives()
                 raise
             except pl.exceptions.PolarsError as error:
                 if str(error).startswith("`"):
@@ -272,11 +283,16 @@ class Source(Files):
 
     def check_positives(self, *, found: bool) -> None:
         """Check that a row has the positive label, which a table may not show."""
-        pos_label = self.columns.pos_label
-        if pos_label is not None and not found:
-            rows = replace(self, group_texts=())
-            found = bool(rows.plan(summary).collect()["n_pos"].sum())
-        check_positives(pos_label, found=found)
+        if self.columns.pos_label is None or found or self.counts is not None:
+            return
+        named = {name: value for name, value in self.arguments.items() if name != "selected"}
+        if not summary(self.frame, **named).collect()["n_pos"].sum():
+            self._refuse_positives()
+
+    def _refuse_positives(self) -> None:
+        """Raise for a positive label that no row has, with the labels that there are."""
+        labels = collect(self.frame.select(pl.col(self.arguments["label"]).unique())).to_series()
+        check_positives(self.arguments["pos_label"], found=False, labels=labels)
 
     def check_selected(self, n_selected: object) -> None:
         """Check that the value that --selected gives, if it does, is that of some rows."""

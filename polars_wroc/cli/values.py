@@ -131,7 +131,7 @@ def _join(texts: Sequence[str]) -> str:
 
 
 def read_numbers(texts: Sequence[str], example: str) -> dict[str, float]:
-    """Read numbers that may be those of a name, such as tpr=0.02; the name of others is empty."""
+    """Read numbers with or without a name, such as tpr=0.02 or 0.02, which has an empty name."""
     found = dict[str, float]()
     for text in texts:
         name, _, number = text.rpartition("=")

@@ -88,6 +88,8 @@ def test_conditions_in_the_help_are_judged(
         ("verdict = 'diferent'", "there is no verdict 'diferent'; did you mean 'different'?"),
         ("gap > 0 AND verdict NOT IN ('x', 'different')", "there is no verdict 'x'"),
         ("metric = 'trp' AND gap > 0", "there is no metric 'trp'; did you mean 'tpr'?"),
+        ("auc<70%", "write 70% as 0.7"),
+        ("auc.gap", "or a condition in SQL; found 'auc.gap'\n"),
         ("tpr.gap = 0.5", "compare a number by one of > >= < <="),
         ("tpr.verdict > 0.5", "a verdict with a word, as in tpr.verdict=different"),
     ],
@@ -173,3 +175,14 @@ def test_a_percentage_is_no_limit_of_a_proportion(
     assert main([command, *CALLS[command].split(), "--fail-if", condition]) == 2
     said = f"must have a limit between 0 and 1 for {metric}, so that 0.62 is 62%; found "
     assert said in capsys.readouterr().err
+
+
+def test_a_measure_without_a_threshold_is_named_without_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call = ["validate", *SCORED.split(), "--threshold", "0.3", "--fail-if"]
+    call.append("value < 1 AND measure IN ('auc', 'net_benefit')")
+    assert main(call) == 1
+    said = capsys.readouterr().err
+    assert "measure = auc 0." in said
+    assert "measure = net_benefit, threshold = 0.3 0." in said

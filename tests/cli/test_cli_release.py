@@ -267,3 +267,24 @@ def test_metrics_without_a_side_are_not_judged_as_worse(capsys: pytest.CaptureFi
     capsys.readouterr()
     (number,) = re.findall(r"worse than s1 in (\d+ of \d+) comparisons", " ".join(out.split()))
     assert f"FAILED any.verdict = worse in {number} comparisons: " in err
+
+
+def test_a_release_reads_csv_files_as_other_commands_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        f"0{k % 2};{k % 3 == 0:d};{k * 7 % 50};{k * 11 % 50 if k else '.'}" for k in range(200)
+    ]
+    Path("x.csv").write_text("\n".join(["g;y;s;t", *lines]), encoding="utf-8")
+    call = ["release", "x.csv", "--label", "y", "--old", "s", "--new", "t", "--attribute", "g"]
+    assert main([*call, "--null", ".", "-o", "x.json"]) == 0
+    assert capsys.readouterr().err == "polars-wroc: read x.csv as semicolon-separated\n"
+    rows = json.loads(Path("x.json").read_text(encoding="utf-8"))
+    assert [(row["segment"], row["n"]) for row in rows] == [
+        ("overall", 199),
+        ("00", 99),
+        ("01", 100),
+    ]
+    assert main(call) == 2
+    assert "column 't' must be a number; line 2 of x.csv has '.'" in capsys.readouterr().err

@@ -131,3 +131,35 @@ def test_an_option_that_does_not_fit_the_file_is_said_to_come_from_elsewhere(
     assert "; --label comes from wroc.toml [auc]\n" in capsys.readouterr().err
     assert main([*call, "--label", "nil"]) == 2
     assert "comes from" not in capsys.readouterr().err
+
+
+def test_columns_for_all_commands_are_left_out_of_counts_and_releases(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    SETTINGS.write_text('label = "y"\nscore = "s"\npos-label = "yes"\n', encoding="utf-8")
+    assert main(["counts", "rows.csv", "-o", "counts.parquet"]) == 0
+    assert main(["auc", "rows.csv", "-o", "x.json"]) == 0
+    assert main(["auc", "counts.parquet", "-o", "y.json"]) == 0
+    found = [json.loads(Path(name).read_text(encoding="utf-8")) for name in ("x.json", "y.json")]
+    assert found[1][0]["auc"] == pytest.approx(found[0][0]["auc"])
+    assert main(["release", "rows.csv", "--old", "s", "--new", "d"]) == 0
+    capsys.readouterr()
+    assert main(["auc", "counts.parquet", "--label", "y"]) == 2
+    assert "--label needs rows, and counts.parquet has counts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('level = "x"', "Invalid value for --level from wroc.toml: unable to convert"),
+        ('[auc]\nlevel = "x"', "Invalid value for --level from wroc.toml [auc]: unable to convert"),
+        ("rows = 0", "whole number above 0; found '0'; --rows comes from wroc.toml; see"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_said_to_come_from_the_file(
+    text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    SETTINGS.write_text(text, encoding="utf-8")
+    call = ["auc", "rows.csv", "--label", "y", "--pos-label", "yes", "--score", "s"]
+    assert main(call) == 2
+    assert said in capsys.readouterr().err

@@ -451,3 +451,23 @@ def test_names_of_columns_that_are_no_words_are_quoted(
     assert main(["auc", str(path), "--label", "y", "--score", "zz"]) == 2
     listed = """y, 'a b', "it's", 'a"b', 'a, b', größe"""
     assert f"found no column 'zz' among {listed}" in capsys.readouterr().err
+
+
+def test_the_label_that_is_meant_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = rows(40).with_columns(y=pl.col("y").replace_strict({0: "nein", 1: "ja"}))
+    frame.write_csv("a.csv", separator=";")
+    for command, more in (
+        ("auc", []),
+        ("audit", ["--attribute", "g"]),
+        ("gaps", ["--attribute", "g"]),
+    ):
+        assert main([command, "a.csv", *COLUMNS, "--pos-label", "Ja", *more]) == 2
+        said, error = capsys.readouterr().err.splitlines()
+        assert said == "polars-wroc: read a.csv as semicolon-separated"
+        assert error.endswith("labels are 'ja', 'nein'; did you mean 'ja'?")
+
+
+def test_a_file_is_written_once(capsys: pytest.CaptureFixture[str]) -> None:
+    rows(40).write_parquet("a.parquet")
+    call = ["auc", "a.parquet", *COLUMNS, "-o", "x.csv", "-o", "y.csv", "-o", "x.csv"]
+    assert_refused(capsys, call, "--output must name each file once; found x.csv twice")

@@ -109,15 +109,6 @@ def test_bands_of_groups(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_bands_of_models_do_not_meet(grouped: pl.DataFrame, kind: Kind) -> None:
-    frame = grouped.with_columns(r=-pl.col("s") + pl.col("w").round(1))
-    table = wroc.roc_curve(frame, "y", ["s", "r"], weight="w", by="g", band=kind)
-    for model in ("s", "r"):
-        own = wroc.roc_curve(frame, "y", model, weight="w", by="g", band=kind)
-        assert_frame_equal(table.filter(model=model).drop("model"), own, rel_tol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("thinning", "fewer"),
     [
@@ -183,14 +174,6 @@ def test_infinite_scores_are_ranks(kind: Kind) -> None:
     infinite = finite.with_columns(s=pl.Series([np.inf, 3.0, 2.0, -np.inf]))
     limits = [drawn(frame, kind).select(LIMITS) for frame in (finite, infinite)]
     assert_frame_equal(limits[0], limits[1])
-
-
-@pytest.mark.parametrize("name", LIMITS)
-def test_group_must_not_be_called_like_a_limit(grouped: pl.DataFrame, name: str) -> None:
-    frame = grouped.rename({"g": name})
-    with pytest.raises(ValueError, match=f"`by` must not take .* found '{name}'"):
-        wroc.roc_curve(frame, "y", "s", by=name, band="pointwise")
-    assert wroc.roc_curve(frame, "y", "s", by=name).columns == [name, *CURVE]
 
 
 def test_simultaneous_band_covers_the_whole_curve() -> None:

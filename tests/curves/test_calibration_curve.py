@@ -151,23 +151,6 @@ def test_quantiles_put_the_same_weight_into_each_bin() -> None:
     assert (table["score_min"][1:] > table["score_max"][:-1]).all()
 
 
-@pytest.mark.parametrize("function", TABLES)
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_models_and_a_null_group(function: Callable[..., Any], strategy: str) -> None:
-    frame = sample(2).with_columns(
-        g=pl.when(pl.col("g") != "b").then("g"),
-        r=pl.when(pl.int_range(pl.len()) % 5 > 0).then(1 - pl.col("s").sqrt()),
-    )
-    options: dict[str, Any] = {"weight": "w", "by": "g", "strategy": strategy}
-    table = function(frame, "y", ["s", "r"], **options)
-    assert table.columns[:2] == ["g", "model"]
-    assert table["g"].unique(maintain_order=True).to_list() == [None, "a", "c"]
-    assert table["model"].unique(maintain_order=True).to_list() == ["s", "r"]
-    for model in ("s", "r"):
-        alone = function(frame, "y", model, **options)
-        assert_frame_equal(table.filter(model=model).drop("model"), alone, abs_tol=1e-12)
-
-
 def test_the_error_of_a_group_is_that_of_its_curve() -> None:
     frame = sample(3)
     for strategy in STRATEGIES:

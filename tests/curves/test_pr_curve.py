@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 from sklearn import metrics as sklearn_metrics
 
@@ -165,14 +164,3 @@ def test_no_rows_have_an_origin_without_rates(messy: pl.DataFrame, name: str) ->
     assert found.schema == {"g": pl.String} | dict.fromkeys(columns, pl.Float64)
     origin = CURVES[name](none, "y", "s", weight="w").collect()
     assert origin["threshold"].to_list() == [math.inf]
-
-
-@pytest.mark.parametrize("name", CURVES)
-def test_names_of_results_are_taken_and_bad_weights_are_rejected(
-    people: pl.DataFrame, name: str
-) -> None:
-    for taken in RATES[name]:
-        with pytest.raises(ValueError, match=f"`by` must not take .*; found '{taken}'"):
-            CURVES[name](people, "y", "s", by=pl.col("g").alias(taken))
-    with pytest.raises(InvalidOperationError, match="`weight` must be finite and zero or more"):
-        CURVES[name](people.with_columns(w=-1), "y", "s", weight="w")

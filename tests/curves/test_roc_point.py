@@ -197,20 +197,6 @@ def test_points_of_groups(grouped: pl.DataFrame, groups: dict[str | None, pl.Dat
             assert turned.row(3 * i + j)[2:-1] == pytest.approx(row, abs=1e-9)
 
 
-def test_points_of_models_stand_in_the_order_named(grouped: pl.DataFrame) -> None:
-    frame = grouped.with_columns(r=-pl.col("s"))
-    table = wroc.roc_point(frame, "y", ["s", "r"], by="g", fpr=[0.2, 0.4])
-    assert table["model"].to_list() == ["s", "s", "r", "r"] * 4
-
-
-def test_points_of_models_do_not_meet(grouped: pl.DataFrame) -> None:
-    frame = grouped.with_columns(r=-pl.col("s") + pl.col("w").round(1))
-    table = wroc.roc_point(frame, "y", ["s", "r"], weight="w", by="g", fpr=[0.2, 0.4])
-    for model in ("s", "r"):
-        own = wroc.roc_point(frame, "y", model, weight="w", by="g", fpr=[0.2, 0.4])
-        assert_frame_equal(table.filter(model=model).drop("model"), own, rel_tol=1e-12)
-
-
 @pytest.mark.parametrize("label", [0, 1])
 def test_points_of_one_class_are_null(grouped: pl.DataFrame, label: int) -> None:
     frame = grouped.filter((pl.col("g") != "b") | (pl.col("y") == label))

@@ -9,12 +9,14 @@ import io
 import pickle
 import re
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import polars as pl
 import pytest
+from conftest import INVALID_VALUES
 from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 from queries import EXPRESSIONS, ONE_OF_EACH, TABLES
@@ -26,6 +28,7 @@ EVERY = sweep(TABLES, ONE_OF_EACH)
 # Plans of Polars that use their rows twice, and queries that need no label.
 TWICE = {"pr_curve", "merge_counts", "roc_curve", "roc_curve of few points"}
 TWICE |= {"summary within a tolerance"}
+WEIGHTED = [name for name in TABLES if "weight" in signature(TABLES[name]).parameters]
 WITHOUT_LABEL = re.compile("impact_ratios|mean differences|at_horizon|.* without a label")
 
 
@@ -152,6 +155,20 @@ def test_a_wrong_value_is_an_error_at_collect(name: str, rows: pl.DataFrame) -> 
     table = TABLES[name](wrong.lazy())
     with pytest.raises(ValueError, match=r"`label` must be Boolean.*holds 7"):
         table.collect()
+
+
+@pytest.mark.parametrize("name", sweep(WEIGHTED, ONE_OF_EACH))
+def test_a_wrong_weight_is_an_error_at_collect(name: str, rows: pl.DataFrame) -> None:
+    table = TABLES[name](rows.lazy(), weight=-pl.col("w"))
+    with pytest.raises(INVALID_VALUES, match="`weight` must be finite and zero or more"):
+        table.collect()
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_wrong_values_of_expressions_are_errors_at_collect(name: str, rows: pl.DataFrame) -> None:
+    plan = rows.lazy().with_columns(w=-pl.col("w")).select(EXPRESSIONS[name])
+    with pytest.raises(INVALID_VALUES, match="`weight` must be finite and zero or more"):
+        plan.collect()
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -178,21 +178,6 @@ def test_level_sets_the_width_only(people: pl.DataFrame, reference: str) -> None
     assert_frame_equal(table.drop(judged), at_default.drop(judged))
 
 
-@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=1))
-def test_models_are_compared_each_for_itself(models: pl.DataFrame, reference: str) -> None:
-    plan = gaps_of(models.lazy(), "y", ["s", "r"], weight="w", by="g", reference=reference)
-    table = plan.collect()
-    for model in ("s", "r"):
-        frame = models.select("g", "y", "w", s=model)
-        assert_follows(table.filter(model=model), definition(frame, reference))
-
-
-@pytest.mark.slow
-def test_models_keep_the_order_they_are_named_in(models: pl.DataFrame) -> None:
-    table = gaps_of(models, "y", ["s", "r"], weight="w", by="g")
-    assert table["model"].to_list() == ["s", "r"] * 4
-
-
 def test_best_group_may_differ_between_models(models: pl.DataFrame) -> None:
     table = gaps_of(models, "y", ["s", "r"], weight="w", by="g", reference="best")
     best = table.filter(pl.col("auc_gap").is_null())

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from plain_rates import Rate, pair_quantile, rate_of
 from plain_roc import ratio_limits, weight_as
-from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
 from wide_tables import wide_gaps
@@ -253,14 +252,3 @@ def test_no_limits_where_a_group_has_none() -> None:
     # Its squares overflow.
     huge = frame.with_columns(w=pl.when(g="b").then(1e200).otherwise("w"))
     assert joint(fair(huge), "demographic_parity_difference") == (None,) * 3
-
-
-def test_models_have_limits_of_their_own(people: pl.DataFrame) -> None:
-    models = people.with_columns(r=pl.when(g="d").then(None).otherwise(-pl.col("s")))
-    table = wroc.fairness(
-        models, "y", ["s", "r"], weight="w", attributes="g", threshold=0.5, min_rows=0
-    )
-    for model in ("s", "r"):
-        alone = models.select("g", "y", "w", s=model).drop_nulls()
-        of_model = table.filter(model=model).drop("model")
-        assert_frame_equal(of_model, fair(alone).drop("model"), rel_tol=1e-9)

@@ -234,7 +234,7 @@ def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
     sentences = audit.findings.filter(metric="tpr")["sentence"]
     assert sentences.str.contains("selected among the positives", literal=True).all()
     quoted = "\N{LEFT DOUBLE QUOTATION MARK}d\N{RIGHT DOUBLE QUOTATION MARK}"
-    assert audit.reading.endswith(f"as recorded in {quoted}, which is good for them.")
+    assert f"as recorded in {quoted}" in audit.reading
     audit.save(tmp_path / "audit.md")
     assert audit.reading in (tmp_path / "audit.md").read_text()
 

@@ -196,9 +196,3 @@ def test_a_lonely_unit_leaves_everything_but_the_values_unknown(survey: pl.DataF
             **(UNITS | {"design": wroc.Survey("c", strata="h", lonely=choice)}),
         )
         assert known.drop_nulls("gap")["gap_low"].null_count() == 0
-
-
-@pytest.mark.slow
-def test_the_namespace_passes_the_design_on(survey: pl.DataFrame) -> None:
-    found: pl.DataFrame = survey.wroc.fairness("y", "s", **SAMPLE, **UNITS)  # type: ignore[attr-defined]
-    assert_frame_equal(found, wroc.fairness(survey, "y", "s", **SAMPLE, **UNITS))

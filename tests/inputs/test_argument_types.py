@@ -39,7 +39,7 @@ NUMBERS = {
     "Clip": Numbers("lie between 1e-15 and 0.5", [0, 0.6, -1], [1e-15, 0.01, 0.5]),
     "Confidence": LEVELS,
     "ConfidenceLevel": LEVELS,
-    "FiniteNumber": Numbers("be a finite number", [math.inf, -math.inf], [-5, 0, 1e300]),
+    "FiniteNumber": Numbers("be a finite number", [math.inf, -math.inf], [-5, 0, 1e30]),
     "InnerProportion": STRICT,
     "Margin": STRICT,
     "MaxPoints": Numbers("be 3 or more", [2, -3], [3, 100]),
@@ -156,13 +156,15 @@ def test_number_is_within_its_bounds(name: str, argument: str) -> None:
     assert kind is not None
     rule, outside, inside = NUMBERS[kind]
     is_whole = kind in WHOLE
+    sort = "a whole number" if is_whole else "a number"
     for value in outside + ([] if is_whole else [math.nan]):
         expected = f"ValueError: `{argument}` must {rule}; found {value!r}"
         assert call_with(name, argument, value).startswith(expected)
     for value in inside:
-        for number in (value, np.int64(value) if is_whole else np.float64(value)):
-            assert f"`{argument}` must {rule}" not in call_with(name, argument, number)
-    sort = "a whole number" if is_whole else "a number"
+        for number in (value, np.int64(value) if is_whole else np.float32(value)):
+            message = call_with(name, argument, number)
+            assert f"`{argument}` must {rule}" not in message
+            assert f"`{argument}` must be {sort};" not in message
     wrong: list[Any] = ["text", True, [0.5], NOTHING, *([16.5, math.nan] if is_whole else [])]
     if "None" not in TYPES[name, argument]:
         wrong.append(None)

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.exceptions import ColumnNotFoundError
-from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
@@ -560,12 +559,6 @@ def test_scores_labels_and_keys_may_be_expressions(models: pl.DataFrame) -> None
         assert_is_test_of(row, *definition(rows, "a", "less"))
 
 
-def test_namespace_is_the_function(models: pl.DataFrame) -> None:
-    frame: Any = models
-    found = frame.wroc.compare("y", ["a", "b"], weight="w")
-    assert_frame_equal(found, wroc.compare(models, "y", ["a", "b"], weight="w"))
-
-
 @pytest.mark.parametrize("cluster", [None, "house"])
 def test_no_rows_have_no_difference(models: pl.DataFrame, cluster: str | None) -> None:
     empty = models.clear().lazy()
@@ -623,22 +616,6 @@ def test_bad_arguments_are_refused_at_once(models: pl.DataFrame, name: str, lazy
     frame: Any = models.lazy() if lazy else models
     with pytest.raises(error, match=message):
         wroc.compare(frame, "y", **({"score": ["a", "b"]} | options))
-
-
-@pytest.mark.parametrize("column", COLUMNS)
-def test_no_group_takes_the_name_of_a_result(models: pl.DataFrame, column: str) -> None:
-    with pytest.raises(ValueError, match=f"found '{column}'"):
-        wroc.compare(models, "y", ["a", "b"], by=pl.col("g").alias(column))
-
-
-def test_bad_values_are_refused_at_collect(models: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"^`weight` must be finite and zero or more"):
-        wroc.compare(models, "y", ["a", "b"], weight=-pl.col("w"))
-    with pytest.raises(ValueError, match=r"^`label` must be Boolean, hold 0 and 1"):
-        wroc.compare(models, pl.col("y") * 2, ["a", "b"])
-    mixed = pl.int_range(pl.len()) % 3 - 1
-    with pytest.raises(ValueError, match=r"^`label` must hold 0 and 1 or -1 and 1"):
-        wroc.compare(models, mixed, ["a", "b"])
 
 
 def test_verdicts_are_those_of_adjusted_p_values(models: pl.DataFrame) -> None:

@@ -249,13 +249,3 @@ def test_predictive_values_of_a_population_at_their_ends() -> None:
         assert high is not None
         assert 0 < high < 1
     assert found_in(row[4], "ppv") == NOTHING
-
-
-def test_group_must_not_be_called_like_a_limit(people: pl.DataFrame) -> None:
-    frame = people.rename({"g": "ppv_low"})
-    with pytest.raises(ValueError, match=r"`by` must not take .* found 'ppv_low'"):
-        wroc.threshold_metrics(frame, "y", "s", by="ppv_low", level=0.95, metrics="all")
-    assert (
-        wroc.threshold_metrics(frame, "y", "s", by="ppv_low", metrics="all", level=None).columns[0]
-        == "ppv_low"
-    )

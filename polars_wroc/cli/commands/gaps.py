@@ -56,10 +56,9 @@ def gaps(
     metrics = [*GAP_METRICS] if options.decides else ["auc"]
     gates = conditions.read(replace(COMPARISON_SCOPE, what="the table", metrics=metrics))
     source = options.read(file, "label", "score")
-    if source.counts is None:
-        source = replace(source, left_out=_LEFT_OUT)
     given |= {"threshold": options.threshold} | options.limits
-    table = source.compute(wroc.group_gaps, **given)
+    plan = source.plan(wroc.group_gaps, **given)
+    (table,) = source.compute_all(plan, **({} if source.counts else {"left_out": _LEFT_OUT}))
     source.check_positives(found=bool(table.filter(metric="auc")["value"].count()))
     source.check_selected(table.filter(metric="selection_rate")["value"].sum())
     shown = _lay_out(table, metric, _name_reference(given["reference"]), given["margin"])

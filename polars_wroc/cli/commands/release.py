@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -39,7 +39,6 @@ from polars_wroc.cli.terminal import print_text
 from polars_wroc.documents.numbers import DIFFERENCE
 from polars_wroc.documents.phrases import first_few, many, write_list
 from polars_wroc.files.csv_dialect import FileFormat
-from polars_wroc.files.scan import scan_files
 from polars_wroc.groups.comparisons import COMPARABLE
 from polars_wroc.groups.release_check import (
     BETTER,
@@ -91,8 +90,8 @@ class BothScores:
     score: Annotated[list[str], COLUMNS] = field(default_factory=list)
     """Both, in place of --old and --new: first the old score, then the new one."""
     key: ColumnName = None
-    """There are two files: that of the old score and of all else, and that of the new score; rows
-    are matched by this column, in which each has a value of its own."""
+    """Column that identifies the rows in two files: the first with the old score and all other
+    columns, the second with the new score."""
     pos_label: Annotated[str | None, Parameter(metavar="VALUE")] = None
     """Positive value of other labels than 0 and 1, such as yes."""
     weights: Weights = Weights()
@@ -156,19 +155,22 @@ def release(
     """Check a new score against the old one; raise if a condition holds."""
     output.check(TABLES_AND_CHARTS, file)
     gates = conditions.read(RELEASE_SCOPE)
-    if first_run_ok and len(file) == 2:  # noqa: PLR2004  (before and after)
-        before, after = file
-        if is_first_run(before, after, partial(_check_new, rows)):
-            return
     decided = dict(text.partition("=")[::2] for text in selected)
     source = Source(
         files=file[:1] if rows.key else file,
         all_files=file,
         dialect=dialect,
-        columns=RowColumns(label=rows.label, pos_label=rows.pos_label),
+        columns=RowColumns(
+            label=rows.label, score=[*rows.names], pos_label=rows.pos_label, weights=rows.weights
+        ),
         group_texts=attributes,
+        codes=[rows.key or "", *decided.values(), *_name_columns(decided.values())],
     )
-    columns = _read_columns(file, rows, decided)
+    if first_run_ok and len(file) == 2:  # noqa: PLR2004  (before and after)
+        before, after = file
+        if is_first_run(before, after, partial(_check_new, rows, source)):
+            return
+    columns = _read_columns(source, rows, decided)
     frame = columns["frame"]
     schema = frame.collect_schema()
     groups = [values.read_group("--attribute", text, schema) for text in attributes]
@@ -194,21 +196,26 @@ def release(
     show_report(report, output, conditions.judge(gates, table))
 
 
-def _read_columns(
-    files: Sequence[str], rows: BothScores, decided: Mapping[str, str]
-) -> dict[str, Any]:
+def _name_columns(decided: Iterable[str]) -> list[str]:
+    """Name the columns of decisions such as decision=hired."""
+    return [text.partition("=")[0] for text in decided]
+
+
+def _read_columns(source: Source, rows: BothScores, decided: Mapping[str, str]) -> dict[str, Any]:
     """Read the rows, from one file or from two, and name their columns."""
+    files = source.all_files
     if rows.key is not None and len(files) != 2:  # noqa: PLR2004  (one of each score)
         msg = f"--key needs two files, of the old and of the new score; found {', '.join(files)}"
         raise ValueError(msg)
     if rows.key is None and len(files) == 2:  # noqa: PLR2004
-        _check_columns(files, *rows.names)
-    frames = [scan_files([file]) for file in files] if rows.key else [scan_files(files)] * 2
-    schemas = {"old": frames[0].collect_schema(), "new": frames[-1].collect_schema()}
-    if unknown := [name for name in decided if name not in schemas]:
+        schemas = [replace(source, files=[file]).frame.collect_schema() for file in files]
+        _check_columns(schemas, *rows.names)
+    frames = [source.frame, replace(source, files=files[1:]).frame if rows.key else source.frame]
+    types = {"old": frames[0].collect_schema(), "new": frames[-1].collect_schema()}
+    if unknown := [name for name in decided if name not in types]:
         msg = f"--selected must look like old=D and new=D; found {unknown[0]!r}"
         raise ValueError(msg)
-    selected = {name: values.read_selected(text, schemas[name]) for name, text in decided.items()}
+    selected = {name: values.read_selected(text, types[name]) for name, text in decided.items()}
     frame, (old, new) = frames[0], rows.names
     if rows.key is not None:
         frame, old, new = _join(frames, files, rows, selected)
@@ -223,19 +230,19 @@ def _read_columns(
     }
 
 
-def _check_new(rows: BothScores, file: str) -> None:
+def _check_new(rows: BothScores, source: Source, file: str) -> None:
     """Check that a file has the columns that the next run needs of the old file."""
     if rows.key is None:
         msg = "--first-run-ok is about two files, whose rows --key matches; found no --key"
         raise ValueError(msg)
-    frame = scan_files([file])
+    frame = replace(source, files=[file]).frame
     for name, column in (("label", rows.label), ("key", rows.key), ("new", rows.names[1])):
         typed_column(name, pl.col(column), frame)
 
 
-def _check_columns(files: Sequence[str], old: str, new: str) -> None:
+def _check_columns(schemas: Sequence[pl.Schema], old: str, new: str) -> None:
     """Refuse two files of one score each that are not matched by a key."""
-    first, second = (scan_files([file]).collect_schema() for file in files)
+    first, second = schemas
     apart = new in second and new not in first and old not in second
     if apart or new == old:
         msg = "--key must name the column by which rows of the two files are the same; found none"

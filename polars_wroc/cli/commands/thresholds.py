@@ -34,7 +34,7 @@ def _read_thresholds(texts: Sequence[str]) -> Any:
     given = [parse_threshold(text) for text in texts]
     is_number = [isinstance(each, float) for each in given]
     if len(given) > 1 and not all(is_number):
-        msg = "must be numbers or one rule; found a rule and other thresholds"
+        msg = "--threshold must be numbers or one rule; found a rule and other thresholds"
         raise ValueError(msg)
     return given if all(is_number) else given[0]
 
