@@ -173,6 +173,24 @@ _WORDS = [
     "Local Law 144",
     "drift",
     "intersectional",
+    "80% rule",
+    "binning",
+    "challenger",
+    "champion",
+    "integrated calibration index",
+    "linearization",
+    "PSU",
+    "Taylor",
+]
+# Words that are in the text of a page.
+_WORDS_IN_TEXT = [
+    "complex survey",
+    "multistage",
+    "NHANES",
+    "retrained",
+    "savefig",
+    "single PSU",
+    "vl-convert",
 ]
 
 
@@ -184,6 +202,11 @@ def test_words_of_other_packages_are_in_a_heading_or_a_translation(word: str) ->
     guides = [DOCS / "guides" / name for name in ("coming-from.md", "weights.md")]
     translations = [path.read_text(encoding="utf-8") for path in guides]
     assert any(word.lower() in text.lower() for text in (*headings, *translations))
+
+
+@pytest.mark.parametrize("word", _WORDS_IN_TEXT)
+def test_words_that_readers_search_for_are_in_the_text_of_a_page(word: str) -> None:
+    assert any(word in path.read_text(encoding="utf-8") for path in PAGES)
 
 
 def test_the_glossary_is_in_order() -> None:

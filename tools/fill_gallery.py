@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pictures import smaller
+from pictures import with_source
 from site_navigation import DOCS, ROOT
 
 PAGE = DOCS / "gallery.md"
@@ -39,4 +39,4 @@ def renew() -> None:
         with contextlib.chdir(ROOT):
             exec(code, known)  # noqa: S102
         known.pop("chart").save(str(picture), scale_factor=_SCALE)
-        picture.write_bytes(smaller(picture.read_bytes(), code))
+        picture.write_bytes(with_source(picture.read_bytes(), code))

@@ -19,27 +19,22 @@ _SOURCE = b"Source" + b"\0" * 5
 _VISIBLE = 64
 
 
-def png_of(pixels: NDArray[np.uint8]) -> bytes:
-    """Write pixels, which have four channels, as vl-convert does."""
-    height, width, channels = pixels.shape
-    steps = np.diff(pixels, axis=1, prepend=np.zeros((height, 1, channels), np.uint8))
-    rows = np.insert(steps.reshape(height, -1), 0, _FILTER, axis=1)
-    header = (b"IHDR", struct.pack(">II", width, height) + _KIND)
-    parts = [header, (b"IDAT", zlib.compress(rows.tobytes(), 1)), (b"IEND", b"")]
-    return _SIGNATURE + b"".join(_chunk(*part) for part in parts)
-
-
-def smaller(png: bytes, source: str = "") -> bytes:
-    """Compress a picture as much as zlib can, which vl-convert does not, and add its source."""
+def smaller(png: bytes) -> bytes:
+    """Compress a picture as much as zlib can, which vl-convert does not."""
     parts = list(_chunks(png))
-    texts = [(b"iTXt", _SOURCE + source.encode())] if source else []
-    pixels = [(b"IDAT", zlib.compress(_rows_of(parts), 9))]
-    first, *kept, last = [part for part in parts if part[0] != b"IDAT"]
-    return _SIGNATURE + b"".join(_chunk(*part) for part in [first, *texts, *kept, *pixels, last])
+    kept = [part for part in parts if part[0] != b"IDAT"]
+    return _write([*kept[:-1], _pack(parts), kept[-1]])
+
+
+def with_source(png: bytes, source: str) -> bytes:
+    """Compress a picture, without the density of its pixels, and add the code that drew it."""
+    parts = list(_chunks(png))
+    text = (b"iTXt", _SOURCE + source.encode())
+    return _write([parts[0], text, _pack(parts), parts[-1]])
 
 
 def source_of(png: bytes) -> str:
-    """Read the source that `smaller` added to a picture."""
+    """Read the code that `with_source` added to a picture."""
     texts = [data for kind, data in _chunks(png) if kind == b"iTXt"]
     return texts[0].removeprefix(_SOURCE).decode() if texts else ""
 
@@ -67,6 +62,14 @@ def _pixels(png: bytes) -> NDArray[np.uint8]:
     rows = np.frombuffer(_rows_of(parts), np.uint8).reshape(height, 1 + 4 * width)
     assert (rows[:, 0] == _FILTER).all(), "not a picture of vl-convert"
     return np.cumsum(rows[:, 1:].reshape(height, width, 4), axis=1, dtype=np.uint8)
+
+
+def _pack(parts: list[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
+    return b"IDAT", zlib.compress(_rows_of(parts), 9)
+
+
+def _write(parts: list[tuple[bytes, bytes]]) -> bytes:
+    return _SIGNATURE + b"".join(_chunk(*part) for part in parts)
 
 
 def _rows_of(parts: list[tuple[bytes, bytes]]) -> bytes:

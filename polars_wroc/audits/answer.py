@@ -32,6 +32,7 @@ from polars_wroc.groups.comparisons import CALIBRATION, IMPACT_RATIO, is_cleared
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.metrics.calibration import SLOPE
 from polars_wroc.names import quote
+from polars_wroc.stats.designs import LONELY_UNIT
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 
 # Second sentences, on other differences of the same group.
@@ -47,7 +48,7 @@ _OTHER_RATIO = "{who}, impact ratio {ratio}{limits}"
 _LESS = "{who} {be} {good} less often than {others}, but more often among {deserving}"
 _MORE = "{who} {be} {good} more often than {others}, but less often among {deserving}"
 _NOBODY = "No group is shown to be worse off."
-_TOO_FEW = "(too few rows to tell)"
+_TOO_FEW, _ALONE = "too few rows to tell", "a stratum has one sampling unit; see lonely"
 _NO_DECISIONS = "No decisions were audited, because no threshold was given."
 # The most other groups, scores and groups with gaps in both directions that are named.
 _NAMED, _OTHER_SCORES, _MIXED = 3, 2, 3
@@ -80,11 +81,12 @@ def find_mood(toned: TonedAudit) -> str:
 def count_comparisons(toned: TonedAudit) -> str:
     """Return the tally of the comparisons of groups; impact ratios repeat selection rates."""
     rows, margin = _list_compared(toned), write_margin(toned.words.margin)
+    why = _ALONE if _find_lonely(rows) else _TOO_FEW
     no_difference = f"no difference that matters (within {margin})"
     kinds = {
         DIFFERENT: ("differs", "differ"),
         EQUIVALENT: (f"shows {no_difference}", f"show {no_difference}"),
-        INCONCLUSIVE: (f"is inconclusive {_TOO_FEW}", f"are inconclusive {_TOO_FEW}"),
+        INCONCLUSIVE: (f"is inconclusive ({why})", f"are inconclusive ({why})"),
     }
     parts = []
     for verdict, (differs, differ) in kinds.items():
@@ -135,6 +137,11 @@ def find_named_rows(toned: TonedAudit) -> list[ComparedRow]:
 def _list_compared(toned: TonedAudit) -> list[ComparedRow]:
     """Return the findings on groups that are counted."""
     return [row for row in toned.groups if row["metric"] != IMPACT_RATIO]
+
+
+def _find_lonely(rows: Sequence[ComparedRow]) -> bool:
+    """Return whether a stratum with a single sampling unit makes comparisons inconclusive."""
+    return any(row["reason"] == LONELY_UNIT for row in rows)
 
 
 def _list_worse_off(toned: TonedAudit) -> list[ComparedRow]:
@@ -260,7 +267,13 @@ def _say_nothing(toned: TonedAudit) -> list[str]:
         are = f"{unsure} of {number} {verb(unsure, 'is', 'are')}"
         if unsure == len(compared):
             are = f"all {number} are" if unsure > 1 else "the only comparison is"
-        sentences.append(f"But {are} inconclusive: with more data, differences may appear.")
+        why = "with more data, differences may appear"
+        if _find_lonely(compared):
+            why = (
+                f"{LONELY_UNIT}, so its variance is unknown. Set `lonely` (--lonely) to "
+                "certainty or adjust, or merge the stratum with another one"
+            )
+        sentences.append(f"But {are} inconclusive: {why}.")
     elif compared:
         others = "their reference" if words.named else words.others
         every = f"All {number} show" if len(compared) > 1 else "The only comparison shows"

@@ -39,7 +39,6 @@ from polars_wroc.inputs.columns import (
     Frequency,
     IntoColumn,
     IntoWeight,
-    check_positives,
     column_of,
 )
 from polars_wroc.inputs.decisions import (
@@ -51,7 +50,7 @@ from polars_wroc.inputs.decisions import (
 )
 from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
-from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.frames import require_groups, require_positives
 from polars_wroc.inputs.rows import IntoColumns, polars_frame, read_source
 from polars_wroc.looks import ConfidenceLevel, Looks
 from polars_wroc.metrics.counted_parts import Part
@@ -342,7 +341,7 @@ def audit(
     is_held = survey.is_given or selected is not None or not labeled
     division = None if is_held else division_of(tables, "60%")
     rows, parts = _read_rows(given, columns, plan, division)
-    auditor = _Auditor(rows, parts, division, plan, counts, known)
+    auditor = _Auditor(rows, parts, division, plan, counts, known, tables, label)
     audit = publish(auditor, settings.attributes, min_cell)
     audit = replace(audit, table=with_findings(audit.table, audit.segments, audit.settings))
     held = None if rows is None else rows.at(audit.run.left_out_of_totals)
@@ -383,7 +382,7 @@ class _Auditor:
     """Makes audits of all rows, or of the rows with a value of some attributes.
 
     ``rows`` are in memory; otherwise ``parts`` are read in ranges of scores. Counts know which rows
-    lack a value of the ``known`` attributes.
+    lack a value of the ``known`` attributes. The given ``tables`` have the ``label``.
     """
 
     rows: AuditRows | None
@@ -392,6 +391,8 @@ class _Auditor:
     plan: AuditPlan
     counts: CountTable | None
     known: Sequence[pl.Expr]
+    tables: Any
+    label: IntoColumn | None
 
     def _measure(
         self, plan: AuditPlan, complete: Sequence[str]
@@ -419,7 +420,7 @@ class _Auditor:
         missing = measured.missing
         if labeled:
             found = bool(measured.segments["n_pos"].sum())
-            check_positives(settings.pos_label, found=found)
+            require_positives(settings.pos_label, self.tables, self.label, found=found)
         if self.counts is not None:
             missing = self.counts.missing(self.known, complete)
             # The weight of counts is 1 if their rows had no weight.

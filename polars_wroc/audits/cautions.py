@@ -22,11 +22,12 @@ from polars_wroc.inputs.reasons import NO_VARIANCE
 from polars_wroc.inputs.spellings import say_near_equal
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.names import escape_controls, quote, show_name
+from polars_wroc.stats.designs import LONELY_UNIT
 
 # From more numbers than this ranges are suggested.
 _NUMBERS = 50
 # The reasons why a group was not tested.
-_Obstacle: TypeAlias = Literal["few", "no variance", "one class", "no rows"]
+_Obstacle: TypeAlias = Literal["few", "no variance", "lonely", "one class", "no rows"]
 
 
 def write_cautions(audit: AuditTables, words: Words) -> list[str]:
@@ -168,8 +169,9 @@ def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:
     of_a_class = " in a class" if settings.labeled else ""
     reasons: dict[_Obstacle, str] = {
         "few": f"Too few {words.rows} for some comparisons (under {settings.min_rows}{of_a_class})",
-        "no variance": "No test of the AUC, because a stratum with a single sampling unit has no "
-        "variance",
+        "no variance": "No test of the AUC, because its variance is unknown",
+        "lonely": "No test of the AUC, because a stratum with a single sampling unit has no "
+        "variance (set lonely to certainty or adjust)",
         "one class": "No AUC, because all outcomes are the same",
         "no rows": f"Not measured, because every row lacks a {lacking}",
     }
@@ -187,7 +189,9 @@ def _say_untested(audit: AuditTables, words: Words) -> Iterator[str]:
 def _find_obstacles(audit: AuditTables) -> Iterator[tuple[str, _Obstacle]]:
     """Return the groups that were not tested, by reason."""
     settings = audit.settings
-    no_variance = audit.table.filter(metric=AUC, reason=NO_VARIANCE).select(ALL_KEYS)
+    aucs = audit.table.filter(metric=AUC)
+    lonely = {*aucs.filter(reason=LONELY_UNIT).select(ALL_KEYS).rows()}
+    no_variance = aucs.filter(reason=NO_VARIANCE).select(ALL_KEYS)
     without_variance = {*no_variance.rows()} if settings.by_design else set()
     for row in audit.segments.filter(pl.col("attribute") != OVERALL).iter_rows(named=True):
         if CROSSED in row["attribute"] and settings.intersections != "only":
@@ -200,6 +204,8 @@ def _find_obstacles(audit: AuditTables) -> Iterator[tuple[str, _Obstacle]]:
             yield name, "one class"
         elif min(sizes) < settings.min_rows:
             yield name, "few"
+        elif find_segment_keys(row) in lonely:
+            yield name, "lonely"
         elif find_segment_keys(row) in without_variance:
             yield name, "no variance"
 

@@ -13,7 +13,14 @@ import polars as pl
 
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.audit_changes import CHANGES_SCHEMA
-from polars_wroc.audits.tables import GateCondition, JudgedGate, name_of, segment_in_words
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    GateCondition,
+    JudgedGate,
+    name_of,
+    rows_with,
+    segment_in_words,
+)
 from polars_wroc.checks import did_you_mean
 from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.files.sources import first_line
@@ -37,7 +44,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import metric_hint
-from polars_wroc.inputs.reasons import EVERYBODY, FEW, IN_REFERENCE, NOBODY
+from polars_wroc.inputs.reasons import EVERYBODY, FEW, IN_REFERENCE, NOBODY, UNDEFINED
 from polars_wroc.metrics.compare import PAIR, PAIR_SCHEMA
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
@@ -83,6 +90,8 @@ class GateScope:
     verdicts: Collection[str] = ()
     # Why a known metric is not available.
     why_not: Mapping[str, str] = field(default_factory=dict)
+    # Whether rows without a value of an attribute are a category like any other.
+    keeps_unknown: bool = False
 
     @property
     def columns(self) -> list[str]:
@@ -146,7 +155,9 @@ PAIR_SCOPE = GateScope(
 )
 
 
-def find_audit_scope(*, decides: bool, ratios: bool, labeled: bool = True) -> GateScope:
+def find_audit_scope(
+    *, decides: bool, ratios: bool, labeled: bool = True, keeps_unknown: bool = False
+) -> GateScope:
     """Return the metrics and columns that conditions on an audit may name."""
     unknown = {} if decides else dict.fromkeys(_DECISION_METRICS, _NO_DECISIONS)
     if not labeled:
@@ -154,7 +165,7 @@ def find_audit_scope(*, decides: bool, ratios: bool, labeled: bool = True) -> Ga
     if decides and not ratios:
         unknown[IMPACT_RATIO] = _NO_RATIOS
     known = [name for name in COMPARISON_SCOPE.metrics if name not in unknown]
-    return replace(COMPARISON_SCOPE, metrics=known, why_not=unknown)
+    return replace(COMPARISON_SCOPE, metrics=known, why_not=unknown, keeps_unknown=keeps_unknown)
 
 
 def find_table_scope(schema: Mapping[str, pl.DataType], keys: Collection[str]) -> GateScope:
@@ -179,7 +190,7 @@ class Gate:
         """Return where a table meets the condition, which makes it fail.
 
         A number based on too few rows, or compared with such a number, is not judged. Neither are
-        references and unknown categories.
+        references and unknown categories; only references are not listed.
         """
         self._check_place(table)
         self._check_filled(table)
@@ -188,6 +199,7 @@ class Gate:
         met, judged = rows.filter(holds), rows.filter(holds.is_not_null())
         listed = _is_listed(rows) & self._could_be_judged(table, rows)
         unjudged = rows.filter(holds.is_null() & listed).rows(named=True)
+        unjudged += _list_left_out(table, rows, keeps_unknown=self.scope.keeps_unknown)
         several = MODEL in table.columns and table[MODEL].n_unique() > 1
         places = partial(_name_place, keys=self.scope.keys, several=several)
         where = [
@@ -268,7 +280,11 @@ class Gate:
         if self._tests_null:
             return rows.select(self.condition).to_series()
         reason, same = pl.col("reason").fill_null(""), pl.col(_SAME).is_not_null()
-        few = reason.str.starts_with(FEW) | reason.str.starts_with(SMALL_SHARE)
+        few = (
+            reason.str.starts_with(FEW)
+            | reason.str.starts_with(SMALL_SHARE)
+            | (reason == UNKNOWN_REASON)
+        )
         masks: dict[str, pl.Expr] = {}
         for name in self.scope.columns:
             if name in rows.columns and not name.startswith("n"):
@@ -336,7 +352,7 @@ _NO_NUMBER = "no such number"
 
 
 def _add_same_decisions(table: pl.DataFrame) -> pl.DataFrame:
-    """Add why rows are not judged, without unknown categories.
+    """Add why rows are not judged.
 
     If everybody has the same decision, a condition may be met but cannot be passed.
     """
@@ -344,8 +360,7 @@ def _add_same_decisions(table: pl.DataFrame) -> pl.DataFrame:
         table = table.with_columns(reason=pl.lit(None, pl.String))
     same = pl.Series(_SAME, _find_same_decisions(table), pl.String)
     why = pl.coalesce("reason", _SAME, pl.lit(_NO_NUMBER))
-    known = pl.col("reason").ne_missing(UNKNOWN_REASON)
-    return table.with_columns(same).with_columns(why.alias(_WHY)).filter(known)
+    return table.with_columns(same).with_columns(why.alias(_WHY))
 
 
 def _find_same_decisions(table: pl.DataFrame) -> list[str | None]:
@@ -376,6 +391,39 @@ def _is_listed(rows: pl.DataFrame) -> pl.Series:
     return listed
 
 
+def _list_left_out(
+    table: pl.DataFrame, rows: pl.DataFrame, *, keeps_unknown: bool
+) -> list[dict[str, Any]]:
+    """Return the rows of segments that the fairness metrics in ``rows`` leave out, and why.
+
+    They are rows of the compared rates, which the table of an audit has too.
+    """
+    metrics = {*rows["metric"]} if "metric" in rows.columns else set[str]()
+    if not metrics or metrics - FAIRNESS.keys():
+        return []
+    asked = rows_with(table, rows.select("attribute", MODEL).unique())
+    share = asked.filter(pl.col("reason").str.starts_with(SMALL_SHARE), metric=IMPACT_RATIO)
+    compared = {name for metric in metrics for name in FAIRNESS[metric].compares}
+    segments = asked.filter(pl.col("metric").is_in(compared)).join(
+        share.select(*ALL_KEYS, __share="reason"),
+        on=ALL_KEYS,
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    reason = pl.col("reason")
+    is_unknown = pl.col("segment").is_null() & pl.lit(not keeps_unknown)
+    is_few = reason.str.starts_with(FEW) & ~reason.str.ends_with(IN_REFERENCE)
+    why = pl.coalesce(
+        pl.when(is_unknown).then(pl.lit(UNKNOWN_REASON)),
+        pl.when(metric=_SELECTION_RATE).then("__share"),
+        pl.when(is_few).then(reason),
+        pl.when(pl.col("value").is_null()).then(reason.fill_null(UNDEFINED)),
+    )
+    left_out = segments.with_columns(why.alias(_WHY)).filter(pl.col(_WHY).is_not_null())
+    return left_out.rows(named=True)
+
+
 def _write_place() -> pl.Expr:
     return pl.format("{}={}", "attribute", pl.col("segment").fill_null(MISSING))
 
@@ -387,6 +435,8 @@ def _is_at(place: str) -> pl.Expr:
 
 def _reason_in_places(reason: str, places: str) -> str:
     """Return why some places were not judged, by their own fault or the reference's."""
+    if reason == UNKNOWN_REASON:
+        return f"{reason} (not compared without --unknown keep) in {places}"
     return f"{reason} of {places}" if reason.endswith(IN_REFERENCE) else f"{reason} in {places}"
 
 

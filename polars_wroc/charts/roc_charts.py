@@ -50,8 +50,8 @@ def roc_chart(
     curves
         The table of `roc_curve`; a LazyFrame is collected.
     summary
-        The table of `summary` for the same groups: the label of each curve then shows the
-        confidence interval of its AUC.
+        The table of `summary` for the same rows, weights and groups: the label of each curve then
+        shows the confidence interval of its AUC. Not with ``det``, whose labels show no AUC.
     points
         A table with the columns ``fpr`` and ``tpr`` for the same groups, for example the table of
         `threshold_metrics`. Its rows are marked on the curves.
@@ -76,7 +76,8 @@ def roc_chart(
     ------
     TypeError, ValueError
         For a table that does not come from `roc_curve`, a column that is not one of its groups,
-        a summary or points of other groups, or an unknown option.
+        a summary of other groups or with other AUCs than the curves, points of other groups, or an
+        unknown option.
 
     Examples
     --------
@@ -88,12 +89,16 @@ def roc_chart(
     >>> chart = wroc.roc_chart(curves, summary=aucs, facet="sex")
     >>> type(chart).__name__
     'FacetChart'
+    >>> chart.save("roc.png", scale_factor=2)  # doctest: +SKIP
     >>> chart.save("roc.html", inline=True)  # doctest: +SKIP
     """
     chosen = read_options(options)
     table, keys = read_table("curves", curves, ROC_COLUMNS, ROC_CURVE)
     rows = _det_rows(table, keys) if det else _roc_rows(table, keys)
     if summary is not None:
+        if det:
+            rule = "be None with `det`, whose labels show the equal error rate instead of the AUC"
+            checks.reject("summary", rule, "a table")
         rows = _add_limits(rows, keys, summary)
     x, y = _det_axes(rows) if det else (FPR, TPR)
     if points is not None:
@@ -179,6 +184,10 @@ def _det_axes(rows: pl.DataFrame) -> tuple[Axis, Axis]:
     return across, replace(across, title="↑ False negative rate")
 
 
+# The AUCs of a summary may be rounded to the decimals of the labels.
+_AUC_ROUNDING = 0.00051
+
+
 def _add_limits(rows: pl.DataFrame, keys: list[str], summary: object) -> pl.DataFrame:
     """Add the limits of the AUC of each curve, as text after the AUC."""
     table, groups = read_table("summary", summary, ("auc", "auc_low", "auc_high"), "`summary`")
@@ -186,10 +195,20 @@ def _add_limits(rows: pl.DataFrame, keys: list[str], summary: object) -> pl.Data
         rule = f"have the groups of the curves, {_write_names(keys)}, to show their AUCs"
         checks.reject("summary", rule, _write_names(groups))
     low, high = (format_numbers(f"auc_{end}", ".2f") for end in ("low", "high"))
-    known = table.select(*keys, limits=pl.format(" ({}\N{EN DASH}{})", low, high))
-    if not keys:
-        return rows.with_columns(limits=pl.lit(known["limits"][0]))
-    return rows.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    known = table.select(*keys, __auc="auc", limits=pl.format(" ({}\N{EN DASH}{})", low, high))
+    if keys:
+        rows = rows.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    else:
+        rows = rows.join(known.head(1), how="cross", maintain_order="left")
+    off = rows.filter((pl.col("rank") - pl.col("__auc")).abs() > _AUC_ROUNDING)
+    if off.height:
+        rule = "be of the same rows and weights as the curves"
+        row = off.row(0, named=True)
+        group = ", ".join(f"{plain_name(key)} = {row[key]}" for key in keys)
+        where = f" for {group}" if keys else ""
+        found = f"AUC {row['__auc']:.3f}{where}, and AUC {row['rank']:.3f} in the curve"
+        checks.reject("summary", rule, found)
+    return rows.drop("__auc")
 
 
 def _write_names(keys: list[str]) -> str:

@@ -16,7 +16,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, ArgumentCollection, CycloptsError, Group, Parameter
+from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Group, Parameter
 from cyclopts.exceptions import (
     MissingArgumentError,
     UnknownCommandError,
@@ -60,6 +60,17 @@ def _add_settings(_: App, commands: tuple[str, ...], arguments: ArgumentCollecti
     """Add options of the file and of variables; keep the arguments, whose tokens say the source."""
     _called[:] = arguments
     settings.add_settings(app, commands, arguments)
+    for argument in arguments:
+        if argument.hint in (int, int | None):
+            _check_whole(argument)
+
+
+def _check_whole(argument: Argument) -> None:
+    """Refuse a fraction where a whole number is wanted, to which Cyclopts would round it."""
+    for token in argument.tokens:
+        if re.fullmatch(r"[+-]?\d*\.\d+", token.value) and not float(token.value).is_integer():
+            msg = f"{argument.name} must be a whole number; found {token.value}"
+            raise ValueError(msg)
 
 
 # The arguments of the command that is called, with the texts that each was given.

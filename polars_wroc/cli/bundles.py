@@ -71,6 +71,7 @@ class ByGroups(TableOptions):
             group_texts=self.by,
             flag="--by",
             approximate=approximate,
+            design=self.uncertainty.design,
         )
         source.require("label", "score")
         return source
@@ -93,6 +94,7 @@ class SegmentOptions(RowOptions):
             columns=self.rows,
             group_texts=self.attributes,
             selected=self.selected,
+            design=self.uncertainty.design,
         )
 
     @property

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -23,13 +23,15 @@ from polars_wroc.cli.terminal import print_note
 from polars_wroc.config import division
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, with_same_keys
 from polars_wroc.counts.score_sums import WEIGHT_SUMS
-from polars_wroc.documents.phrases import verb
+from polars_wroc.documents.phrases import first_few, verb
 from polars_wroc.files import sources
 from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.files.scan import describe_reading_error, scan_files
 from polars_wroc.groups.categories import is_period
 from polars_wroc.groups.many_groups import advise_fewer_groups, find_many_values, write_breaks
-from polars_wroc.inputs.columns import check_positives
+from polars_wroc.inputs.columns import MISSING
+from polars_wroc.inputs.designs import Design, Survey
+from polars_wroc.inputs.frames import require_positives
 from polars_wroc.inputs.spellings import count_values, describe_values
 from polars_wroc.metrics.summary import summary
 from polars_wroc.namespaces import Counts
@@ -80,6 +82,8 @@ class Source(Files):
     approximate: int | None = None
     # A day without rows may be counted.
     may_be_empty: bool = False
+    # The sample design that limits are based on.
+    design: Design | None = None
     # All files that a result is made from, if they are not read as one.
     all_files: Sequence[str] = ()
 
@@ -291,8 +295,8 @@ class Source(Files):
 
     def _refuse_positives(self) -> None:
         """Raise for a positive label that no row has, with the labels that there are."""
-        labels = collect(self.frame.select(pl.col(self.arguments["label"]).unique())).to_series()
-        check_positives(self.arguments["pos_label"], found=False, labels=labels)
+        named = self.arguments
+        require_positives(named["pos_label"], self.frame, named["label"], found=False)
 
     def check_selected(self, n_selected: object) -> None:
         """Check that the value that --selected gives, if it does, is that of some rows."""
@@ -308,7 +312,11 @@ class Source(Files):
     def say_values(self) -> None:
         """Return which values count, and which are too many for groups."""
         if self.counts is None:
-            for sentence in (*self._advise_ranges(), *self.describe_chosen_values()):
+            for sentence in (
+                *self._advise_ranges(),
+                *self.describe_chosen_values(),
+                *self._say_lonely_units(),
+            ):
                 print_note(sentence)
 
     def describe_chosen_values(self) -> list[str]:
@@ -329,6 +337,31 @@ class Source(Files):
             if isinstance(schema.get(column), texts)
             for sentence in describe_values(column, text, count_values(self.frame, column), other)
         ]
+
+    def _say_lonely_units(self) -> list[str]:
+        """Return which strata have a single sampling unit, so that limits are unknown."""
+        survey = self.design
+        if not isinstance(survey, Survey) or survey.strata is None or survey.lonely != "null":
+            return []
+        strata = cast("str", survey.strata)
+        units = (
+            pl.len() if survey.cluster is None else pl.col(cast("str", survey.cluster)).n_unique()
+        )
+        is_lonely = units == 1
+        if survey.fpc is not None:
+            # All units of these strata are in the sample.
+            is_lonely &= (pl.col(cast("str", survey.fpc)) != 1).first()
+        found = self.frame.group_by(strata).agg(is_lonely=is_lonely).filter("is_lonely")
+        names = collect(found.select(pl.col(strata).cast(pl.String).fill_null(MISSING)))
+        if names.is_empty():
+            return []
+        noun = verb(names.height, "stratum", "strata")
+        have = verb(names.height, "has", "each have")
+        sentence = (
+            f"{noun} {first_few(sorted(names.to_series()))} {have} one sampling unit, so numbers "
+            "based on such rows have no confidence limits: pass --lonely certainty or adjust"
+        )
+        return [sentence]
 
     def _advise_ranges(self) -> list[str]:
         """Advise ranges for numbers, and periods for dates, of which each value is a group."""

@@ -178,12 +178,19 @@ def read_group(flag: str, text: str, schema: pl.Schema) -> str | pl.Expr:
         raise ValueError(msg) from None
 
 
-def name_periods(start: pl.Expr, every: str | None) -> pl.Expr:
-    """Name months, quarters and years: 2026-01, 2026-Q1, 2026; other periods by their start."""
+# Names of periods of these lengths; longer ones are named by their first day.
+_PERIODS = {"1mo": "%Y-%m", "1y": "%Y", "h": "%Y-%m-%d %H:%M", "m": "%Y-%m-%d %H:%M"}
+_OF_DAYS = ("d", "w", "mo", "q", "y")
+
+
+def name_periods(start: pl.Expr, every: str) -> pl.Expr:
+    """Name periods: 2026-01, 2026-Q1, 2026, or their first day or minute."""
+    unit = every.lstrip("0123456789")
     if every == "1q":
         return pl.format("{}-Q{}", start.dt.year(), start.dt.quarter())
-    form = {"1mo": "%Y-%m", "1y": "%Y"}.get(every or "")
-    return start if form is None else start.dt.to_string(form)
+    if form := _PERIODS.get(every, _PERIODS.get(unit)):
+        return start.dt.to_string(form)
+    return start.dt.date() if unit in _OF_DAYS else start
 
 
 def check_one_column(flag: str, text: str, schema: pl.Schema) -> None:

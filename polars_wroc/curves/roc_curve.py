@@ -31,10 +31,9 @@ from polars_wroc.inputs.columns import (
     ROC_COLUMNS,
     IntoColumn,
     IntoWeight,
-    check_positives,
 )
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
-from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.frames import read_rows, require_positives
 from polars_wroc.inputs.rows import IntoColumns, PlannedRows
 from polars_wroc.looks import ConfidenceLevel, refuse_looks, require_seen
 from polars_wroc.metrics.auc_sums import measure_aucs
@@ -126,7 +125,8 @@ def pr_curve(
     asked: dict[str, pl.Expr]
     asked = {name: rate.formula(points) for name, rate in rates.items()}
     table = curve_frame(rows).select(*rows.keys, "threshold", *CELLS, **asked)
-    table = _require_positives(rows.sorted_result(table, ["threshold", *asked, *CELLS]), pos_label)
+    table = rows.sorted_result(table, ["threshold", *asked, *CELLS])
+    table = _require_positives(table, pos_label, frame, label)
     return like_input(frame, table)
 
 
@@ -235,7 +235,8 @@ def roc_curve(
         rows: PlannedRows = read_rows(frame, label, score, weight, by, pos_label)
         if not rows.is_binned:
             require_seen(rows.look(level, frame))
-            return like_input(frame, _require_positives(_plan_curves(rows, fewer), pos_label))
+            curves = _require_positives(_plan_curves(rows, fewer), pos_label, frame, label)
+            return like_input(frame, curves)
     columns = read_binned_columns(binning, frame, label, score, weight, by, pos_label, design)
     names = fewer.names
     if band is not None:
@@ -279,7 +280,9 @@ class _FewerPoints:
         return curve if self.max_points is None else thin(curve, keys, self.max_points)
 
 
-def _require_positives(curves: pl.LazyFrame, pos_label: object) -> pl.LazyFrame:
+def _require_positives(
+    curves: pl.LazyFrame, pos_label: object, frame: object, label: IntoColumn
+) -> pl.LazyFrame:
     """Raise at collect for curves with points, but without a row with the positive label."""
     if pos_label is None:
         return curves
@@ -287,7 +290,8 @@ def _require_positives(curves: pl.LazyFrame, pos_label: object) -> pl.LazyFrame:
     def check(table: pl.DataFrame) -> pl.DataFrame:
         classes = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
         has_positives, has_negatives = table.select((each > 0).any() for each in classes).row(0)
-        check_positives(pos_label, found=has_positives or not has_negatives)
+        found = has_positives or not has_negatives
+        require_positives(pos_label, frame, label, found=found)
         return table
 
     return curves.map_batches(check, schema=curves.collect_schema(), streamable=False)

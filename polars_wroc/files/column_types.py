@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, TypeAlias
@@ -167,7 +168,7 @@ def _advise(text: str, table: OpenTable) -> str:
     if _COMMA.fullmatch(text):
         return "pass --decimal-comma if the comma is a decimal mark"
     if table.is_csv:
-        return f"pass --null {text!r} if it means that the value is missing"
+        return f"pass --null={shlex.quote(text)} if it means that the value is missing"
     return "remove it, or write a number"
 
 

@@ -46,7 +46,10 @@ MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
 UTF_8 = "utf-8"
 _WINDOWS = "windows-1252"
-_ENCODING_NAMES = {_WINDOWS: "Windows-1252", "utf-16": "UTF-16"}
+_ENCODING_NAMES = {
+    _WINDOWS: "Windows-1252",
+    **dict.fromkeys(("utf-16", "utf-16-le", "utf-16-be"), "UTF-16"),
+}
 _SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 _SPACE = " "
 # Rows, and bytes at most, from which a dialect is recognised.

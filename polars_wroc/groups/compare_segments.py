@@ -19,6 +19,7 @@ from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_CLASS, UNDEFINED, few_ro
 from polars_wroc.metrics.pairs import Pair, pair_metric
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats import families
+from polars_wroc.stats.designs import explain_unknown_variance
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.families import Adjustment
 from polars_wroc.stats.levels import Level, adjust_picked
@@ -277,16 +278,17 @@ def _find_reasons(
     fewest = int(rules.level.fewest_rows(comparison.pair.fewest_rows))
     same = partition.same_decision(comparison.metric)
     few = [(comparison.few_rows, few_rows(fewest)), *comparison.pair.obstacles]
+    no_variance = explain_unknown_variance(partition.segments.units, NO_VARIANCE)
     return choose_texts(
         [
             (unknown & is_own, comparisons.THE_REFERENCE),
             (unknown & (partition.reference_name is None), comparisons.NO_REFERENCE),
             (unknown & comparison.one_class, ONE_CLASS),
-            (unknown & has_values, NO_VARIANCE),
+            (unknown & has_values, no_variance),
             (unknown, UNDEFINED),
             (same is not None, same),
             *((inconclusive & holds, why) for holds, why in [*comparison.too_small, *few]),
-            (inconclusive & np.isnan(columns["gap_low"]), NO_VARIANCE),
+            (inconclusive & np.isnan(columns["gap_low"]), no_variance),
             (comparison.repeats, comparisons.REPEATS + repeated),
             (comparison.pair.few_events, comparisons.FEW_EVENTS),
         ]

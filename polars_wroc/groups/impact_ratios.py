@@ -36,6 +36,7 @@ from polars_wroc.metrics.segments import Needs, Segments, measure_segments
 from polars_wroc.queries import FrameT
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows, check_level, table_of
+from polars_wroc.stats.designs import explain_unknown_variance
 from polars_wroc.stats.families import INCONCLUSIVE, Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level, adjust_picked
 from polars_wroc.stats.rates import Exact, Rate, equal_rates
@@ -144,7 +145,8 @@ def impact_ratios(
         - ``p_value, p_adjusted``: of the test that both rates are equal; it allows for picking the
           highest rate.
         - ``reason``: ``"an unknown category"``, ``"share below 2%"`` (or another ``min_share``),
-          ``"the reference"``, ``"undefined"`` or ``"no variance"``.
+          ``"the reference"``, ``"undefined"``, ``"no variance"`` or ``"a stratum has one sampling
+          unit"``.
 
     Raises
     ------
@@ -375,11 +377,12 @@ def tabulate_ratios(pairs: CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
         (is_above, comparisons.AT_LEAST_FOUR_FIFTHS),
         (~is_untold, INCONCLUSIVE),
     ]
+    no_variance = explain_unknown_variance(pairs.segments.units, NO_VARIANCE)
     reasons = [
         *pairs.obstacles(rules),
         (is_untold, same or UNDEFINED),
         (~enough, few_rows(rules.min_rows)),
-        (~is_below & ~is_above & np.isnan(low), NO_VARIANCE),
+        (~is_below & ~is_above & np.isnan(low), no_variance),
         (pairs.pair.few_events, comparisons.FEW_EVENTS),
     ]
     texts = {"verdict": choose_texts(verdicts), "reason": choose_texts(reasons)}

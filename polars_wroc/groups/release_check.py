@@ -38,6 +38,7 @@ from polars_wroc.metrics.paired_sums import NEW_SCORE, OLD_SCORE, PairedRows, me
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
+from polars_wroc.stats.designs import explain_unknown_variance
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE, Adjustment
 from polars_wroc.stats.levels import Level
@@ -94,6 +95,8 @@ def release_check(
     ``margin``. "No worse in every row of the table" needs no adjustment for many tests [1]_; one
     row picked from many carries no such guarantee. The result holds for rows like these: rows that
     the old score kept from getting a label, for example rejected applications, are not among them.
+    Calibration is not tested; see
+    [two scores on the same rows](../guides/calibration.md#two-scores-on-the-same-rows).
 
     The main columns are:
 
@@ -153,10 +156,11 @@ def release_check(
         has no good side: it is ``"equivalent"``, ``"different"`` or ``"inconclusive"``.
 
         ``reason`` is ``"undefined"``; ``"fewer than 30 positives"`` (or another number or kind of
-        rows); ``"nobody is selected"`` or ``"everybody is selected"``; ``"no variance"``; ``"same
-        scores"``, ``"same order"`` or ``"no decision changed"`` (nothing differs in these rows,
-        which does not show that no other row would change); or ``"few effective events"`` (the
-        changed rows are so heavy, or so few decide a log loss, that limits may be too narrow).
+        rows); ``"nobody is selected"`` or ``"everybody is selected"``; ``"no variance"``; ``"a
+        stratum has one sampling unit"``; ``"same scores"``, ``"same order"`` or ``"no decision
+        changed"`` (nothing differs in these rows, which does not show that no other row would
+        change); or ``"few effective events"`` (the changed rows are so heavy, or so few decide a
+        log loss, that limits may be too narrow).
 
         A row without its weight, a score or a decision is left out of all metrics, one without its
         label of all but the selection rate. Columns of the table that are not named here are null.
@@ -217,7 +221,9 @@ def release_check(
     def compute(rows: Rows) -> pl.DataFrame:
         complete = require_all_scores(rows)
         paired = PairedRows(complete, choice.select(complete), precisions)
-        rules = _Rules(complete.level(level), min_rows, odds, *_find_same(paired))
+        units = None if rows.sample is None else rows.sample.units
+        no_variance = explain_unknown_variance(units, NO_VARIANCE)
+        rules = _Rules(complete.level(level), min_rows, odds, *_find_same(paired), no_variance)
         changes = []
         for number, division in enumerate(divisions):
             changes += _measure_changes(paired, division, number, margins, rules)
@@ -360,7 +366,7 @@ class _Rules(NamedTuple):
 
     ``odds`` is the weight of false positives in the net benefit. ``same_decision`` says who is
     selected if all rows have the same decision by both scores; ``same_scores`` says whether scores
-    and decisions are identical.
+    and decisions are identical. Unknown variances have the reason ``no_variance``.
     """
 
     level: Level
@@ -368,6 +374,7 @@ class _Rules(NamedTuple):
     odds: float | None
     same_decision: str | None
     same_scores: bool
+    no_variance: str
 
 
 def _find_same(paired: PairedRows) -> tuple[str | None, bool]:
@@ -505,7 +512,7 @@ class _TestedChange:
                 (self.same_decision is not None, self.same_decision),
                 *self.too_small,
                 (rules.same_scores, SAME_SCORES),
-                (np.isnan(numbers["gap_low"]), NO_VARIANCE),
+                (np.isnan(numbers["gap_low"]), rules.no_variance),
                 (self.change.same_order, SAME_ORDER),
                 (no_change, NO_CHANGE),
                 (self.change.few_events, FEW_EVENTS),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -25,6 +25,7 @@ from polars_wroc.inputs.columns import (
     Observations,
     Typed,
     check_label_type,
+    check_positives,
     choose_score_type,
     column_of,
     internal_keys,
@@ -190,6 +191,19 @@ def require_groups(
     """Check that an argument for groups is given; its columns are checked with the frame."""
     if by is None:
         reject_type(called, rule, by)
+
+
+def require_positives(
+    pos_label: object, frames: Any, label: IntoColumn | None, *, found: bool
+) -> None:
+    """Raise unless the positive label was found, with the labels of a frame or of several."""
+    if found or pos_label is None or label is None:
+        return
+    column = pl.col(label) if isinstance(label, str) else label
+    parts = frames if isinstance(frames, list) else [frames]
+    each = [polars_frame(part).lazy().select(column).unique() for part in parts]
+    labels = collect(pl.concat(each, how="vertical_relaxed")).to_series()
+    check_positives(pos_label, found=False, labels=labels)
 
 
 def read_rows(

@@ -26,6 +26,7 @@ from polars_wroc.metrics import paired_aucs
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, add_keys, check_level, make_table, read_columns, table_of
+from polars_wroc.stats.designs import explain_unknown_variance
 from polars_wroc.stats.families import DIFFERENT, INCONCLUSIVE, Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.means import Difference
@@ -69,7 +70,8 @@ def compare(
     Use it to find out which of several models ranks better. Intervals and ``p_value`` are per row;
     the verdict uses ``p_adjusted``, so a difference whose interval excludes 0 can be inconclusive.
     To check that a new score is no worse than an old one in any segment, with rates and a margin,
-    use `release_check`.
+    use `release_check`. For calibration, see
+    [two scores on the same rows](../guides/calibration.md#two-scores-on-the-same-rows).
 
     The main columns are:
 
@@ -209,7 +211,9 @@ def _compare_scores(
     is_different = p_adjusted <= known_level.error
     verdict = np.where(is_different, DIFFERENT, INCONCLUSIVE).astype(object)
     verdict[np.isnan(numbers["gap"])] = None
-    reason = np.where(np.isnan(numbers["gap"]), UNDEFINED, NO_VARIANCE).astype(object)
+    units = None if rows.sample is None else rows.sample.units
+    no_variance = explain_unknown_variance(units, NO_VARIANCE)
+    reason = np.where(np.isnan(numbers["gap"]), UNDEFINED, no_variance).astype(object)
     reason[~np.isnan(numbers["p_value"])] = None
     segments = len(placed.missing)
     segment = np.repeat(np.arange(segments), len(pairs))

@@ -21,6 +21,9 @@ from polars_wroc.arrays import Array, Ints, Mask
 # distance from the mean of all units.
 LonelyUnit: TypeAlias = Literal["null", "certainty", "adjust"]
 
+# Why the variance of a segment with rows in such a stratum is unknown.
+LONELY_UNIT = "a stratum has one sampling unit"
+
 # Below this proportion of its terms a difference of sums is a rounding error.
 _ROUNDING = 1e-13
 # Below this proportion of S2 the denominator of c is 0: one unit has the whole base.
@@ -147,10 +150,15 @@ class Units:
         rows = "all rows of a class" if len(influence.terms) > 1 else "all rows"
         reasons = {
             f"{rows} are in one sampling unit": ~self._has_several_units(influence),
-            "a stratum has one sampling unit": self._has_lonely_unit(influence),
+            LONELY_UNIT: self._has_lonely_unit(influence),
         }
         found: list[str] = np.select([*reasons.values()], [*reasons], "").tolist()
         return found
+
+    @property
+    def are_alone(self) -> Mask:
+        """Whether each stratum has a single unit, whose part in a variance is unknown."""
+        return (self.size == 1) & (self.fraction < 1) & (self.lonely == "null")
 
     @property
     def _has_one_stratum(self) -> bool:
@@ -176,7 +184,7 @@ class Units:
         bases = [term.share for term in influence.terms]
         if influence.present is not None:
             bases.append(influence.present)
-        alone = (self.size == 1) & (self.fraction < 1) & (self.lonely == "null")
+        alone = self.are_alone
         return np.asarray(np.logical_or.reduce([self._count(b)[alone].any(axis=0) for b in bases]))
 
     def _covariance_in_strata(self, one: Influence, other: Influence) -> Array:
@@ -256,6 +264,11 @@ class ReplicateUnits:
 
 
 SamplingUnits: TypeAlias = Units | ReplicateUnits
+
+
+def explain_unknown_variance(units: SamplingUnits | None, otherwise: str) -> str:
+    """Return why a variance is unknown: a stratum has a single unit, or another reason."""
+    return LONELY_UNIT if isinstance(units, Units) and units.are_alone.any() else otherwise
 
 
 def cluster_factor(shares: Array) -> Array:

@@ -35,9 +35,11 @@ def audit(unequal: pl.DataFrame) -> wroc.Audit:
 
 
 def judge(text: str, audit: wroc.Audit) -> JudgedGate:
-    return read_gate(text, find_audit_scope(decides=audit.settings.decides, ratios=True)).judge(
-        audit.table
+    keeps_unknown = audit.settings.unknown == "keep"
+    scope = find_audit_scope(
+        decides=audit.settings.decides, ratios=True, keeps_unknown=keeps_unknown
     )
+    return read_gate(text, scope).judge(audit.table)
 
 
 @pytest.mark.parametrize("text", ["auc.gap>0.05", " auc.gap >= 5e-2 "])
@@ -263,6 +265,52 @@ def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataF
     assert (judged.met, judged.n_judged) == (False, 0)
 
 
+@pytest.fixture(scope="module")
+def nobody_known(unequal: pl.DataFrame) -> pl.DataFrame:
+    """Nobody is selected in the group without a value, nor in a group of 1% of the rows."""
+    group = pl.when(pl.int_range(pl.len()) % 5 > 0).then(pl.lit("a")).otherwise(pl.lit("b"))
+    rows = unequal.with_columns(g=group, s=pl.col("s").rank() / pl.len())
+    few = rows.head(15).with_columns(g=pl.lit("d"), s=0.0)
+    lost = rows.head(100).with_columns(g=pl.lit(None, pl.String), s=0.0)
+    return pl.concat([rows, few, lost])
+
+
+@pytest.mark.parametrize(
+    "gate",
+    ["impact_ratio<0.5", "demographic_parity_ratio<0.5", "demographic_parity_difference>0.4"],
+)
+def test_gate_names_the_categories_that_it_does_not_compare(
+    gate: str, nobody_known: pl.DataFrame
+) -> None:
+    options: dict[str, Any] = {"threshold": 0.3, "favorable": "selected"}
+    audit = wroc.audit(nobody_known, "y", "s", attributes="g", **options)
+    selected = audit.table.filter(metric="selection_rate", attribute="g")
+    assert selected.filter(value=0)["segment"].to_list() == [None, "d"]
+    found = judge(gate, audit)
+    assert (found.where, found.n_judged) == ([], 1)
+    assert found.not_judged == ["g = (missing)", "g = d"]
+    unknown, small, _ = found.lines
+    assert unknown.endswith(
+        ": an unknown category (not compared without --unknown keep) in g = (missing)"
+    )
+    assert small.endswith(": share below 2% in g = d")
+    kept = judge(
+        gate, wroc.audit(nobody_known, "y", "s", attributes="g", unknown="keep", **options)
+    )
+    assert len(kept.where) == 1
+    assert kept.not_judged == ["g = d"]
+
+
+def test_gate_on_equal_opportunity_names_small_groups(nobody_known: pl.DataFrame) -> None:
+    audit = wroc.audit(nobody_known, "y", "s", attributes="g", threshold=0.3, favorable="selected")
+    lines = judge("equal_opportunity_difference>0.4", audit).lines
+    assert [line.partition(": ")[2] for line in lines] == [
+        "an unknown category (not compared without --unknown keep) in g = (missing)",
+        "fewer than 30 positives in g = d",
+        "",
+    ]
+
+
 def test_nothing_is_fair_where_one_segment_is_left(unequal: pl.DataFrame) -> None:
     rows = unequal.filter(pl.col("g") != "c")
     few = rows.filter(g="b").head(20)
@@ -316,7 +364,8 @@ def test_gate_on_nothing_is_not_judged(unequal: pl.DataFrame) -> None:
 
 def test_positive_label_that_nobody_has(unequal: pl.DataFrame) -> None:
     rows = unequal.with_columns(y=pl.col("y").cast(pl.String))
-    with pytest.raises(ValueError, match=r"^`pos_label` must be the label of .* none with 'BAD'$"):
+    message = r"^`pos_label` must be the label of .* none with 'BAD': labels are 'false', 'true'$"
+    with pytest.raises(ValueError, match=message):
         wroc.audit(rows, "y", "s", attributes="g", pos_label="BAD")
 
 

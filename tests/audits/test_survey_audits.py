@@ -208,3 +208,48 @@ def test_false_alarms_of_clusters_are_rare() -> None:
     for alarms in (by_design, surely):
         assert stats.binomtest(alarms, replicates, 0.05, alternative="greater").pvalue > 0.01
     assert as_rows > 0.5 * free
+
+
+def test_a_stratum_of_one_unit_is_the_reason_of_missing_tests(survey: pl.DataFrame) -> None:
+    lonely = survey.filter((pl.col("h") > 0) | (pl.col("c") == 0)).with_columns(t=-pl.col("s"))
+    two = lonely.with_columns(
+        g=pl.when(pl.col("g") == "a").then(pl.lit("a")).otherwise(pl.lit("b"))
+    )
+    options: dict[str, Any] = {"weight": "w", **UNITS}
+    why = "a stratum has one sampling unit"
+    gaps = wroc.group_gaps(two, "y", "s", attributes="g", **options)
+    assert gaps.filter(attribute="g")["reason"].to_list() == [why, why]
+    decided: dict[str, Any] = {"threshold": 0.5, "favorable": "selected"}
+    ratios = wroc.impact_ratios(two, "s", attributes="g", **decided, **options)
+    ratios = ratios.filter(metric="impact_ratio").sort("value")
+    assert ratios["reason"].to_list() == [why, "the reference"]
+    complete = two.drop_nulls("s")
+    assert wroc.compare(complete, "y", ["s", "t"], **options)["reason"].to_list() == [why]
+    release = wroc.release_check(complete, "y", "s", "t", **options)
+    assert release["reason"].unique().to_list() == [why]
+    audit = wroc.audit(two, "y", "s", attributes="g", **options)
+    assert "But the only comparison is inconclusive: a stratum has one sampling unit" in (
+        audit.verdict
+    )
+    assert "with more data" not in audit.verdict
+    assert "Set `lonely` (--lonely) to certainty or adjust" in audit.verdict
+    certain = wroc.Survey("c", strata="h", lonely="certainty")
+    known = wroc.group_gaps(two, "y", "s", attributes="g", weight="w", design=certain)
+    assert why not in known["reason"]
+
+
+def test_too_few_rows_are_not_blamed_for_a_lonely_unit(survey: pl.DataFrame) -> None:
+    lonely = survey.filter((pl.col("h") > 0) | (pl.col("c") == 0)).with_columns(
+        g=pl.when(pl.col("h") > 0).then("g").otherwise(pl.lit("c")),
+        s=pl.col("s") + 3 * (pl.col("g") == "a"),
+    )
+    decided: dict[str, Any] = {"threshold": 1.5, "favorable": "selected"}
+    options: dict[str, Any] = {"attributes": "g", "reference": {"g": "b"}, "weight": "w", **decided}
+    tally = re.compile(r"comparisons of groups: \d+ differ, \d+ are inconclusive \((.*?)\)")
+    found = tally.search(wroc.audit(lonely, "y", "s", **options, **UNITS).verdict)
+    assert found is not None
+    assert found[1] == "a stratum has one sampling unit; see lonely"
+    known = wroc.audit(lonely, "y", "s", **options).verdict
+    found = tally.search(known)
+    assert found is not None
+    assert found[1] == "too few rows to tell"

@@ -180,6 +180,26 @@ def test_charts_refuse_unknown_options(
         CHARTS["roc_chart"](make_rows(["a", "b"]), "s", **options)
 
 
+@pytest.mark.parametrize("by", [None, "g"])
+def test_roc_curves_refuse_a_summary_with_other_weights(by: str | None) -> None:
+    data = make_rows(["a", "b"]).with_columns(w=1 + pl.col("s") ** 2)
+    curves = wroc.roc_curve(data, "y", "s", weight="w", by=by)
+    weighted = wroc.summary(data, "y", "s", weight="w", by=by)
+    rounded = weighted.with_columns(pl.col("auc", "auc_low", "auc_high").round(3))
+    assert wroc.roc_chart(curves, summary=rounded).to_dict()
+    unweighted = wroc.summary(data, "y", "s", by=by)
+    own, other = (each.row(0, named=True) for each in (weighted, unweighted))
+    where = "" if by is None else f" for g = {other['g']}"
+    message = (
+        "`summary` must be of the same rows and weights as the curves; "
+        f"found AUC {other['auc']:.3f}{where}, and AUC {own['auc']:.3f} in the curve"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        wroc.roc_chart(curves, summary=unweighted)
+    with pytest.raises(ValueError, match=r"^`summary` must be None with `det`"):
+        wroc.roc_chart(curves, summary=weighted, det=True)
+
+
 @pytest.mark.parametrize("name", [name for name in CHARTS if name != "det"])
 def test_charts_of_rows_name_the_function_that_makes_their_table(name: str) -> None:
     rows = pl.DataFrame({"y": [1, 0], "s": [0.9, 0.1], "g": ["a", "b"]})

@@ -370,6 +370,8 @@ def test_segments_of_one_class_are_no_mistake(
             "auc rows.parquet --label y --score s --by tow",
             "among y, s, g, two, text, nothing, negative, one_class; did you mean 'two'?",
         ),
+        ("audit rows.parquet --min-rows 0.5", "--min-rows must be a whole number; found 0.5\n"),
+        ("counts rows.parquet --bins 64.5", "--bins must be a whole number; found 64.5\n"),
         ("acu rows.parquet", "no command 'acu'; did you mean 'auc'? See polars-wroc --help"),
         (
             "audit rows.parquet --favourable selected",

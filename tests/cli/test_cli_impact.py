@@ -474,15 +474,33 @@ def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFi
     found = "; ".join(f"{row['attribute']} = {row['segment']} {row[name]:.4g}" for row in failing)
     among = f"in {len(failing)} of {known.height} segments"
     assert (f"FAILED {written} {among}: {found}\n" in err) == bool(failing)
-    # Small categories are named; references and unknown ones have nothing to be judged.
-    kinds = pl.col("reason").is_in(["the reference", "an unknown category"]).fill_null(value=False)
-    others = table.filter(~kinds).rows(named=True)
+    # Small categories are named; references have nothing to be judged.
+    others = table.filter(pl.col("reason").ne_missing("the reference")).rows(named=True)
     others = [row for row in others if row not in known.rows(named=True)]
     for row in others:
         assert re.search(rf"NOT JUDGED {written}: .*{row['attribute']} = {row['segment']}\b", err)
     assert err.count(" = ") == len(others) + len(failing)
     # What failed is written all the same.
     assert Path("x.csv").exists()
+
+
+def test_gate_names_an_unknown_category(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unknown = rows.with_columns(
+        sex=pl.when(pl.col("n") <= 2).then("sex"),
+        hired=(pl.col("n") <= 2) & pl.col("hired"),
+    )
+    unknown.write_parquet("rows.parquet")
+    call = [*CALL, "--attribute", "sex", "--fail-if", "impact_ratio<0.1", "-o", "x.csv"]
+    line = "an unknown category (not compared without --unknown keep) in sex = (missing)\n"
+    assert main(call) == 0
+    err = capsys.readouterr().err
+    assert re.search(rf"^polars-wroc: NOT JUDGED impact_ratio.*: {re.escape(line)}", err)
+    assert main([*call, "--fail-unjudged"]) == 3
+    assert line in capsys.readouterr().err
+    assert main([*call, "--unknown", "keep"]) == 1
+    assert "sex = (missing) 0" in capsys.readouterr().err
 
 
 def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,7 +59,8 @@ def test_dates_are_cut_into_periods() -> None:
     assert cut(times, "at:1q").to_list() == ["2026-Q2", None]
     assert cut(times, "day:1y").to_list() == ["2026", None]
     assert cut(times, "day:2mo").to_list() == [dt.date(2026, 5, 1), None]
-    assert cut(times, "at:1d").dt.to_string().to_list() == ["2026-05-17 00:00:00.000000", None]
+    assert cut(times, "at:1w").to_list() == [dt.date(2026, 5, 11), None]
+    assert cut(times, "at:6h").to_list() == ["2026-05-17 06:00", None]
 
 
 def test_periods_of_a_csv_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,7 +89,7 @@ WRITTEN: dict[str, tuple[str, str, str | None]] = {
         "utf-16-be",
         "UTF-16",
     ),
-    "UTF-16 without a mark": ("y,s,g\n1,0.5,Köln\n0,1.25,Bonn\n", "utf-16-le", "utf-16-le"),
+    "UTF-16 without a mark": ("y,s,g\n1,0.5,Köln\n0,1.25,Bonn\n", "utf-16-le", "UTF-16"),
     "pipes": ("y|s|g\n1|0.5|Köln\n0|1.25|Bonn\n", "utf-8", "pipe-separated"),
     "tabs": ("y\ts\tg\n1\t0.5\tKöln\n0\t1.25\tBonn\n", "utf-8", "tab-separated"),
     "old Macintosh": ("y,s,g\r1,0.5,Köln\r0,1.25,Bonn\r", "utf-8", None),
@@ -170,7 +170,7 @@ def test_what_pandas_writes_is_read_as_pandas_reads_it(options: Any, na_rep: str
 
 def test_none_and_a_dot_are_no_missing_values_unless_they_are_given() -> None:
     save("y,s,g\n1,0.5,None\n0,.,a\n")
-    assert "pass --null '.' if it means that the value is missing" in refuse("a.csv")
+    assert "pass --null=. if it means that the value is missing" in refuse("a.csv")
     assert read("a.csv", FileFormat(null=(".",)))["g"].to_list() == ["None", "a"]
     found = read("a.csv", FileFormat(null=(".", "None")))
     assert found.rows() == [(1, 0.5, None), (0, None, "a")]
@@ -254,7 +254,7 @@ NO_NUMBERS: dict[str, tuple[str, str]] = {
     "millions": ('"1,234,567.5"', "remove the separators of thousands"),
     "percent": ("3%", "write it without the percent sign, for example 3% as 0.03"),
     "decimal comma": ('"0,5"', "pass --decimal-comma"),
-    "word": ("high", "pass --null 'high' if it means that the value is missing"),
+    "word": ("high", "pass --null=high if it means that the value is missing"),
 }
 
 

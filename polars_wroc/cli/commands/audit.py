@@ -54,7 +54,12 @@ def audit(
     labeled = source.counts is not None or options.rows.label is not None
     ratios = given["favorable"] != "neither"
     gates = conditions.read(
-        find_audit_scope(decides=options.decides, ratios=ratios, labeled=labeled)
+        find_audit_scope(
+            decides=options.decides,
+            ratios=ratios,
+            labeled=labeled,
+            keeps_unknown=list(unknown) == ["keep"],
+        )
     )
     given |= {"threshold": options.threshold, "text": wording.text} | options.limits
     with workers.at_work(), source.at_work():

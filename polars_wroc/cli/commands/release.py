@@ -49,8 +49,9 @@ from polars_wroc.groups.release_check import (
     WORSE,
     release_check,
 )
-from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL, check_positives
+from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL
 from polars_wroc.inputs.expressions import typed_column
+from polars_wroc.inputs.frames import require_positives
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.names import write_in_one_line
 from polars_wroc.queries import collect
@@ -165,6 +166,7 @@ def release(
         ),
         group_texts=attributes,
         codes=[rows.key or "", *decided.values(), *_name_columns(decided.values())],
+        design=uncertainty.design,
     )
     if first_run_ok and len(file) == 2:  # noqa: PLR2004  (before and after)
         before, after = file
@@ -178,7 +180,8 @@ def release(
     given |= {"threshold": threshold, "attributes": groups or None} | uncertainty.arguments
     with source.at_work():
         table = release_check(**columns, **given).collect()
-    check_positives(rows.pos_label, found=bool(table.filter(metric="auc")["n"].sum()))
+    found = bool(table.filter(metric="auc")["n"].sum())
+    require_positives(columns["pos_label"], frame, columns["label"], found=found)
     decides = threshold is not None or bool(selected)
     sentence = (
         _say_selections(table)

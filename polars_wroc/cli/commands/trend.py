@@ -77,6 +77,7 @@ def trend(
         group_texts=attributes,
         selected=selected,
         over=over,
+        design=options.uncertainty.design,
     )
     column, _, length = over.rpartition(":")
     if is_period(length) and over not in source.frame.collect_schema():
@@ -89,7 +90,9 @@ def trend(
     given |= {"threshold": threshold} | options.limits
     table = source.compute(wroc.trend, over=over, **given)
     source.check_selected(table["n"].sum())
-    period = values.name_periods(pl.col("period"), given["every"]).cast(pl.String)
+    period, every = pl.col("period"), given["every"]
+    if every is not None:
+        period = values.name_periods(period, every)
     first = [*AUDIT_KEYS, MODEL, "metric"]
     named = table.select(*first, period.alias("period"), pl.exclude(*first, "period"))
     of_metric = named if metric is None else named.filter(metric=metric)
@@ -105,7 +108,8 @@ def trend(
         numbers=named,
         row_keys=["period", *AUDIT_KEYS, MODEL],
     )
-    show_report(report, options.output, conditions.judge(gates, named))
+    judged = named.with_columns(pl.col("period").cast(pl.String))
+    show_report(report, options.output, conditions.judge(gates, judged))
 
 
 def _say_changes(table: pl.DataFrame, keys: list[str]) -> str:
