@@ -158,7 +158,8 @@ class Units:
     @property
     def are_alone(self) -> Mask:
         """Whether each stratum has a single unit, whose part in a variance is unknown."""
-        return (self.size == 1) & (self.fraction < 1) & (self.lonely == "null")
+        alone: Mask = (self.size == 1) & (self.fraction < 1) & (self.lonely == "null")
+        return alone
 
     @property
     def _has_one_stratum(self) -> bool:
