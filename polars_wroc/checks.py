@@ -73,13 +73,16 @@ def whole_number(argument: str, value: object, bounds: NumberBounds) -> int:
     return held
 
 
+# Words of R's survey package for choices of this one, by argument.
+_OTHER_WORDS = {"lonely": {"remove": "certainty", "fail": "null"}}
+
+
 def word(argument: str, value: object, allowed: Sequence[str]) -> str:
     """Check a word that must be one of a few."""
     if not isinstance(value, str) or value not in allowed:
         listed = ", ".join(repr(each) for each in allowed)
-        reject(
-            argument, f"be one of {listed}", f"{show_value(value)}{did_you_mean(value, allowed)}"
-        )
+        hint = did_you_mean(value, allowed, _OTHER_WORDS.get(argument))
+        reject(argument, f"be one of {listed}", f"{show_value(value)}{hint}")
     return value
 
 

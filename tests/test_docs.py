@@ -185,7 +185,11 @@ _WORDS = [
 # Words that are in the text of a page.
 _WORDS_IN_TEXT = [
     "complex survey",
+    "delimiter",
+    "German",
+    "locale",
     "multistage",
+    "nein",
     "NHANES",
     "retrained",
     "savefig",

@@ -1,4 +1,4 @@
-"""The page on what runs every night: its five nights, its numbers for loggers, its workflows."""
+"""The page on gates: its five nights, its numbers for loggers, its workflows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from worked_example import commands_in, follow, steps
 
 import polars_wroc as wroc
 
-PAGE = (DOCS / "guides" / "nightly.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "guides" / "gates-in-ci.md").read_text(encoding="utf-8")
 FILES = {step.path: step.text for step in steps(PAGE) if step.path}
 # What MLflow says of names, of which it takes 250 characters, and Prometheus of lines.
 MLFLOW = re.compile(r"[/\w.\- :]{1,250}", re.ASCII)
@@ -52,7 +52,7 @@ def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
     compared = follow(PAGE, tmp_path)
     assert len(compared) == PAGE.count("```text\n")
     for said, printed in compared:
-        assert printed == said, "run: python tools/renew.py docs/guides/nightly.md"
+        assert printed == said, "run: python tools/renew.py docs/guides/gates-in-ci.md"
     numbers = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"))
     assert len(numbers) > 50
     assert all(MLFLOW.fullmatch(name) for name in numbers)

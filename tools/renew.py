@@ -12,7 +12,7 @@ pages       what the examples and commands of README and of the documentation pr
 gallery     the pictures of the gallery
 pictures    the pictures of README, of the notebooks and of the report
 notebooks   what the notebooks print and draw
-example     what the pages print whose steps are followed in a copy of the project
+example     what pages print whose steps are followed in a copy of the project
 site        pages of the site that are made of other files, and not under version control
 """
 
@@ -39,16 +39,19 @@ import sentences
 import worked_example
 from site_navigation import DOCS, MADE, NOTEBOOKS
 
-EXAMPLES = [DOCS / "maintaining" / "add-a-metric.md", DOCS / "guides" / "nightly.md"]
+# Its commands have options that its steps add.
+_ADD_A_METRIC = DOCS / "maintaining" / "add-a-metric.md"
+EXAMPLES = [_ADD_A_METRIC, DOCS / "guides" / "gates-in-ci.md"]
 
 
 def renew_file(path: Path) -> None:
     """Renew what a page or a notebook prints."""
     if path.suffix == ".ipynb":
         fill_notebooks.renew(path)
-    elif path in EXAMPLES:
+        return
+    if path in EXAMPLES:
         worked_example.renew(path)
-    else:
+    if path in pages():
         fill_pages.renew(path)
 
 
@@ -56,7 +59,7 @@ def pages() -> list[Path]:
     """List the pages with examples that run by themselves."""
     written = [path for path in sorted(DOCS.rglob("*.md")) if MADE not in path.parents]
     own = [path for path in written if DOCS / "benchmarks" not in path.parents]
-    return [ROOT / "README.md", *(path for path in own if path not in EXAMPLES)]
+    return [ROOT / "README.md", *(path for path in own if path != _ADD_A_METRIC)]
 
 
 def renew_snapshots() -> None:
@@ -65,14 +68,14 @@ def renew_snapshots() -> None:
     sentences.renew()
 
 
-def files(paths: Callable[[], list[Path]]) -> Callable[[], None]:
+def each_of(paths: Callable[[], list[Path]], renew: Callable[[Path], None]) -> Callable[[], None]:
     """Return a function that renews each of some files."""
 
-    def renew() -> None:
+    def renew_all() -> None:
         for path in paths():
-            renew_file(path)
+            renew(path)
 
-    return renew
+    return renew_all
 
 
 # The surface comes first, and what prints the output of the others last.
@@ -81,11 +84,11 @@ KINDS: dict[str, Callable[[], None]] = {
     "reference": reference_pages.renew,
     "snapshots": renew_snapshots,
     "printed": printed_tables.renew,
-    "pages": files(pages),
+    "pages": each_of(pages, fill_pages.renew),
     "gallery": fill_gallery.renew,
     "pictures": fill_pictures.renew,
-    "notebooks": files(lambda: NOTEBOOKS),
-    "example": files(lambda: EXAMPLES),
+    "notebooks": each_of(lambda: NOTEBOOKS, fill_notebooks.renew),
+    "example": each_of(lambda: EXAMPLES, worked_example.renew),
     "site": fill_site.renew,
 }
 

@@ -187,7 +187,7 @@ def audit(
         crossed attributes; attributes it does not name use ``"rest"``.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Calibration slopes are then not
-        tested.
+        tested, and have no limits here; `calibration_summary` has them.
     margin
         Largest gap that does not matter: see `group_gaps`.
     min_rows

@@ -37,6 +37,8 @@ from polars_wroc.stats.references import Reference
 # second number, a slope is often undefined, and its limits are wide.
 _LEAST_EXPECTED, _FEWEST_OF_SLOPE = 5, 10
 _TOO_FEW_OF_SLOPE = f"{FEW}{_FEWEST_OF_SLOPE} rows of a class"
+# Slopes have no variance of a design here.
+_SLOPES_BY_DESIGN = "slopes are not tested with a design"
 # If a slope grows by a factor e**d, and a probability of a half stays, no probability moves by more
 # than this times d: the maximum of x p (1 - p), where x is the logit of p.
 _POINTS_PER_LOGARITHM = 0.22387
@@ -93,6 +95,7 @@ def compare_with_target(
         slopes.error,
         _count_fewest(partition, SLOPE),
         rules.level,
+        by_design=calibration.units is not None,
     )
     pairs = {CALIBRATION_ERROR: of_errors, SLOPE: of_slopes}
     return [compare_pair(name, pair, partition, rules) for name, pair in pairs.items()]
@@ -165,8 +168,10 @@ def _pair_slopes(
     tested_error: Array,
     fewest: Array,
     level: Level,
+    *,
+    by_design: bool,
 ) -> Pair:
-    """Return the pair of slopes, which are equivalent within factors."""
+    """Return the pair of slopes, which are equivalent within factors; not tested by a design."""
     is_testable = ~np.isnan(tested_error) & level.enough(fewest)
     pair = _make_pair(contrast, reference_value, tested_error, np.inf, is_testable)
 
@@ -177,6 +182,8 @@ def _pair_slopes(
 
     few = level.enough(fewest) & (fewest < _FEWEST_OF_SLOPE)
     obstacles = [*pair.obstacles, (few, _TOO_FEW_OF_SLOPE)]
+    if by_design:
+        obstacles = [(np.ones(few.shape, dtype=bool), _SLOPES_BY_DESIGN)]
     return replace(pair, are_equivalent=are_alike, obstacles=obstacles)
 
 
@@ -260,7 +267,9 @@ def _compare_slopes(
     contrast = Contrast(_limit_slopes(slopes, errors, level), other, share)
     tested = share * np.hypot(slopes.error, other.error)
     value = _find_reference(contrast, reference)
-    return _pair_slopes(contrast, value, tested, _count_fewest(partition, SLOPE), level)
+    fewest = _count_fewest(partition, SLOPE)
+    by_design = errors.units is not None
+    return _pair_slopes(contrast, value, tested, fewest, level, by_design=by_design)
 
 
 def _limit_slopes(slopes: CalibrationSlopes, errors: MeanErrors, level: Level) -> Wald:

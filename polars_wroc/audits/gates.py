@@ -43,7 +43,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
-from polars_wroc.inputs.metric import metric_hint
+from polars_wroc.inputs.metric import calibration_hint, metric_hint
 from polars_wroc.inputs.reasons import EVERYBODY, FEW, IN_REFERENCE, NOBODY, UNDEFINED
 from polars_wroc.metrics.compare import PAIR, PAIR_SCHEMA
 from polars_wroc.metrics.paired_changes import RELEASE_METRICS
@@ -653,7 +653,8 @@ def _guess_meaning(name: str, scope: GateScope) -> str:
 
 
 def _near(name: str, known: Collection[str]) -> str:
-    return metric_hint(name, known) or f"; there are {first_few([*known])}"
+    hint = calibration_hint(name) or metric_hint(name, known)
+    return hint or f"; there are {first_few([*known])}"
 
 
 def _check(short: GateCondition, given: str, scope: GateScope) -> None:

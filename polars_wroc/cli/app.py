@@ -232,6 +232,7 @@ _ALIASES = {
 _FUNCTIONS = {
     "audit": "polars-wroc audit",
     "audit_changes": "polars-wroc diff",
+    "calibration_summary": "polars-wroc calibrate",
     "group_gaps": "polars-wroc gaps",
     "merge_counts": "polars-wroc counts",
     "release_check": "polars-wroc release",

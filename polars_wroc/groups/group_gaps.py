@@ -26,7 +26,7 @@ from polars_wroc.groups.many_groups import warn_of_many_groups
 from polars_wroc.inputs.columns import MISSING, Frequency, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.metric import Metric, check_metric
+from polars_wroc.inputs.metric import Metric, calibration_hint, check_metric
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.mean_sums import ROW_LOSSES, read_precision
@@ -153,9 +153,9 @@ def group_gaps(
     Notes
     -----
     AUCs have DeLong's variance [1]_. The interval of a gap combines the intervals of both values
-    [2]_. Equivalence is shown by two one-sided tests [3]_. Verdicts are adjusted for the number of
-    tests, intervals and ``p_value`` are not: a gap whose interval excludes 0 can be inconclusive.
-    Near an AUC of 1 a test may be significant although the cautious interval includes 0. Formulas:
+    [2]_. Equivalence is shown by two one-sided tests [3]_. Only verdicts are adjusted for the
+    number of tests: a gap whose interval excludes 0 can be inconclusive. Near an AUC of 1 a test
+    may be significant although the cautious interval includes 0. Formulas:
     [formulas](../explanation/formulas.md#group_gaps).
 
     References
@@ -302,7 +302,7 @@ def read_compared_metrics(
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for name in metrics:
-        check_metric("metrics", name, known)
+        check_metric("metrics", name, known, hint=calibration_hint(name))
     for name in metrics:
         if name in THRESHOLD_METRICS and not has_decisions:
             msg = f"`metrics` must come with a `threshold` or `selected` for {name}; found neither"

@@ -27,7 +27,7 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight, numeric, score_co
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
-from polars_wroc.inputs.metric import check_metric
+from polars_wroc.inputs.metric import calibration_hint, check_metric
 from polars_wroc.inputs.reasons import EVERYBODY, NO_VARIANCE, NOBODY, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.looks import ConfidenceLevel
@@ -125,7 +125,8 @@ def release_check(
     metrics
         ``auc``; with decisions ``selection_rate, tpr, fpr, ppv, npv, accuracy, net_benefit``; for
         probabilities ``brier_score, log_loss``. None: the AUC, and with decisions all of their
-        metrics except the net benefit.
+        metrics except the net benefit. Calibration is not compared, and may be worse in a segment
+        although these are better: see `calibration_summary` of both scores by group.
     margin
         How much worse still counts as no worse: a number for the AUC and rates (0.01 by default),
         or a mapping of metrics to numbers. `brier_score`, `log_loss` and `net_benefit` have no
@@ -344,7 +345,7 @@ def _read_metrics(
         checks.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for argument, names in (("metrics", metrics), ("margin", margins)):
         for name in names:
-            check_metric(argument, name, RELEASE_METRICS)
+            check_metric(argument, name, RELEASE_METRICS, hint=calibration_hint(name))
     if not decided and (undecided := [name for name in metrics if name in METRICS_OF_DECISIONS]):
         msg = f"`metrics` must come with a `threshold` or `selected` for {undecided[0]}; found none"
         raise ValueError(msg)

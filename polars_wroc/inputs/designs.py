@@ -162,8 +162,19 @@ class Survey:
 
     def __post_init__(self) -> None:
         """Check the options; columns are checked with the frame."""
+        _refuse_stages("cluster", self.cluster)
+        if isinstance(self.strata, list | tuple):
+            rule = "be one column or expression: combine several by pl.struct(...)"
+            checks.reject_type("strata", rule, self.strata)
         if self.lonely != "null" and self.strata is None:
             checks.reject("lonely", "be 'null' without `strata`", repr(self.lonely))
+
+
+def _refuse_stages(argument: str, units: object) -> None:
+    """Raise for sampling units of several stages."""
+    if isinstance(units, list | tuple):
+        rule = "be one column: pass the first stage only, whose units hold those of later stages"
+        checks.reject_type(argument, rule, units)
 
 
 # The design of the sample: a column of clusters, a survey or replicate weights.
@@ -221,6 +232,7 @@ def read_design(design: Design | None) -> GivenDesign:
         return GivenDesign(design or Survey())
     if isinstance(design, ReplicateWeights):
         return GivenDesign(Survey(), design)
+    _refuse_stages("design", design)
     if not isinstance(design, str | pl.Expr):
         rule = "be a column of clusters, a `Survey` or `ReplicateWeights`"
         checks.reject_type("design", rule, design)

@@ -70,6 +70,8 @@ class Metric:
 _OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "accuracy_score": ("accuracy",),
     "auc": ("roc_auc",),
+    # Not precision, which is the ppv.
+    "average_precision": (),
     "auroc": ("auc", "roc_auc"),
     "brier": ("brier_score",),
     "cross_entropy": ("log_loss",),
@@ -116,8 +118,21 @@ def metric_hint(found: object, known: Collection[str]) -> str:
     return did_you_mean(word, known, synonyms)
 
 
-def check_metric(argument: str, name: object, known: Collection[str], where: str = "") -> None:
-    """Raise for an unknown metric; the message may say ``where`` it is unknown."""
+_CALIBRATION_NAMES = ("eo_ratio", "largest_miscalibration", "miscalibration", "oe_ratio")
+
+
+def calibration_hint(found: object) -> str:
+    """Return the end of a message on an unknown metric: where calibration is measured."""
+    name = str(found).lower()
+    if "calibration_" in name or name in ("calibration", "ece", "ici", *_CALIBRATION_NAMES):
+        return ": for calibration, use `calibration_summary` by group"
+    return ""
+
+
+def check_metric(
+    argument: str, name: object, known: Collection[str], where: str = "", hint: str = ""
+) -> None:
+    """Raise for an unknown metric; the message may say ``where`` it is unknown, and a hint."""
     if name not in known:
         rule = f"be one of {', '.join(known) or 'none'}{where}"
-        reject(argument, rule, f"{show_value(name)}{metric_hint(name, known)}")
+        reject(argument, rule, f"{show_value(name)}{hint or metric_hint(name, known)}")

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.inputs.metric import Metric, SampleSize, check_metric
+from polars_wroc.inputs.metric import Metric, SampleSize, calibration_hint, check_metric
 from polars_wroc.metrics.hull_metrics import HMeasure, reduce_hull
 from polars_wroc.metrics.partial_auc import CostPartialAUC, PartialAUC
 from polars_wroc.ranking.curve import Curve, is_divisor, pieces, total
@@ -281,5 +281,5 @@ def _formula(name: object, metric: object) -> Formula:
     if not isinstance(metric, str):
         rule = "hold names of metrics, PartialAUC(...), CostPartialAUC(...) or HMeasure(...)"
         checks.reject_type("metrics", rule, metric)
-    check_metric("metrics", metric, get_args(MetricName))
+    check_metric("metrics", metric, get_args(MetricName), hint=calibration_hint(metric))
     return CURVE_METRICS[metric]

@@ -158,8 +158,7 @@ class Units:
     @property
     def are_alone(self) -> Mask:
         """Whether each stratum has a single unit, whose part in a variance is unknown."""
-        alone: Mask = (self.size == 1) & (self.fraction < 1) & (self.lonely == "null")
-        return alone
+        return np.asarray((self.size == 1) & (self.fraction < 1) & (self.lonely == "null"))
 
     @property
     def _has_one_stratum(self) -> bool:

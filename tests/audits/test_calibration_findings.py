@@ -14,7 +14,7 @@ from plain_calibration import slope
 from polars.testing import assert_frame_equal
 from scipy.optimize import brentq
 from scipy.special import expit
-from scipy.stats import binomtest, norm, t
+from scipy.stats import binomtest, norm, t, ttest_1samp
 from sweeps import sweep
 from wide_tables import calibration_of
 
@@ -359,7 +359,7 @@ def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
     assert without.null_count().row(0) == (4, 4)
     found = audit.findings.filter(metric=SLOPE)
     assert found["verdict"].unique().to_list() == ["inconclusive"]
-    assert found["reason"].unique().to_list() == ["no variance"]
+    assert found["reason"].unique().to_list() == ["slopes are not tested with a design"]
     # Linearised over units.
     inside = people.filter(g="b")
     y, s, w = (inside[name].cast(float).to_numpy() for name in ("y", "s", "w"))
@@ -384,6 +384,27 @@ def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
         2 * t.sf(abs(row[f"{LARGE}_gap"]) / error, df), rel=1e-6
     )
     assert row[f"{LARGE}_gap_low"] == pytest.approx(row[f"{LARGE}_gap"] - t.ppf(0.975, df) * error)
+
+
+def test_two_scores_of_the_same_rows_are_compared_in_pairs() -> None:
+    """As docs/guides/calibration.md does: the rows are stacked, and a patient is a cluster."""
+    patients = wroc.data.diabetes()
+    stacked = patients.unpivot(
+        ["score_b", "score"], index=["patient", "progressed"], variable_name="version"
+    )
+    audit = wroc.audit(
+        stacked,
+        "progressed",
+        "value",
+        attributes="version",
+        reference={"version": "score_b"},
+        design="patient",
+    )
+    change = audit.table.filter(segment="score", metric=LARGE)
+    difference = ttest_1samp(patients["score"] - patients["score_b"], 0)
+    limits = difference.confidence_interval(0.95)
+    found = change.select("gap_low", "gap_high").row(0)
+    assert found == pytest.approx((limits.low, limits.high), rel=1e-9)
 
 
 @pytest.mark.parametrize(("rows", "reason"), [(9, "fewer than 10 rows of a class"), (10, None)])

@@ -500,6 +500,12 @@ def test_segments_are_those_of_their_rows() -> None:
         ({"metrics": ["tpr"]}, "`metrics` must come with a `threshold` or `selected` for tpr"),
         ({"metrics": ["accurracy"]}, "`metrics` must be one of .*mean 'accuracy'"),
         ({"margin": {"aucc": 0.1}}, "`margin` must be one of"),
+        (
+            {"metrics": ["mean_calibration_error"]},
+            "found 'mean_calibration_error': for calibration, use `calibration_summary` by group$",
+        ),
+        ({"margin": {"oe_ratio": 0.1}}, "found 'oe_ratio': for calibration, use"),
+        ({"metrics": ["average_precision"]}, "found 'average_precision'$"),
         ({"metrics": ["net_benefit"], "threshold": 0.5}, "`net_benefit_at` must be given for"),
         ({"net_benefit_at": 0.3}, "`metrics` must come with a `threshold` or `selected`"),
         ({"intersections": True}, "`intersections` needs two or more `attributes`"),

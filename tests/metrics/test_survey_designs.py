@@ -272,11 +272,30 @@ def test_summary_refuses_options_that_do_not_go_with_a_survey(
     ("options", "message"),
     [
         ({"lonely": "adjust"}, "`lonely` must be 'null' without `strata`; found 'adjust'"),
+        (
+            {"strata": "h", "lonely": "remove"},
+            r"^`lonely` must be one of .*; found 'remove'; did you mean 'certainty'\?$",
+        ),
     ],
 )
 def test_a_survey_refuses_wrong_columns_and_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wroc.Survey("c", **options)
+
+
+def test_stages_and_several_strata_are_refused(sampled: pl.DataFrame) -> None:
+    stages: Any = ["c", "h"]
+    for argument, read in (
+        ("cluster", lambda: wroc.Survey(stages)),
+        ("design", lambda: summary_of(sampled, "y", "s", design=stages)),
+    ):
+        message = rf"^`{argument}` must be one column: pass the first stage only, .*; found \['c', "
+        with pytest.raises(TypeError, match=message):
+            read()
+    with pytest.raises(TypeError, match=r"^`strata` must be one column .*pl\.struct\("):
+        wroc.Survey("c", strata=stages)
+    both = wroc.Survey(strata=pl.struct("h", "c"), lonely="certainty")
+    assert summary_of(sampled, "y", "s", design=both).height == 1
 
 
 def test_what_is_no_design(sampled: pl.DataFrame) -> None:
