@@ -153,9 +153,9 @@ def group_gaps(
     Notes
     -----
     AUCs have DeLong's variance [1]_. The interval of a gap combines the intervals of both values
-    [2]_. Equivalence is shown by two one-sided tests [3]_. Only verdicts are adjusted for the
-    number of tests: a gap whose interval excludes 0 can be inconclusive. Near an AUC of 1 a test
-    may be significant although the cautious interval includes 0. Formulas:
+    [2]_. Equivalence is shown by two one-sided tests [3]_. Verdicts are adjusted for the number of
+    tests, intervals and ``p_value`` are not: a gap whose interval excludes 0 can be inconclusive.
+    Near an AUC of 1 a test may be significant although the cautious interval includes 0. Formulas:
     [formulas](../explanation/formulas.md#group_gaps).
 
     References
