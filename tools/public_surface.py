@@ -24,7 +24,7 @@ from polars_wroc import typing
 from polars_wroc.audits.formats import SCHEMA, SCHEMA_VERSION
 from polars_wroc.bounds import find_number_type, list_alternatives
 from polars_wroc.cli.app import app
-from polars_wroc.cli.commands import COMMANDS
+from polars_wroc.cli.catalog import COMMANDS
 
 SNAPSHOT = ROOT / "tests" / "public_surface.json"
 # Classes of `polars_wroc.typing` whose methods users call; functions return them.

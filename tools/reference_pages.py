@@ -20,7 +20,7 @@ from site_navigation import DOCS, index_for_models, navigation
 import polars_wroc as wroc
 from polars_wroc import typing
 from polars_wroc.cli.app import app
-from polars_wroc.cli.commands import COMMANDS
+from polars_wroc.cli.catalog import COMMANDS
 
 _PROPERTIES = (property, cached_property)
 FLOORS_PICTURE = DOCS / "maintaining" / "floors.svg"

@@ -27,7 +27,7 @@ from cyclopts.help import DefaultFormatter
 from polars.exceptions import PolarsError
 
 from polars_wroc.cli import report, settings, terminal
-from polars_wroc.cli.commands import COMMAND_PARTS, COMMANDS
+from polars_wroc.cli.catalog import COMMAND_PARTS, COMMANDS
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.many_groups import ManyGroupsWarning
 

@@ -12,7 +12,7 @@ from typing import Any
 from cyclopts import App, Argument, ArgumentCollection
 from cyclopts.config import Dict, Env
 
-from polars_wroc.cli.commands import COMMANDS
+from polars_wroc.cli.catalog import COMMANDS
 from polars_wroc.keywords import synonym
 
 FILE, VARIABLES = "wroc.toml", "POLARS_WROC_"

@@ -133,12 +133,11 @@ def group_gaps(
         their values by commas. A null ``segment`` has the rows without a value. A rate is null if
         its denominator is 0, an AUC if a class is missing. The reference has no comparison.
 
-        ``reason`` is ``"undefined"``, ``"no variance"``, ``"a stratum has one sampling unit"`` (see
-        ``lonely`` in `Survey`), ``"the reference"``, ``"no reference shown"``, ``"nobody is
-        selected"`` or ``"everybody is selected"`` (nothing can be compared),
-        ``"fewer than 30 positives"`` (or another number or kind of rows, in the segment or ``"in
-        the reference"``), ``"few effective events"`` (so few weighted events that limits may be too
-        narrow) or ``"repeats female"`` (if there are two segments, both rows are the same test).
+        ``reason`` is ``"undefined"``, ``"no variance"``, ``"a stratum has one sampling unit"``,
+        ``"the reference"``, ``"no reference shown"``, ``"nobody is selected"``, ``"everybody is
+        selected"``, ``"fewer than 30 positives"`` (or another number or kind of rows, also ``"in
+        the reference"``), ``"few effective events"`` (so few that limits may be too narrow) or
+        ``"repeats female"`` (if there are two segments, both rows are the same test).
 
         ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of that
         gap which the strata explain (null if the crude gap may be 0); and ``share_within``, the

@@ -10,7 +10,7 @@ import pytest
 
 import polars_wroc as wroc
 from polars_wroc.cli import main
-from polars_wroc.cli.commands import COMMANDS
+from polars_wroc.cli.catalog import COMMANDS
 
 pytestmark = pytest.mark.usefixtures("folder")
 SCORED = "rows.parquet --label y --score s"

@@ -19,7 +19,7 @@ from sklearn.metrics import confusion_matrix, roc_curve
 import polars_wroc as wroc
 from polars_wroc.cli import main
 from polars_wroc.cli.app import app
-from polars_wroc.cli.commands import COMMANDS
+from polars_wroc.cli.catalog import COMMANDS
 
 COLUMNS = ["--label", "y", "--score", "s"]
 
