@@ -23,7 +23,7 @@ _LONGEST = 60
 
 def number(argument: str, value: object, bounds: NumberBounds = ANY_NUMBER) -> float:
     """Check a number and its bounds."""
-    # Also those of NumPy.
+    # Numbers of NumPy are real numbers too.
     if isinstance(value, bool) or not isinstance(value, Real):
         reject_type(argument, "be a number", value)
     try:

@@ -592,7 +592,7 @@ def _explain_refusal(text: str, message: str) -> str:
     elif "cannot compare" in message:
         cure = _TEXT_AND_NUMBER
     elif function:
-        cure = f"there is no function {function[1]!r}; take one such as abs"
+        cure = f"there is no function {function[1]!r}; use one such as abs"
     else:
         cure = "complete it, and leave out what is not SQL"
     return cure
@@ -632,8 +632,8 @@ def _asks_below_zero(short: GateCondition) -> bool:
 def _refuse(text: str, scope: GateScope, hint: str = "") -> NoReturn:
     examples = f"{scope.example} or {scope.verdict_example}" if scope.verdicts else scope.example
     msg = (
-        f"--fail-if must be a metric, a column, one of > >= < <= and a number, such as {examples}"
-        f", or a condition in SQL; found {text!r}{hint}"
+        f"--fail-if must be a metric, a column, one of > >= < <= and a number, for example "
+        f"{examples}, or a condition in SQL; found {text!r}{hint}"
     )
     raise ValueError(msg)
 
@@ -663,7 +663,7 @@ def _check(short: GateCondition, given: str, scope: GateScope) -> None:
         hint = scope.why_not.get(short.metric) or _near(short.metric, scope.metrics)
         if short.metric == _ANY:
             example = scope.verdict_example if scope.verdicts else scope.example
-            hint = f": write a condition for each metric, such as {example}"
+            hint = f": write a condition for each metric, for example {example}"
         msg = f"--fail-if must name a metric of {scope.what}; found {short.metric!r}{hint}"
         raise ValueError(msg)
     if short.column not in (*scope.columns, "verdict"):
@@ -675,7 +675,7 @@ def _check(short: GateCondition, given: str, scope: GateScope) -> None:
         return
     if short.column == "verdict":
         such = scope.verdict_example if scope.verdicts else scope.example
-        msg = f"--fail-if must compare a verdict with a word, such as {such}; found {given}"
+        msg = f"--fail-if must compare a verdict with a word, as in {such}; found {given}"
         raise ValueError(msg)
     _check_proportion(short.metric, short.column, short.limit, given)
     if not short.column.startswith(_UNSIGNED):

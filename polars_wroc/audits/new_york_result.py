@@ -33,8 +33,8 @@ _SIGNATURE = "Independent auditor, name, date and signature:"
 _RULE = "Rules of the City of New York, title 6, sections 5-301 to 5-303"
 _CAUTION = (
     f"This summary has the numbers that the rule asks for ({_RULE}). It certifies nothing: the "
-    "audit is that of the independent auditor who signs it. The rule sets no limit for impact "
-    "ratios."
+    "independent auditor who signs it is responsible for the audit. The rule sets no limit "
+    "for impact ratios."
 )
 _EXPLANATION = (
     "The {rate} of a category is the number of its individuals who {counted}, divided by the "

@@ -126,7 +126,7 @@ Attributes = Annotated[
 ]
 THRESHOLD_HELP = (
     "Scores of at least this are selected; or median, or a rule: youden, closest-topleft, "
-    "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as least-cost:fn=5,fp=1."
+    "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or least-cost:fn=5,fp=1."
 )
 ThresholdOption = Annotated[
     Any,
@@ -142,8 +142,8 @@ Selected = Annotated[
     str | None,
     Parameter(
         metavar="COLUMN",
-        help="Column of recorded decisions, true and false or 0 and 1; or such as decision=hired, "
-        "the value of those who are selected.",
+        help="Column of recorded decisions, true and false or 0 and 1; or its value of those "
+        "who are selected, as in decision=hired.",
         group=DECISIONS,
     ),
 ]
@@ -176,8 +176,8 @@ _ANNOTATIONS: dict[str, Any] = {
     "reference": Annotated[
         list[Any],
         Parameter(
-            help="What segments are compared with: rest, overall; or such as sex=m, the reference "
-            "segment of an attribute, repeatable.",
+            help="What segments are compared with: rest, overall, or a reference segment of each "
+            "attribute, such as sex=m; repeatable.",
             converter=read_all_by(values.read_reference),
             metavar="SEGMENT...",
             group=GROUPS,

@@ -88,7 +88,7 @@ def _examples(examples: str, text: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        msg = f"must be such as {examples}; found {text!r}: {str(error).replace('`', '')}"
+        msg = f"must look like {examples}; found {text!r}: {str(error).replace('`', '')}"
         raise ValueError(msg) from None
 
 
@@ -131,7 +131,7 @@ def _join(texts: Sequence[str]) -> str:
 
 
 def read_numbers(texts: Sequence[str], example: str) -> dict[str, float]:
-    """Read numbers that may be those of a name, such as tpr=0.02; the name of others is empty."""
+    """Read numbers with or without a name, such as tpr=0.02 or 0.02, which has an empty name."""
     found = dict[str, float]()
     for text in texts:
         name, _, number = text.rpartition("=")
@@ -141,7 +141,7 @@ def read_numbers(texts: Sequence[str], example: str) -> dict[str, float]:
         try:
             found[name] = float(number)
         except ValueError:
-            msg = f"must be a number, or such as {example}; found {text!r}"
+            msg = f"must be a number, or look like {example}; found {text!r}"
             raise ValueError(msg) from None
     return found
 
@@ -151,7 +151,7 @@ def read_group_words(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, _, pattern = text.partition("=")
         if not name or pattern.count("{}") != 1:
-            msg = f"must be such as 'region=applicants in {{}}'; found {text!r}"
+            msg = f"must look like 'region=applicants in {{}}'; found {text!r}"
             raise ValueError(msg)
     return dict(text.split("=", 1) for text in texts)
 
@@ -174,7 +174,7 @@ def read_group(flag: str, text: str, schema: pl.Schema) -> str | pl.Expr:
         return ranges(name, [float(part) for part in cuts.split(",")])
     except ValueError:
         such = "1mo, a length of time" if dated else "18,30,50 with increasing numbers"
-        msg = f"{flag} must be such as {name}:{such}; found {text!r}"
+        msg = f"{flag} must look like {name}:{such}; found {text!r}"
         raise ValueError(msg) from None
 
 
@@ -220,7 +220,7 @@ def read_selected(text: str, schema: pl.Schema) -> str | pl.Expr:
     held = None if read is None else columns.exact(read, schema[name])
     if held is None:
         msg = (
-            f"--selected must be such as {name}=yes, with a value of the column; found {value!r} "
+            f"--selected must look like {name}=yes, with a value of the column; found {value!r} "
             f"for type {schema[name]}"
         )
         raise ValueError(msg)

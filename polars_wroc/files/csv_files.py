@@ -268,7 +268,7 @@ def _infer_types(csv_files: _CsvFiles) -> list[pl.DataType]:
 
 
 def _check_header(header: Sequence[str], asked: Collection[str], file: str) -> None:
-    """Check that the first line holds names, and those of used columns once."""
+    """Check that the first line holds names, and each used column once."""
     twice = next((name for name in asked if header.count(name) > 1), None)
     if twice is not None:
         msg = f"{name_sources([file])} has two columns named {twice!r}: rename one of them"

@@ -266,7 +266,8 @@ def _in_folder(folder: str) -> list[str]:
             pattern = f"{folder.rstrip('/')}/*{Path(first).suffix}"
             msg = (
                 f"folder {_write_source(folder)} has files of several formats, "
-                f"{name_sources([first, file])}: name those of one, for example '{pattern}'"
+                f"{name_sources([first, file])}: give the files of one format, "
+                f"for example '{pattern}'"
             )
             raise ValueError(one_line(msg))
         _check_file(file)

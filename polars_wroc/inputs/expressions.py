@@ -278,7 +278,7 @@ def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
 
 
 def unit_columns(frame: pl.LazyFrame, survey: GivenDesign) -> dict[str, Typed]:
-    """Return those of the columns `CLUSTER`, `STRATUM` and `FPC` that are given."""
+    """Return the given columns of units: `CLUSTER`, `STRATUM` and `FPC`."""
     columns = {
         name: typed_column(called := survey.name_argument(name), as_column(called, column), frame)
         for name, column in survey.columns.items()

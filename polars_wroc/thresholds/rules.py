@@ -200,7 +200,7 @@ def max_selection_rate(rate: Proportion) -> Rule:
 
 
 def expected_optimism(rule: str | None, positives: int) -> float | None:
-    """Return the expected loss of tpr on rows other than those of the choice.
+    """Return the expected loss of tpr on rows that the threshold was not chosen on.
 
     ``rule`` is the name of a rule, or None if it is unknown. The formulas fit simulations with
     normal scores and 20 to 200 positives; below 10 positives the result is None. With AUC 0.85 and

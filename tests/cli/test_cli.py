@@ -220,7 +220,7 @@ def test_replicate_weights(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
 def test_replicate_weights_have_a_kind(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["auc", str(PATIENTS), *COLUMNS, "--replicate-weights", given]) == 2
     error = capsys.readouterr().err
-    assert "--replicate-weights: must be such as 'rep_*:kind=jk2' or " in error
+    assert "--replicate-weights: must look like 'rep_*:kind=jk2' or " in error
     assert f"; found '{given}': " in error
 
 

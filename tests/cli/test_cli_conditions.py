@@ -91,7 +91,7 @@ def test_conditions_in_the_help_are_judged(
         ("auc<70%", "write 70% as 0.7"),
         ("auc.gap", "or a condition in SQL; found 'auc.gap'\n"),
         ("tpr.gap = 0.5", "compare a number by one of > >= < <="),
-        ("tpr.verdict > 0.5", "a verdict with a word, such as tpr.verdict=different"),
+        ("tpr.verdict > 0.5", "a verdict with a word, as in tpr.verdict=different"),
     ],
 )
 def test_conditions_that_no_row_or_every_row_meets_are_refused(

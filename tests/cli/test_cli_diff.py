@@ -515,7 +515,11 @@ NO_NUMBER = AUDIT | {
             'Invalid value "fdr" for --adjust. Choose from: "holm", "bh", "none"',
         ),
         (["after.json", "--fail-if", "auc_gap_growth>1"], None, "did you mean 'auc_gap.growth'?"),
-        (["after.json", "--fail-if", "auc.gap"], None, "one of > >= < <= and a number, such"),
+        (
+            ["after.json", "--fail-if", "auc.gap"],
+            None,
+            "one of > >= < <= and a number, for example",
+        ),
         (
             ["after.json", "--metric", "f1"],
             None,

@@ -101,14 +101,17 @@ def assert_refused(
         ({"--fail-if": "auc.gap>high"}, "found 'auc.gap>high'"),
         (
             {"--fail-if": "any.verdict=different"},
-            "found 'any': write a condition for each metric, such as tpr.verdict=different",
+            "found 'any': write a condition for each metric, for example tpr.verdict=different",
         ),
         ({"--fail-if": "recall.gap>0.1"}, "found 'recall'"),
         (
             {"--fail-if": "auc.verdict=worse"},
             "a verdict of the audit: different, equivalent, inconclusive, below four fifths, at ",
         ),
-        ({"--fail-if": "verdict=different"}, "such as tpr.gap>0.05 or tpr.verdict=different, or"),
+        (
+            {"--fail-if": "verdict=different"},
+            "for example tpr.gap>0.05 or tpr.verdict=different, or",
+        ),
         ({"--fail-if": "gapp > 0.1 AND n > 5"}, "no column 'gapp'; did you mean 'gap'?\n"),
         ({"--fail-if": "abs(gap > 0.05"}, "found 'abs(gap > 0.05': close each bracket\n"),
         (
@@ -120,7 +123,7 @@ def assert_refused(
         ({"--fail-if": "SELECT gap"}, "write the condition alone, without SELECT, WHERE and ;\n"),
         ({"--fail-if": "gap >"}, "found 'gap >': complete it, and leave out what is not SQL\n"),
         ({"--fail-if": "gap + 1"}, "found 'gap + 1': it has no comparison by one of > >= < <= "),
-        ({"--fail-if": "f(gap) > 1"}, ": there is no function 'f'; take one such as abs\n"),
+        ({"--fail-if": "f(gap) > 1"}, ": there is no function 'f'; use one such as abs\n"),
         (
             {"--favorable": "selected"},
             "must come with decisions, from a --threshold or --selected; fo",

@@ -584,7 +584,7 @@ def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             "--selected hired --attribute sex --replicate-weights r",
-            "must be such as 'rep_*:kind=jk2'",
+            "must look like 'rep_*:kind=jk2'",
         ),
         (
             "--selected hired --attribute sex --exact exactly",

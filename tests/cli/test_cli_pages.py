@@ -113,7 +113,7 @@ def test_conditions_that_failed_are_first_on_a_page() -> None:
     call += ["selected", "--attribute", "race", "--attribute", "sex", "--intersections"]
     # The share of one crossed group is too small for a ratio.
     assert main([*call, "--fail-if", "impact_ratio.ratio_high<0.8", "-o", "x.html"]) == 1
-    failed, unjudged = ReadPage(Path("x.html").read_text(encoding="utf-8")).texts["li"]
+    failed, _, unjudged = ReadPage(Path("x.html").read_text(encoding="utf-8")).texts["li"]
     assert failed.startswith("FAILED impact_ratio.ratio_high < 0.8 in 2 of 7 segments: race = bla")
     assert unjudged.startswith("NOT JUDGED impact_ratio.ratio_high < 0.8: share below 2% in ")
 

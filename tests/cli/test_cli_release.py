@@ -156,7 +156,7 @@ def test_keys_must_match(capsys: pytest.CaptureFixture[str], change: Any, messag
         ([*CALL, "--key", "id"], "--key needs two files"),
         ([*CALL, "--threshold", "old=0.5"], "--threshold must map 'old' and 'new'"),
         ([*CALL, "--threshold", "high"], "--threshold: must be a number"),
-        ([*CALL, "--selected", "y"], "--selected must be such as old=D and new=D"),
+        ([*CALL, "--selected", "y"], "--selected must look like old=D and new=D"),
         (
             [*CALL, "--selected", "old=g", "--selected", "new=g"],
             "--selected must name a column of true and false",

@@ -109,8 +109,8 @@ def test_columns_with_colons() -> None:
 
 @pytest.mark.parametrize("listed", ["", "x", "30,18", "18,18", "1,nan", "inf", "18,,30", "1e999"])
 def test_what_is_no_list_of_increasing_numbers(listed: str) -> None:
-    rule = "such as age:18,30,50 with increasing numbers"
-    with pytest.raises(ValueError, match=f"^--by must be {rule}; found 'age:{listed}'$"):
+    rule = "look like age:18,30,50 with increasing numbers"
+    with pytest.raises(ValueError, match=f"^--by must {rule}; found 'age:{listed}'$"):
         cut(pl.DataFrame({"age": AGES}), f"age:{listed}")
 
 
@@ -120,8 +120,8 @@ def test_texts_are_not_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     for by, said in (
         ("g:1", "--by g:1 must name numbers, dates or times; found column 'g' of String"),
         ("no:1", f"--by must name a column of {path}; found no column 'no:1'"),
-        ("s:x", "--by must be such as s:18,30,50"),
-        ("d:month", "--by must be such as d:1mo, a length of time; found 'd:month'"),
+        ("s:x", "--by must look like s:18,30,50"),
+        ("d:month", "--by must look like d:1mo, a length of time; found 'd:month'"),
     ):
         assert main(["auc", str(path), "--label", "y", "--score", "s", "--by", by]) == 2
         assert said in capsys.readouterr().err

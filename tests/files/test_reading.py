@@ -542,8 +542,10 @@ def test_a_folder_of_any_one_format_is_read(suffix: str) -> None:
 def test_a_folder_of_several_formats_names_two_files() -> None:
     save(ROWS.write_csv(), "d/a.csv")
     save(ROWS.write_ndjson(), "d/b.ndjson")
-    said = "folder d has files of several formats, d/a.csv, d/b.ndjson: name those of one, for"
-    assert refuse("d") == f"{said} example 'd/*.csv'"
+    said = (
+        "folder d has files of several formats, d/a.csv, d/b.ndjson: give the files of one format"
+    )
+    assert refuse("d") == f"{said}, for example 'd/*.csv'"
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])

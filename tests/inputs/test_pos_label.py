@@ -196,11 +196,9 @@ def test_label_that_no_row_has_is_refused_with_those_that_rows_have() -> None:
             function(rows, "y", "s", pos_label="Yes")
         with pytest.raises((ValueError, pl.exceptions.ComputeError), match=message):
             function(rows.lazy(), "y", "s", pos_label="Yes").collect()
-    for given in (rows, [rows, rows]):
+    for given in (rows, [rows, rows], rows.lazy(), [rows.lazy(), rows.lazy()]):
         with pytest.raises(ValueError, match=message):
             wroc.audit(given, "y", "s", attributes="g", pos_label="Yes")
-    with pytest.raises(ValueError, match=message):
-        wroc.audit(rows.lazy(), "y", "s", attributes="g", pos_label="Yes")
     many = pl.DataFrame({"y": range(9), "s": range(9)})
     with pytest.raises(ValueError, match=r"; found none with 9$"):
         wroc.summary(many, "y", "s", pos_label=9)

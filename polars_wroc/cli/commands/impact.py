@@ -45,8 +45,8 @@ def impact(
     reference = given["reference"]
     if isinstance(reference, str) and reference != "highest" and len(options.attributes) > 1:
         msg = (
-            "--reference must be highest or such as sex=m where there are several attributes; "
-            f"found {reference}"
+            "--reference must be highest, or a segment such as sex=m where there are several "
+            f"attributes; found {reference}"
         )
         raise ValueError(msg)
     given |= {"threshold": options.threshold, "unknown": source.read_unknown(unknown)}

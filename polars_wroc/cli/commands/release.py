@@ -91,8 +91,8 @@ class BothScores:
     score: Annotated[list[str], COLUMNS] = field(default_factory=list)
     """Both, in place of --old and --new: first the old score, then the new one."""
     key: ColumnName = None
-    """There are two files: that of the old score and of all else, and that of the new score; rows
-    are matched by this column, in which each has a value of its own."""
+    """Column that identifies the rows in two files: the first with the old score and all other
+    columns, the second with the new score."""
     pos_label: Annotated[str | None, Parameter(metavar="VALUE")] = None
     """Positive value of other labels than 0 and 1, such as yes."""
     weights: Weights = Weights()
@@ -133,15 +133,15 @@ def release(
         Parameter(
             metavar="COLUMN...",
             help="Column of recorded decisions, as old=D and new=D: true and false or 0 and 1; or "
-            "such as old=decision=hired, the value of those who are selected.",
+            "the value of those who are selected, as in old=decision=hired.",
             group=DECISIONS,
         ),
     ] = (),
     margin: Annotated[
         list[Any] | None,
         Parameter(
-            help="How much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "
-            "for the AUC and rates.",
+            help="How much worse is still no worse; for one metric as in tpr=0.02, repeatable; "
+            "default 0.01 for the AUC and rates.",
             converter=read_all_by(_read_margins),
             metavar="NUMBER...",
             group=TESTS,
@@ -216,7 +216,7 @@ def _read_columns(source: Source, rows: BothScores, decided: Mapping[str, str]) 
     frames = [source.frame, replace(source, files=files[1:]).frame if rows.key else source.frame]
     types = {"old": frames[0].collect_schema(), "new": frames[-1].collect_schema()}
     if unknown := [name for name in decided if name not in types]:
-        msg = f"--selected must be such as old=D and new=D; found {unknown[0]!r}"
+        msg = f"--selected must look like old=D and new=D; found {unknown[0]!r}"
         raise ValueError(msg)
     selected = {name: values.read_selected(text, types[name]) for name, text in decided.items()}
     frame, (old, new) = frames[0], rows.names

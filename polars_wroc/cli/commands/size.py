@@ -33,13 +33,13 @@ SizedFile = Annotated[
     "metric value prevalence share ratio half_width gap equivalent_within no_worse_by changed"
     " power level tests deff",
     metric="The AUC, a rate such as tpr, or oe_ratio; of a table all by default.",
-    value="The expected value, of two that are compared that of the reference.",
+    value="The expected value, in a comparison that of the reference.",
     prevalence="The share of positives.",
     share="The segment's share of all rows.",
     ratio="Rows of the reference for each of the segment.",
     changed="Share of rows whose decision changes, with --no-worse-by.",
     level="Confidence level; an audit has its own.",
-    tests="Number of tests that share the error; default that of the table.",
+    tests="Number of tests that share the error; by default as in the table.",
 )
 def size(file: SizedFile = None, /, *, output: TableOutput = TableOutput(), **given: Any) -> None:
     """Count the rows that a target needs, from assumptions or a table."""
