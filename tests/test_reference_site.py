@@ -9,8 +9,6 @@ from types import ModuleType
 import pytest
 from site_navigation import ROOT
 
-pytest.importorskip("griffe")
-
 TEXT = """Return gaps.
 
 - ``gap, gap_low``: the gap, with

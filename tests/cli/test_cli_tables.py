@@ -529,7 +529,6 @@ def test_scores_that_rank_alike_pass_a_gate(folder: Path, rows: pl.DataFrame) ->
 
 
 def test_smooth_calibration_curves(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("skmisc")
     call = ["calibrate", "rows.parquet", "--label", "y", "--score", "s", "--smooth"]
     assert main([*call, "-o", "x.csv"]) == 0
     rates = pl.read_csv(folder / "x.csv")["smooth_rate"]
