@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial, wraps
 from types import NoneType
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
@@ -14,7 +14,7 @@ from polars_wroc.keywords import CHOICES, find_fault
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# Returns the value of an argument, whose name it gets too, or raises.
+# Takes an argument's name and value; returns the value or raises.
 Check: TypeAlias = Callable[[str, Any], Any]
 
 
@@ -22,22 +22,15 @@ def check_call(function: Callable[P, T]) -> Callable[P, T]:
     """Check each call of a function: the names of its arguments, and their values.
 
     Annotations say which values are checked here: switches (``bool``), words (a ``Literal``) and
-    numbers with bounds (the types of `polars_wroc.bounds`), each also beside None or a class.
-    Numbers of NumPy become numbers of Python. The function checks its other arguments.
+    numbers with bounds (the types of `polars_wroc.bounds`). Each may be None where its annotation
+    says so, and a number may be an instance of a class instead. NumPy numbers become Python
+    numbers. The function checks its other arguments.
     """
     known = inspect.signature(function).parameters
 
     @wraps(function)
     def call_checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        if fault := find_fault(known, len(args), kwargs):
-            if args and "frame" in known and checks.holds_values(args[0]):
-                # Columns by themselves, as for functions of other packages.
-                kind = type(args[0]).__name__
-                fault = f"needs a table as `frame`; found {kind}{checks.INTO_TABLE}"
-            msg = f"`{function.__name__}` {fault}"
-            raise TypeError(msg)
-        given = dict(zip(known, args, strict=False)) | kwargs
-        return function(**check_values(function, given))  # type: ignore[call-arg]
+        return function(**read_call(function, known, args, kwargs))  # type: ignore[call-arg]
 
     return call_checked
 
@@ -48,21 +41,30 @@ def check_arguments(kind: type[T]) -> type[T]:
 
     @wraps(build)
     def init_checked(self: T, *args: object, **kwargs: object) -> None:
-        if fault := find_fault(known, len(args), kwargs):
-            msg = f"`{kind.__name__}` {fault}"
-            raise TypeError(msg)
-        given = dict(zip(known, args, strict=False)) | kwargs
-        build(self, **check_values(kind, given))
+        build(self, **read_call(kind, known, args, kwargs))
 
     kind.__init__ = init_checked  # type: ignore[method-assign,assignment]
     return kind
 
 
-def check_values(called: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call; raise for a value that its annotation excludes."""
-    known = find_checks(called)
+def read_call(
+    called: Callable[..., Any],
+    known: Mapping[str, inspect.Parameter],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the arguments of a call by name; raise if one does not fit the signature."""
+    if fault := find_fault(known, len(args), kwargs):
+        if args and "frame" in known and checks.holds_values(args[0]):
+            # The caller passed bare columns, as other packages expect.
+            kind = type(args[0]).__name__
+            fault = f"needs a table as `frame`; found {kind}{checks.INTO_TABLE}"
+        msg = f"`{called.__name__}` {fault}"
+        raise TypeError(msg)
+    given = {**dict(zip(known, args, strict=False)), **kwargs}
+    found = find_checks(called)
     return {
-        name: known[name](name, value) if name in known else value for name, value in given.items()
+        name: found[name](name, value) if name in found else value for name, value in given.items()
     }
 
 
@@ -71,7 +73,7 @@ def find_checks(called: Callable[..., Any]) -> dict[str, Check]:
     """Return the checks of arguments that follow from their annotations."""
     hints = get_type_hints(inspect.unwrap(called), include_extras=True)
     found = {name: find_check(hint) for name, hint in hints.items() if name != "return"}
-    # A message of the function says what the words of these mean.
+    # The function checks these itself: its message explains each choice.
     return {name: check for name, check in found.items() if check and name not in CHOICES}
 
 
