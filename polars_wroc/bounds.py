@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, Union, get_a
 
 @dataclass(frozen=True)
 class NumberBounds:
-    """The bounds of a number: here, any number."""
+    """Bounds of a number; the base class allows any."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -62,7 +62,7 @@ class Above(_OpenBounds):
 
 
 class Finite(_OpenBounds):
-    """All numbers but infinity."""
+    """Any finite number."""
 
     _rule = "be a finite number"
     _text = "any finite number"
@@ -82,14 +82,14 @@ class AtLeast(NumberBounds):
 ANY_NUMBER = NumberBounds()
 
 Proportion: TypeAlias = Annotated[float, Between(0, 1)]
-# A share that is neither nothing nor all.
+# A share strictly between 0 and 1.
 InnerProportion: TypeAlias = Annotated[float, StrictlyBetween(0, 1)]
 Confidence: TypeAlias = Annotated[float, Between(0.001, 0.9999)]
 Power: TypeAlias = Annotated[float, StrictlyBetween(0.5, 1)]
 # The size within which a gap does not matter.
-Margin: TypeAlias = Annotated[float, StrictlyBetween(0, 1)]
+Margin: TypeAlias = InnerProportion
 # The share of positives in a target population.
-Prevalence: TypeAlias = Annotated[float, StrictlyBetween(0, 1)]
+Prevalence: TypeAlias = InnerProportion
 Positive: TypeAlias = Annotated[float, Above(0)]
 NonNegative: TypeAlias = Annotated[float, AtLeast(0)]
 # The largest factor of weights, where 1 is no change.
@@ -102,7 +102,7 @@ FEWEST_BINS = 16
 Bins: TypeAlias = Annotated[int, AtLeast(FEWEST_BINS)]
 # A curve has two ends and a point between them.
 MaxPoints: TypeAlias = Annotated[int, AtLeast(3)]
-# The fewest rows of a cell that is published: a cell of one row is a person.
+# The fewest rows of a published cell: a cell of one row would identify a person.
 MinCell: TypeAlias = Annotated[int, AtLeast(2)]
 MinRows: TypeAlias = Annotated[int, AtLeast(0)]
 Pixels: TypeAlias = Annotated[int, AtLeast(50)]
@@ -124,7 +124,7 @@ def list_alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def find_number_type(hint: Any) -> NumberType | None:
-    """Return the bounded number that an argument may be; None if there is none."""
+    """Return the number type, with bounds, that an argument may have; None if it has none."""
     for each in list_alternatives(hint):
         if get_origin(each) is Annotated:
             kind, *about = get_args(each)
