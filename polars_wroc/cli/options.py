@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,6 @@ from typing import (
     Literal,
     TypeVar,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -31,7 +29,7 @@ from cyclopts.exceptions import UnknownOptionError
 import polars_wroc
 from polars_wroc.audits.gates import Gate, GateScope, Judgement, judge_gates, read_gate
 from polars_wroc.audits.tables import Text
-from polars_wroc.bounds import find_number_type, list_alternatives
+from polars_wroc.bounds import Bins, Confidence, Positive, find_number_type, list_alternatives
 from polars_wroc.cli import values
 from polars_wroc.config import MEMORY, Config, connect
 from polars_wroc.inputs.columns import Frequency, IntoWeight
@@ -62,8 +60,20 @@ ReportWords = Annotated[str | None, Parameter(metavar="TEXT")]
 Value = TypeVar("Value")
 
 
+def add_bounds(said: str, hint: Any) -> str:
+    """End the description of a number with its bounds, unless it states them."""
+    number_type = find_number_type(hint)
+    if number_type is None:
+        return said
+    bounds = number_type.bounds
+    for phrase in (bounds.text, f"between {bounds.low:g} and {bounds.high:g}"):
+        if re.search(rf"(?<![\w.-]){re.escape(phrase)}(?!\w|\.\d)", said):
+            return said
+    return f"{said.removesuffix('.')} ({bounds.text})."
+
+
 def read_by(read: Callable[[str], Value]) -> Callable[[object, Sequence[Token]], Value]:
-    """Return what reads the one text of an option."""
+    """Return a converter for an option with one value."""
 
     def convert(_: object, tokens: Sequence[Token]) -> Value:
         return read(tokens[0].value)
@@ -72,7 +82,7 @@ def read_by(read: Callable[[str], Value]) -> Callable[[object, Sequence[Token]],
 
 
 def read_all_by(read: Callable[[list[str]], Value]) -> Callable[[object, Sequence[Token]], Value]:
-    """Return what reads the texts of an option that may be repeated."""
+    """Return a converter for a repeatable option."""
 
     def convert(_: object, tokens: Sequence[Token]) -> Value:
         return read([token.value for token in tokens])
@@ -80,15 +90,15 @@ def read_all_by(read: Callable[[list[str]], Value]) -> Callable[[object, Sequenc
     return convert
 
 
-# Arguments that an unknown option may stand for: the command line knows them.
-_NONE: ArgumentCollection = ArgumentCollection()  # type: ignore[no-untyped-call]
+# No candidates for "did you mean": the command line finds them itself.
+_NO_CANDIDATES: ArgumentCollection = ArgumentCollection()  # type: ignore[no-untyped-call]
 
 
 def _read_files(_: object, tokens: Sequence[Token]) -> list[str]:
     """Return names of files; only the standard input may begin with a hyphen."""
     for token in tokens:
         if token.value.startswith("-") and token.value != "-":
-            raise UnknownOptionError(token=token, argument_collection=_NONE)
+            raise UnknownOptionError(token=token, argument_collection=_NO_CANDIDATES)
     return [token.value for token in tokens]
 
 
@@ -151,8 +161,8 @@ UnknownCategories = Annotated[
     Sequence[str],
     Parameter(
         metavar="VALUE...",
-        help="Which categories are unknown: those without a value (exclude, the default), none "
-        "(keep), or also values such as '' and 'not stated'; repeatable.",
+        help="Which categories are unknown: exclude (the default), those without a value; keep, "
+        "none; or further values, such as '' and 'not stated'; repeatable.",
         group=GROUPS,
     ),
 ]
@@ -163,11 +173,15 @@ FirstRun = Annotated[
 Approximate = Annotated[
     int | None,
     Parameter(
-        help="Use about this many bins of scores: fast, in little memory, with bounds of each AUC.",
+        help=add_bounds(
+            "Fast, in little memory, with bounds of each AUC: use about this many bins of scores.",
+            Bins,
+        ),
         group=LARGE_DATA,
     ),
 ]
-# Arguments of the library whose Python types no text can be, or whose words are others here.
+# Arguments of the library whose types cannot be parsed from text, or that are spelled differently
+# here.
 _ANNOTATIONS: dict[str, Any] = {
     "by": By,
     "attributes": Attributes,
@@ -203,7 +217,7 @@ _ANNOTATIONS: dict[str, Any] = {
     "metrics": Annotated[
         list[str] | None,
         Parameter(
-            help="Metrics such as tpr,lift, or all.",
+            help="Metrics, such as 'tpr,lift'; or 'all'.",
             converter=read_by(values.read_names),
             n_tokens=1,
             metavar="NAMES",
@@ -260,7 +274,7 @@ class RowColumns:
     weights: Weights = Weights()
 
     @property
-    def values(self) -> dict[str, str | list[str] | None]:
+    def option_values(self) -> dict[str, str | list[str] | None]:
         """The value of each option."""
         named = {"label": self.label, "score": self.score, "pos-label": self.pos_label}
         return {**named, **vars(self.weights)}
@@ -280,10 +294,22 @@ class UnlabeledColumns(RowColumns):
 class Uncertainty:
     """The basis of confidence limits: their level, and the sample design."""
 
-    level: Annotated[float, Parameter(group=TESTS)] = 0.95
-    """Confidence level."""
-    looks: Annotated[float | None, Parameter(group=TESTS, metavar="ROWS")] = None
-    """Limits hold at all looks at growing data, and are tightest when so many rows are seen."""
+    level: Annotated[
+        float, Parameter(help=add_bounds("Confidence level.", Confidence), group=TESTS)
+    ] = 0.95
+    planned: Annotated[
+        float | None,
+        Parameter(
+            name="--looks",
+            help=add_bounds(
+                "Keep limits valid however often growing data are checked; they are tightest at "
+                "this many rows.",
+                Positive,
+            ),
+            group=TESTS,
+            metavar="ROWS",
+        ),
+    ] = None
     cluster: ColumnName = None
     """Column of clusters or sampling units: rows with the same value belong together."""
     strata: ColumnName = None
@@ -292,8 +318,9 @@ class Uncertainty:
     """Column of the finite population correction: the proportion of a stratum's sampling units
     that was sampled, or their number in the population."""
     lonely: Lonely | None = None
-    """What the only sampling unit of a stratum adds to a variance: null, the default, makes it
-    unknown; certainty, nothing; adjust, its squared distance from the mean of all units."""
+    """What the only sampling unit of a stratum adds to a variance: by default (null) the variance
+    is unknown; certainty adds nothing; adjust adds the unit's squared distance from the mean of all
+    units."""
     replicate_weights: Annotated[
         Any,
         Parameter(converter=read_by(values.read_replicate_weights), n_tokens=1, metavar="COLUMNS"),
@@ -318,7 +345,7 @@ class Uncertainty:
     @property
     def confidence(self) -> ConfidenceLevel:
         """The level, for one look or for all."""
-        return self.level if self.looks is None else Looks(self.looks, self.level, "count")
+        return self.level if self.planned is None else Looks(self.planned, self.level, "count")
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -329,21 +356,21 @@ class Uncertainty:
 
 @Parameter(name="*", group=LARGE_DATA)
 @dataclass(frozen=True, kw_only=True)
-class Workers:
-    """In how much memory and by which cluster a table is computed."""
+class Resources:
+    """The memory and the cluster that a table is computed with."""
 
     memory: Annotated[str | None, Parameter(metavar="SIZE")] = None
-    """Such as 4GB, 60% of what the process may use, or none: rows that would take more are computed
-    in ranges of scores; default 60%."""
+    """Memory limit: 4GB, 60% of what the process may use (the default), or none; rows that would
+    take more are computed in ranges of scores."""
     dask: Annotated[str | None, Parameter(metavar="ADDRESS")] = None
     """Address of the scheduler of a Dask cluster, whose workers read the ranges."""
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Compute tables in this memory and by this cluster."""
+    def in_use(self) -> Iterator[None]:
+        """Compute tables in this memory and on this cluster."""
         memory = self.memory or (None if os.environ.get(MEMORY) else "60%")
         client = nullcontext() if self.dask is None else connect("dask", self.dask)
-        with client as workers, Config(memory=memory, client=workers):
+        with client as connected, Config(memory=memory, client=connected):
             yield
 
 
@@ -354,7 +381,7 @@ class Conditions:
 
     fail_if: Annotated[list[str], Parameter(metavar="CONDITION...")] = field(default_factory=list)
     """Exit with 1 if this holds in any segment: a number of the table and a limit, or a condition
-    in SQL on the columns of the table, like the conditions named above; repeatable."""
+    in SQL on the columns of the table, as in the examples above; repeatable."""
     fail_unjudged: bool = False
     """Exit with 3 if a condition of --fail-if cannot be judged in some segment."""
 
@@ -404,7 +431,7 @@ class Wording:
             selected=self.selected_word,
             rejected=self.rejected_word,
             people=self.people,
-            groups=cast("dict[str, str] | None", self.group_words),
+            groups=None if self.group_words is None else dict(self.group_words),
         )
 
 
@@ -413,9 +440,12 @@ def with_arguments_of(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add arguments of a function of the library as options of a command.
 
-    Their types, bounds, defaults and descriptions are those of the function; a help replaces a
-    description.
+    Their types, bounds, defaults and descriptions are those of the function; ``helps`` replace
+    descriptions, but not those of options that this module defines.
     """
+    if unused := [name for name in helps if name in _ANNOTATIONS or name not in names.split()]:
+        msg = f"`{function.__name__}` uses no help for {', '.join(unused)}; remove it"
+        raise ValueError(msg)
     signature = inspect.signature(function)
     hints = get_type_hints(inspect.unwrap(function), include_extras=True)
 
@@ -424,7 +454,7 @@ def with_arguments_of(
         annotation = _ANNOTATIONS.get(name)
         if annotation is None:
             said = helps.get(name) or _describe(function, name)
-            about = Parameter(help=_add_bounds(said, hints[name]), group=_GROUPS.get(name, TESTS))
+            about = Parameter(help=add_bounds(said, hints[name]), group=_GROUPS.get(name, TESTS))
             annotation = Annotated[_readable(hints[name]), about]
         return inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
@@ -453,7 +483,7 @@ def with_arguments_of(
 
 
 def _readable(hint: Any) -> Any:
-    """Leave out of a union the types that no text can be, and bounds, which the library checks."""
+    """Keep only the types that text can be parsed to, without bounds, which the library checks."""
     kinds = [
         get_args(kind)[0] if get_origin(kind) is Annotated else kind
         for kind in list_alternatives(hint)
@@ -463,38 +493,38 @@ def _readable(hint: Any) -> Any:
         for kind in kinds
         if kind in (bool, int, float, str, NoneType) or get_origin(kind) is Literal
     ]
-    return Union[tuple(readable)] if readable else hint  # noqa: UP007  (of a list)
-
-
-def _add_bounds(said: str, hint: Any) -> str:
-    """End the description of a number with its bounds, unless it has them."""
-    number_type = find_number_type(hint)
-    if number_type is None:
-        return said
-    bounds = number_type.bounds
-    ends = {f"{end:g}" for end in (bounds.low, bounds.high) if math.isfinite(end)}
-    if ends <= {*re.findall(r"\d[\d.e-]*\d|\d", said)}:
-        return said
-    return f"{said.removesuffix('.')} ({bounds.text})."
+    if not {*readable} - {NoneType}:
+        return hint
+    return Union[tuple(readable)]  # noqa: UP007  (X | Y cannot be written for a list of types)
 
 
 _ELSEWHERE = re.compile(r"As for `(\w+)`|.* see `(\w+)`\.$")
+_SENTENCE_END = re.compile(r"(?<=\.)(?<!e\.g\.)(?<!i\.e\.) ")
 
 
 @cache
 def _describe(function: Callable[..., Any], name: str) -> str:
-    """Return the first sentence that the docstring says of an argument, here or where it refers."""
+    """Return the first sentence on an argument, following references such as "As for `audit`"."""
+    followed: list[str] = []
+    while function.__name__ not in followed:
+        followed.append(function.__name__)
+        said = _read_first_sentence(function, name)
+        elsewhere = _ELSEWHERE.match(said)
+        if elsewhere is None:
+            return said
+        function = getattr(polars_wroc, elsewhere[1] or elsewhere[2])
+    msg = f"the docstrings of {' and '.join(followed)} describe `{name}` only by each other"
+    raise ValueError(msg)
+
+
+def _read_first_sentence(function: Callable[..., Any], name: str) -> str:
+    """Return the first sentence of the description of an argument."""
     parsed = docstring_parser.parse(
         function.__doc__ or "", docstring_parser.DocstringStyle.NUMPYDOC
     )
-    about = {
-        each: " ".join((parameter.description or "").split())
-        for parameter in parsed.params
-        for each in parameter.arg_name.split(", ")
-    }
-    said = re.split(r"(?<=[.]) ", about[name])[0].replace("``", "").replace('"', "")
-    elsewhere = _ELSEWHERE.match(said)
-    if elsewhere is None:
-        return said
-    other = getattr(polars_wroc, elsewhere[1] or elsewhere[2])
-    return _describe(other, name)
+    for parameter in parsed.params:
+        if name in parameter.arg_name.split(", "):
+            description = " ".join((parameter.description or "").split())
+            return _SENTENCE_END.split(description)[0].replace("``", "").replace('"', "")
+    msg = f"the docstring of `{function.__name__}` does not describe `{name}`"
+    raise ValueError(msg)

@@ -93,7 +93,7 @@ class Source(Files):
 
     def _names(self, *options: str) -> list[str]:
         """Return the columns that options name."""
-        given = [self.columns.values[option] for option in options]
+        given = [self.columns.option_values[option] for option in options]
         listed = [[each] if isinstance(each, str) else each or [] for each in given]
         return [name for names in listed for name in names]
 
@@ -182,7 +182,7 @@ class Source(Files):
 
     def require(self, *names: str, or_else: str = "") -> None:
         """Check that columns of rows are named, and that none is of counts."""
-        given = [f"--{name}" for name, value in self.columns.values.items() if value]
+        given = [f"--{name}" for name, value in self.columns.option_values.items() if value]
         given += [] if self.selected is None else ["--selected"]
         # Columns for all commands are those of rows.
         own = [flag for flag in given if flag not in shared_options.get()]

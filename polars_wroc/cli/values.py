@@ -146,14 +146,16 @@ def read_numbers(texts: Sequence[str], example: str) -> dict[str, float]:
     return found
 
 
-def read_group_words(texts: Sequence[str]) -> dict[str, str]:
+def read_group_words(texts: Sequence[str]) -> list[tuple[str, str]]:
     """Read what the groups of attributes are called, such as ``region=applicants in {}``."""
+    found = []
     for text in texts:
         name, _, pattern = text.partition("=")
         if not name or pattern.count("{}") != 1:
             msg = f"must look like 'region=applicants in {{}}'; found {text!r}"
             raise ValueError(msg)
-    return dict(text.split("=", 1) for text in texts)
+        found.append((name, pattern))
+    return found
 
 
 def read_group(flag: str, text: str, schema: pl.Schema) -> str | pl.Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import shlex
 import sys
 from itertools import chain
 from pathlib import Path
+from typing import Annotated, get_args, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -17,9 +19,11 @@ import pytest
 from sklearn.metrics import confusion_matrix, roc_curve
 
 import polars_wroc as wroc
+from polars_wroc.bounds import AtLeast, FiniteNumber, InnerProportion, Proportion, WeightLimit
 from polars_wroc.cli import main
 from polars_wroc.cli.app import app
 from polars_wroc.cli.catalog import COMMANDS
+from polars_wroc.cli.options import add_bounds, with_arguments_of
 
 COLUMNS = ["--label", "y", "--score", "s"]
 
@@ -299,6 +303,96 @@ def test_help_is_in_groups(command: str, capsys: pytest.CaptureFixture[str]) -> 
     assert headings == [part for part in parts if part in headings]
     assert headings[0] == "Input"
     assert "Output" in headings
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "bounds"),
+    [
+        ("auc", "--approximate", "(16 or more)"),
+        ("auc", "--level", "(from 0.001 to 0.9999)"),
+        ("auc", "--looks", "(more than 0)"),
+        ("audit", "--margin", "between 0 and 1."),
+        ("calibrate", "--bins", "(1 or more)"),
+        ("counts", "--bins", "(16 or more)"),
+        ("curve", "--approximate", "(16 or more)"),
+        ("curve", "--cost-fn", "(0 or more)"),
+        ("curve", "--prevalence", "(above 0 and below 1)"),
+        ("size", "--deff", "(more than 0)"),
+    ],
+)
+def test_help_of_a_number_states_its_bounds(
+    command: str, option: str, bounds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--help"]) == 0
+    rows = re.split(r"\n│ (?:[* ]  )?(?=--)|\n╰", capsys.readouterr().out)
+    (row,) = [each for each in rows if each.startswith(f"{option} ")]
+    assert " ".join(row.replace("│", " ").split()).count(bounds) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "hint", "expected"),
+    [
+        ("Limit of weights; 1 is no change.", WeightLimit, "{} (1 or more)."),
+        ("Rows, best 11 or more.", WeightLimit, "{} (1 or more)."),
+        ("A number.", FiniteNumber, "{} (any finite number)."),
+        ("A number.", Annotated[float, AtLeast(-1)], "{} (-1 or more)."),
+        ("A number, -1 or more.", Annotated[float, AtLeast(-1)], "{}."),
+        ("A share between 0 and 1.", InnerProportion, "{}."),
+        ("A share, 0 or 1 for none or all.", Proportion | None, "{} (from 0 to 1)."),
+        ("A text.", str, "{}."),
+    ],
+)
+def test_bounds_are_added_unless_stated(said: str, hint: object, expected: str) -> None:
+    assert add_bounds(said, hint) == expected.format(said.removesuffix("."))
+
+
+def test_helps_that_options_cannot_show_are_refused() -> None:
+    rule = "`audit` uses no help for {}; remove it"
+    # --intersections is described with the options that commands share.
+    with pytest.raises(ValueError, match=rule.format("intersections")):
+        with_arguments_of(wroc.audit, "intersections margin", intersections="Combinations.")
+    with pytest.raises(ValueError, match=rule.format("adjust")):
+        with_arguments_of(wroc.audit, "margin", adjust="Adjustment.")
+
+
+def test_options_follow_types_and_docstrings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def first(limit: int, design: wroc.Survey | None, other: int, text: str) -> None:
+        """Do something.
+
+        Parameters
+        ----------
+        limit
+            As for `second`.
+        design
+            Sample design. More of it.
+        text
+            A name, e.g. of a column. More of it.
+        """
+
+    def second(limit: int) -> None:
+        """Do something.
+
+        Parameters
+        ----------
+        limit
+            As for `first`.
+        """
+
+    def command(**given: object) -> None:
+        pass
+
+    first.__annotations__ = get_type_hints(first, globals() | {"wroc": wroc})
+    monkeypatch.setattr(wroc, "first", first, raising=False)
+    monkeypatch.setattr(wroc, "second", second, raising=False)
+    known = inspect.signature(with_arguments_of(first, "design text")(command)).parameters
+    kind, about = get_args(known["design"].annotation)
+    assert (kind, about.help) == (wroc.Survey | None, "Sample design.")
+    assert get_args(known["text"].annotation)[1].help == "A name, e.g. of a column."
+    loop = "the docstrings of first and second describe `limit` only by each other"
+    with pytest.raises(ValueError, match=loop):
+        with_arguments_of(first, "limit")(command)
+    with pytest.raises(ValueError, match="the docstring of `first` does not describe `other`"):
+        with_arguments_of(first, "other")(command)
 
 
 def test_help_of_all_commands_lists_each_once(capsys: pytest.CaptureFixture[str]) -> None:

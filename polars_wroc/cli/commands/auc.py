@@ -8,7 +8,7 @@ import polars_wroc as wroc
 from polars_wroc.audits.gates import find_table_scope
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
-from polars_wroc.cli.options import Approximate, Conditions, FileNames, Workers, with_arguments_of
+from polars_wroc.cli.options import Approximate, Conditions, FileNames, Resources, with_arguments_of
 from polars_wroc.cli.report import Report, Shown, show_report
 
 
@@ -19,13 +19,13 @@ def auc(
     *,
     options: ByGroups = ByGroups(),
     approximate: Approximate = None,
-    workers: Workers = Workers(),
+    resources: Resources = Resources(),
     conditions: Conditions = Conditions(),
     **given: Any,
 ) -> None:
     """Print or write the summary of each group."""
     source = options.read(file, approximate=approximate)
-    with workers.at_work(), source.at_work():
+    with resources.in_use(), source.at_work():
         plan = source.plan(wroc.summary, **given, **options.limits)
         keys = sentences.list_before(plan.collect_schema(), "auc")
         gates = conditions.read(find_table_scope(plan.collect_schema(), keys))

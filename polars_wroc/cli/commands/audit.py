@@ -16,9 +16,9 @@ from polars_wroc.cli.bundles import SegmentOptions
 from polars_wroc.cli.options import (
     Conditions,
     FileNames,
+    Resources,
     UnknownCategories,
     Wording,
-    Workers,
     with_arguments_of,
 )
 from polars_wroc.cli.output import Output, write_targets
@@ -41,7 +41,7 @@ def audit(
     options: SegmentOptions,
     unknown: UnknownCategories = (),
     conditions: Conditions = Conditions(),
-    workers: Workers = Workers(),
+    resources: Resources = Resources(),
     wording: Wording = Wording(),
     output: Output = Output(),
     **given: Any,
@@ -62,7 +62,7 @@ def audit(
         )
     )
     given |= {"threshold": options.threshold, "text": wording.text} | options.limits
-    with workers.at_work(), source.at_work():
+    with resources.in_use(), source.at_work():
         result: Audit = source.plan(wroc.audit, unknown=source.read_unknown(unknown), **given)
     source.check_selected(result.segments["n_selected"].sum())
     files = source.describe(contents=any(each.suffix in _DESCRIBED for each in output.targets))

@@ -9,9 +9,10 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
+from polars_wroc.bounds import PositiveInt
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
-from polars_wroc.cli.options import OUTPUT, FileNames, with_arguments_of
+from polars_wroc.cli.options import OUTPUT, FileNames, add_bounds, with_arguments_of
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.documents.phrases import first_few, many
@@ -19,7 +20,10 @@ from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 
 CurveBins = Annotated[
     int | None,
-    Parameter(help="Bins of the curve, which are printed then; default 10.", group=OUTPUT),
+    Parameter(
+        help=add_bounds("Bins of the curve, which are printed then; default 10.", PositiveInt),
+        group=OUTPUT,
+    ),
 ]
 BinWidths = Annotated[
     Strategy | None,

@@ -8,8 +8,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import polars_wroc as wroc
+from polars_wroc.bounds import Bins
 from polars_wroc.cli.bundles import Dialect
-from polars_wroc.cli.options import OUTPUT, By, FileNames, RowColumns, Workers
+from polars_wroc.cli.options import OUTPUT, By, FileNames, Resources, RowColumns, add_bounds
 from polars_wroc.cli.output import Output, write_targets
 from polars_wroc.cli.source import Source, merge_files
 from polars_wroc.cli.terminal import print_note
@@ -18,7 +19,10 @@ from polars_wroc.files.csv_dialect import FileFormat
 
 CountBins = Annotated[
     int | None,
-    Parameter(help="Count in about this many bins of scores instead of by score.", group=OUTPUT),
+    Parameter(
+        help=add_bounds("Count in about this many bins of scores instead of by score.", Bins),
+        group=OUTPUT,
+    ),
 ]
 
 
@@ -30,7 +34,7 @@ def counts(
     dialect: Dialect = FileFormat(),
     by: By = (),
     bins: CountBins = None,
-    workers: Workers = Workers(),
+    resources: Resources = Resources(),
     output: Output = Output(),
 ) -> None:
     """Write the counts of rows by score, or the sum of the counts in all files."""
@@ -42,7 +46,7 @@ def counts(
         files=file, dialect=dialect, columns=rows, group_texts=by, flag="--by", may_be_empty=True
     )
     source.require("score")
-    with workers.at_work(), source.at_work():
+    with resources.in_use(), source.at_work():
         if source.counts is None:
             plan = source.plan(wroc.score_counts, bins=bins)
         else:

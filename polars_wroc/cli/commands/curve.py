@@ -11,9 +11,10 @@ import polars as pl
 from cyclopts import Parameter
 
 import polars_wroc as wroc
+from polars_wroc.bounds import NonNegative, Prevalence
 from polars_wroc.cli import sentences
 from polars_wroc.cli.bundles import ByGroups
-from polars_wroc.cli.options import OUTPUT, Approximate, FileNames, with_arguments_of
+from polars_wroc.cli.options import OUTPUT, Approximate, FileNames, add_bounds, with_arguments_of
 from polars_wroc.cli.output import TABLES_AND_CHARTS
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.cli.source import Source
@@ -56,12 +57,20 @@ CurveKindOption = Annotated[
 class CostOptions:
     """The costs of errors, and the population."""
 
-    cost_fn: float | None = None
-    """Cost of a false negative, for --kind cost."""
-    cost_fp: float | None = None
-    """Cost of a false positive, for --kind cost."""
-    prevalence: float | None = None
-    """Prevalence in the population that the cost is for."""
+    cost_fn: Annotated[
+        float | None,
+        Parameter(help=add_bounds("Cost of a false negative, for --kind cost.", NonNegative)),
+    ] = None
+    cost_fp: Annotated[
+        float | None,
+        Parameter(help=add_bounds("Cost of a false positive, for --kind cost.", NonNegative)),
+    ] = None
+    prevalence: Annotated[
+        float | None,
+        Parameter(
+            help=add_bounds("Prevalence in the population that the cost is for.", Prevalence)
+        ),
+    ] = None
 
 
 @with_arguments_of(
