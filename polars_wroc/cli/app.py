@@ -28,7 +28,7 @@ from cyclopts.help import DefaultFormatter
 from polars.exceptions import PolarsError
 
 from polars_wroc.checks import OTHER_WORDS
-from polars_wroc.cli import report, settings, terminal
+from polars_wroc.cli import outcome, settings, terminal
 from polars_wroc.cli.catalog import COMMAND_PARTS, COMMANDS
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.many_groups import ManyGroupsWarning
@@ -136,10 +136,10 @@ def _run(arguments: list[str]) -> int:
             _carry_out(command, bound, arguments)
     except BrokenPipeError:
         # The reader of the output closed it, as `head` does.
-        return report.DONE
+        return outcome.DONE
     except SystemExit as error:
         return int(error.code or 0)
-    except report.ConditionError as error:
+    except outcome.ConditionError as error:
         if error.__cause__ is not None and not isinstance(error.__cause__, BrokenPipeError):
             terminal.print_error(describe_error(error.__cause__))
         for line in error.lines:
@@ -149,8 +149,8 @@ def _run(arguments: list[str]) -> int:
         raise
     except BaseException as error:  # noqa: BLE001  (a panic of Polars is no Exception)
         terminal.print_error(describe_error(error))
-        return report.BAD_INPUT
-    return report.DONE
+        return outcome.BAD_INPUT
+    return outcome.DONE
 
 
 def _print_help(command: Callable[..., Any], bound: BoundArguments) -> None:
@@ -166,7 +166,7 @@ def _print_help(command: Callable[..., Any], bound: BoundArguments) -> None:
 
 
 def _carry_out(command: Callable[..., Any], bound: BoundArguments, arguments: list[str]) -> None:
-    report.command_line.set(write_command_line([*arguments, *_settings()], _paths()))
+    outcome.command_line.set(write_command_line([*arguments, *_settings()], _paths()))
     with warnings.catch_warnings():
         # Hints of Polars about cloud settings; and the command itself advises its own options.
         warnings.filterwarnings("ignore", r".*\bregion\b.* not set", UserWarning)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from polars_wroc.cli.options import OUTPUT, read_by
-from polars_wroc.cli.terminal import measure_screen, print_note, print_text
+from polars_wroc.cli.terminal import is_colored, print_note, print_text
 from polars_wroc.cli.values import read_names, read_row_count
 from polars_wroc.documents.phrases import verb, write_list
 from polars_wroc.documents.screen import Screen
@@ -189,3 +191,20 @@ def _write_target(target: Target, write: Callable[[Path], object]) -> None:
         outputs.write(target.name, write, target.suffix, deliver)
     else:
         write(Path(target.name))
+
+
+# Where output is no terminal, lines are not wrapped, and tables have all columns that may be shown.
+_UNLIMITED = 1_000_000
+# Lines of the terminal that are not rows of the table: the command, the verdict, a heading, what
+# is left out and the prompt.
+_OTHER_LINES = 8
+_FEWEST_ROWS = 10
+
+
+def measure_screen() -> Screen:
+    """Return what standard output shows: what fits a terminal, elsewhere all."""
+    width, lines = shutil.get_terminal_size((_UNLIMITED, 0))
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    rows = max(lines - _OTHER_LINES, _FEWEST_ROWS) if is_terminal else None
+    how = "--rows all", "--columns all"
+    return Screen(width, rows, None, *how, colored=is_colored(sys.stdout))

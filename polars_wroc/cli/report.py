@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,14 @@ from polars_wroc.audits.gates import Judgement
 from polars_wroc.audits.page import write_document
 from polars_wroc.audits.provenance import list_provenance, write_foot
 from polars_wroc.audits.tables import Run
+from polars_wroc.cli.outcome import (
+    BAD_INPUT,
+    CONDITION_HOLDS,
+    DONE,
+    NOT_JUDGED,
+    ConditionError,
+    command_line,
+)
 from polars_wroc.cli.output import PAGES, TableOutput, write_targets
 from polars_wroc.cli.source import Files
 from polars_wroc.cli.terminal import print_note, print_text
@@ -26,12 +33,6 @@ from polars_wroc.documents.text_writer import write_text
 from polars_wroc.documents.workbook import write_workbook
 from polars_wroc.files import outputs, prometheus
 from polars_wroc.inputs.columns import MISSING
-
-# Exit codes. 1 is only for a condition that holds, 3 for one that could not be judged.
-DONE, CONDITION_HOLDS, BAD_INPUT, NOT_JUDGED = 0, 1, 2, 3
-
-# The command, as it can be given again, which pages end with.
-command_line: ContextVar[str] = ContextVar("command_line", default="polars-wroc")
 
 
 @dataclass(frozen=True)
@@ -105,14 +106,6 @@ class Report:
 def run_of(source: Files) -> Run:
     """Return by which command and from which files a result is made."""
     return Run(command=command_line.get(), files=source.describe(contents=True))
-
-
-class ConditionError(Exception):
-    """A condition of --fail-if holds, or could not be judged."""
-
-    def __init__(self, code: int, lines: Sequence[str]) -> None:
-        super().__init__(code, lines)
-        self.code, self.lines = code, lines
 
 
 def show_report(

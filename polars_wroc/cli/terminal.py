@@ -6,12 +6,10 @@ import codecs
 import contextlib
 import os
 import re
-import shutil
 import sys
 from json import dumps
 from typing import TextIO
 
-from polars_wroc.documents.screen import Screen
 from polars_wroc.documents.text_writer import BOLD, RED, paint_text
 from polars_wroc.files.sources import first_line, one_line
 
@@ -101,20 +99,3 @@ def drop_unwritable() -> None:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-# Where output is no terminal, lines are not wrapped, and tables have all columns that may be shown.
-_UNLIMITED = 1_000_000
-# Lines of the terminal that are not rows of the table: the command, the verdict, a heading, what
-# is left out and the prompt.
-_OTHER_LINES = 8
-_FEWEST_ROWS = 10
-
-
-def measure_screen() -> Screen:
-    """Return what standard output shows: what fits a terminal, elsewhere all."""
-    width, lines = shutil.get_terminal_size((_UNLIMITED, 0))
-    is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    rows = max(lines - _OTHER_LINES, _FEWEST_ROWS) if is_terminal else None
-    how = "--rows all", "--columns all"
-    return Screen(width, rows, None, *how, colored=is_colored(sys.stdout))

@@ -226,11 +226,8 @@ def test_a_small_segment_of_missing_values_hides_no_other(hires: pl.DataFrame) -
     assert audit.segments.filter(attribute="sex")["segment"].to_list() == ["Female", "Male"]
     assert audit.segments["n"][0] == 894
     assert dict(audit.missing.rows())["sex"] == 6
-    said = (
-        "6 rows with no recorded sex are left out of all numbers, totals included: too few to "
-        "show, with fewer than 5 of a class or decision."
-    )
-    assert said in cautions(audit)
+    said = "6 rows with no recorded sex are left out of all numbers, totals included"
+    assert any(said in caution for caution in cautions(audit))
     assert said in page_words(audit)
     assert "groups not shown" not in " ".join(cautions(audit))
     # Fewer than may be shown are not counted either.

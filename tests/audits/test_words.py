@@ -52,7 +52,7 @@ def audit_of(rows: pl.DataFrame, **more: Any) -> wroc.Audit:
             ),
             (
                 {"favorable": "selected", "threshold": None, "selected": "y"},
-                f"50% are selected, as recorded in {QUOTED_Y}, which is good for them.",
+                f"50% are selected (as recorded in {QUOTED_Y}), which is good for them.",
             ),
             (
                 {"favorable": "selected", "threshold": wroc.rules.max_fpr(0.0)},

@@ -245,7 +245,7 @@ def test_a_report_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
         tmp_path / "report.html"
     )
     page = (tmp_path / "report.html").read_text()
-    assert "selected, as recorded in" in page
+    assert "as recorded in" in page
     assert "A score of" not in page
 
 

@@ -394,7 +394,7 @@ def test_audits_save_the_looks(tmp_path: Path) -> None:
     assert same["gap_low"].to_list() == pytest.approx(same["gap_low_audit"].to_list())
     assert same["p_value"].to_list() == pytest.approx(same["p_value_audit"].to_list())
     audit.save(path := tmp_path / "audit.md")
-    assert "All holds at all looks, tightest at 2,000 rows" in path.read_text(encoding="utf-8")
+    assert "They hold at every look, and are tightest at 2,000 rows" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -21,10 +21,10 @@ from polars_wroc.cli.options import (
     Wording,
     with_arguments_of,
 )
-from polars_wroc.cli.output import Output, write_targets
-from polars_wroc.cli.report import command_line, show_judged
+from polars_wroc.cli.outcome import command_line
+from polars_wroc.cli.output import Output, measure_screen, write_targets
+from polars_wroc.cli.report import show_judged
 from polars_wroc.cli.source import Source
-from polars_wroc.cli.terminal import measure_screen
 from polars_wroc.documents.text_writer import write_text
 from polars_wroc.files import outputs, prometheus
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL

@@ -12,8 +12,8 @@ import polars_wroc as wroc
 from polars_wroc.cli.bundles import SegmentOptions
 from polars_wroc.cli.commands.audit import audit
 from polars_wroc.cli.options import OUTPUT, RowColumns, Wording
+from polars_wroc.cli.outcome import command_line
 from polars_wroc.cli.output import Output
-from polars_wroc.cli.report import command_line
 from polars_wroc.cli.terminal import print_text
 
 _DATA, _REPORT, _PEOPLE = "loans.csv", "report.html", "applicants"

@@ -21,10 +21,10 @@ from polars_wroc.cli.options import (
     Weights,
     with_arguments_of,
 )
-from polars_wroc.cli.output import Output, write_targets
+from polars_wroc.cli.output import Output, measure_screen, write_targets
 from polars_wroc.cli.report import run_of
 from polars_wroc.cli.source import Source
-from polars_wroc.cli.terminal import measure_screen, print_note, print_text
+from polars_wroc.cli.terminal import print_note, print_text
 from polars_wroc.documents.text_writer import write_text
 from polars_wroc.files.csv_dialect import FileFormat
 from polars_wroc.inputs.spellings import say_near_equal
