@@ -1,4 +1,4 @@
-"""How a command ends, and the command line that reports quote: read before any command is."""
+"""Exit codes, the error of conditions that hold, and the command line that reports quote."""
 
 from __future__ import annotations
 

@@ -394,7 +394,8 @@ def test_audits_save_the_looks(tmp_path: Path) -> None:
     assert same["gap_low"].to_list() == pytest.approx(same["gap_low_audit"].to_list())
     assert same["p_value"].to_list() == pytest.approx(same["p_value_audit"].to_list())
     audit.save(path := tmp_path / "audit.md")
-    assert "They hold at every look, and are tightest at 2,000 rows" in path.read_text(encoding="utf-8")
+    report = path.read_text(encoding="utf-8")
+    assert "They hold at every look, and are tightest at 2,000 rows" in report
 
 
 @pytest.mark.slow
