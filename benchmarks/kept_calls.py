@@ -324,6 +324,8 @@ def _decide_vocabulary() -> None:
     kinds = "a reason names the kind of rows that are too few, and groups that are left out"
     for function in ("group_gaps", "trend", "release_check", "audit", "fairness"):
         _decide(f"{function} *", "*.reason", kinds, rows=30)
+    lonely = "the reason names a stratum with one sampling unit"
+    _decide("impact_ratios *lonely unit*", "impact_ratio.reason", lonely, rows=16)
     unit = "costs are in the unit in which they were given"
     _decide("cost_curve *", "expected_cost", unit, at_most=0.76)
     _decide("equalized_thresholds *", "expected_cost overall_cost*", unit, at_most=0.5)
