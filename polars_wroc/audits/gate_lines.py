@@ -8,7 +8,7 @@ from typing import Any
 from polars_wroc.audits.tables import GateCondition, JudgedGate
 from polars_wroc.audits.words import Words, name_briefly
 from polars_wroc.documents.blocks import Line, LineTone
-from polars_wroc.documents.numbers import write_number
+from polars_wroc.documents.numbers import form_beside, write_number
 from polars_wroc.documents.phrases import first_few, many, write_list
 from polars_wroc.groups.comparisons import FAIRNESS, METRICS, NAMED_FOR
 from polars_wroc.inputs.columns import MODEL, OVERALL
@@ -44,12 +44,14 @@ def _write_gate(gate: JudgedGate, words: Words) -> Line:
     if not gate.n_judged:
         return Line(unjudged, "unjudged", f"Not judged: {condition}.")
     if not gate.met:
-        where = f"in none of {many(gate.n_judged, 'group')}."
-        return Line(f"{where} {unjudged}".strip(), "passed", f"Passed: {condition}")
+        where = f"True in none of {many(gate.n_judged, 'group')}."
+        return Line(f"{where} {unjudged}".strip(), "passed", f"Passed: {condition}.")
     places = list(gate.where)
     if gate.condition is not None:
-        column = gate.condition.column
-        places = [f"{_name_place(row, words)} {_write_value(row[column])}" for row in gate.met_rows]
+        column, limit = gate.condition.column, gate.condition.limit
+        places = [
+            f"{_name_place(row, words)} {_write_value(row[column], limit)}" for row in gate.met_rows
+        ]
     where = first_few([*dict.fromkeys(places)], "; ", 10)
     return Line(f"in {where}. {unjudged}".strip(), "failed", f"Failed: {condition}")
 
@@ -87,6 +89,8 @@ def _name_place(row: Mapping[str, Any], words: Words) -> str:
     return f"{name}, {quote(str(row[MODEL]))}" if words.names_score(row["metric"]) else name
 
 
-def _write_value(value: Any) -> str:
+def _write_value(value: Any, limit: float | str) -> str:
     """Return a number or verdict that meets a condition."""
-    return f"({value})" if isinstance(value, str) else write_number(value, ".3g")
+    if isinstance(value, str):
+        return f"({value})"
+    return write_number(value, form_beside(value, limit, digits=3))

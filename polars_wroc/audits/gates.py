@@ -1,4 +1,4 @@
-"""Conditions that fail a command in a pipeline, for example ``tpr.gap>0.05``, or in SQL."""
+"""Conditions that make a command fail, in a short form such as ``tpr.gap>0.05`` or in SQL."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from polars_wroc.audits.tables import (
     segment_in_words,
 )
 from polars_wroc.checks import did_you_mean
+from polars_wroc.documents.numbers import form_beside
 from polars_wroc.documents.phrases import first_few, many
 from polars_wroc.files.sources import first_line
 from polars_wroc.groups.comparisons import (
@@ -36,12 +37,14 @@ from polars_wroc.groups.comparisons import (
     METRICS,
     NAMED_FOR,
     REPEATS,
+    SHIFTS,
     SMALL_SHARE,
     THE_REFERENCE,
     UNKNOWN_REASON,
     UNLABELED,
 )
 from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
+from polars_wroc.groups.trend import FIRST
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import calibration_hint, metric_hint
 from polars_wroc.inputs.reasons import EVERYBODY, FEW, IN_REFERENCE, NOBODY, UNDEFINED
@@ -52,26 +55,33 @@ from polars_wroc.stats.families import DIFFERENT, EQUIVALENT, INCONCLUSIVE
 from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
 
 _NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
-_PLACE = r"(?:(.*):)?\s*"
+_PLACE = r"\s*(?:(.*):)?\s*"
 # The short form: an optional place, a metric, an optional column, and a limit.
 _SHORT = re.compile(rf"{_PLACE}(\w+)(?:\.(\w+))?{_NUMBER}")
 _VERDICT = re.compile(rf"{_PLACE}(\w+)\.verdict\s*(!?=)\s*(.*?)\s*")
-# SQL about several rows, and SQL that is true or false of what is missing.
+# SQL about several rows.
 _SEVERAL_ROWS = re.compile(
     r"\b(avg|corr|count|covar\w*|first\w*|lag|last\w*|lead|max|median|min|quantile\w*|\w*rank"
     r"|row_number|std\w*|sum|var\w*)\s*\(",
     re.IGNORECASE,
 )
+# A number in percent; a number or a column after the sign would make it a remainder.
+_PERCENTAGE = re.compile(r"(?<![\w.])(\d+\.?\d*|\.\d+)\s*%(?=\s*($|\)|and\b|or\b))", re.IGNORECASE)
+# SQL that gives an answer for nulls.
 _TESTS_NULL = re.compile(r"\bis\s+(not\s+)?null\b|\b(coalesce|ifnull)\b", re.IGNORECASE)
-# All metrics; and what is no worse, where a metric has a side that is worse.
+# Stands for all metrics.
 _ANY = "any"
+# The verdicts of a metric that has not become worse.
 _NO_WORSE = (NO_WORSE, BETTER)
-# Compared without its sign, unless the limit is below 0.
+# Compared without its sign, unless a condition asks for < or <= a limit of 0 or less.
 _UNSIGNED = "gap"
-# The similarity of a column to its misspelling; auk_gap is not gap.
+# How similar a name must be to be suggested: auk_gap must not suggest gap.
 _ALIKE = 0.8
 _PROPORTIONS = {ROC_AUC.column, "average_precision", *RATES}
 _VALUES = ("value", "value_low", "value_high")
+_RATIOS = ("ratio", "ratio_low", "ratio_high")
+# Hardly a ratio, so that a limit from here on is taken for a percentage.
+_LARGE_RATIO = 10
 _WITHOUT_SIDE = [name for name, metric in COMPARABLE.items() if metric.better is None]
 # Columns that identify a row of comparisons.
 _KEYS = ("attribute", "segment", MODEL, "reference", "pair", "metric", "period")
@@ -79,7 +89,10 @@ _KEYS = ("attribute", "segment", MODEL, "reference", "pair", "metric", "period")
 
 @dataclass(frozen=True, kw_only=True)
 class GateScope:
-    """The metrics and columns that conditions may name; words are for messages."""
+    """The metrics and columns that conditions may name.
+
+    ``what`` and ``example`` are used in messages.
+    """
 
     what: str
     example: str
@@ -112,9 +125,11 @@ class GateScope:
 
 _NO_DECISIONS = " (it needs decisions: those of a threshold, or recorded ones)"
 _NO_LABEL = " (it needs a label)"
-_NO_RATIOS = " (it needs a decision that is good for a person; found --favorable neither)"
+_NO_RATIOS = " (it needs a decision that favors people, but --favorable is neither)"
+# Metrics that an audit has only with decisions.
 _DECISION_METRICS = (*GAP_RATES, "accuracy", IMPACT_RATIO, *FAIRNESS)
 _SELECTION_RATE = "selection_rate"
+# These, and the metrics of other tables that say nothing where all decisions are the same.
 _ALL_DECISION_METRICS = {*_DECISION_METRICS, *THRESHOLD_METRICS, *GAP_CHANGES} - {
     "auc_difference",
     "auc_gap",
@@ -161,7 +176,7 @@ def find_audit_scope(
     """Return the metrics and columns that conditions on an audit may name."""
     unknown = {} if decides else dict.fromkeys(_DECISION_METRICS, _NO_DECISIONS)
     if not labeled:
-        unknown = {name: _NO_LABEL for name in COMPARISON_SCOPE.metrics if name not in UNLABELED}
+        unknown |= {name: _NO_LABEL for name in COMPARISON_SCOPE.metrics if name not in UNLABELED}
     if decides and not ratios:
         unknown[IMPACT_RATIO] = _NO_RATIOS
     known = [name for name in COMPARISON_SCOPE.metrics if name not in unknown]
@@ -169,9 +184,13 @@ def find_audit_scope(
 
 
 def find_table_scope(schema: Mapping[str, pl.DataType], keys: Collection[str]) -> GateScope:
-    """Return the columns that conditions may name in a table with a column for each number."""
+    """Return the columns that conditions may name in a wide table, which has no metrics."""
     number = next(name for name in schema if name not in keys and schema[name].is_numeric())
     return GateScope(what="the table", example=f"{number}<0.7", schema=schema, keys=keys)
+
+
+class NotInTableError(ValueError):
+    """A condition names a place that the table does not have, or a column without values."""
 
 
 @dataclass(frozen=True)
@@ -187,14 +206,15 @@ class Gate:
     short: GateCondition | None = None
 
     def judge(self, table: pl.DataFrame) -> JudgedGate:
-        """Return where a table meets the condition, which makes it fail.
+        """Judge each row; the gate fails if any row meets the condition.
 
         A number based on too few rows, or compared with such a number, is not judged. Neither are
-        references and unknown categories; only references are not listed.
+        references and unknown categories. Rows that were not judged are listed, except for
+        references and rows that repeat others.
         """
         self._check_place(table)
         self._check_filled(table)
-        rows = self._select_asked(_add_same_decisions(table))
+        rows = self._select_asked(_add_reasons(table))
         holds = self._evaluate(rows)
         met, judged = rows.filter(holds), rows.filter(holds.is_not_null())
         listed = _is_listed(rows) & self._could_be_judged(table, rows)
@@ -203,7 +223,7 @@ class Gate:
         several = MODEL in table.columns and table[MODEL].n_unique() > 1
         places = partial(_name_place, keys=self.scope.keys, several=several)
         where = [
-            f"{places(row)} {self._write_numbers(row)}{self._name_metric(row, rows)}"
+            f"{places(row)} {self._write_numbers(row)}{_name_metric(row, rows)}"
             for row in met.iter_rows(named=True)
         ]
         lacking = dict[str, list[str]]()
@@ -228,14 +248,14 @@ class Gate:
         """Raise unless the place of the short form is in the table."""
         if self.short is None or self.short.place is None:
             return
-        places = table.select("attribute", place=_write_place())
+        places = table.select("attribute", place=_express_place())
         known = dict.fromkeys([OVERALL, *places["attribute"], *places["place"]])
-        if self.short.place not in known or not table.filter(_is_at(self.short.place)).height:
+        if table.filter(_is_at(self.short.place)).is_empty():
             msg = (
                 "--fail-if must name an attribute, or a segment such as sex=f; found "
                 f"{self.short.place!r}{did_you_mean(self.short.place, known)}"
             )
-            raise ValueError(msg)
+            raise NotInTableError(msg)
 
     def _check_filled(self, table: pl.DataFrame) -> None:
         """Raise if a column in SQL has no values, unless reasons explain that.
@@ -253,14 +273,14 @@ class Gate:
             if name in table.columns and name not in filled:
                 known = [each for each in (*self.scope.columns, "verdict") if each in filled]
                 msg = (
-                    f"`--fail-if` must read a column that has values; found {name!r}, which is "
+                    f"--fail-if must read a column that has values; found {name!r}, which is "
                     f"empty in all rows; there are {', '.join(known)}"
                 )
-                raise ValueError(msg)
+                raise NotInTableError(msg)
 
     @property
     def _tests_null(self) -> bool:
-        """Whether the condition knows an answer where numbers are missing."""
+        """Whether the condition gives an answer for nulls."""
         return _TESTS_NULL.search(self.text) is not None
 
     def _select_asked(self, table: pl.DataFrame) -> pl.DataFrame:
@@ -303,7 +323,7 @@ class Gate:
         return holds.select(pl.when(pl.col("holds") | ~cannot_pass).then("holds")).to_series()
 
     def _could_be_judged(self, table: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
-        """Return whether rows have a reason, or a metric with all numbers in some row."""
+        """Return whether rows have a reason, or a metric for which each column has a value."""
         if "metric" not in rows.columns:
             return pl.repeat(value=True, n=rows.height, eager=True)
         read = [name for name in self._numbers if name in table.columns]
@@ -320,13 +340,9 @@ class Gate:
     def _write_numbers(self, row: Mapping[str, Any]) -> str:
         """Return the numbers that meet the condition, as text."""
         if len(self._numbers) == 1:
-            return _write_value(row[self._numbers[0]])
+            limit = None if self.short is None else self.short.limit
+            return _write_value(row[self._numbers[0]], limit)
         return f"({', '.join(f'{name} {_write_value(row[name])}' for name in self._numbers)})"
-
-    def _name_metric(self, row: Mapping[str, Any], rows: pl.DataFrame) -> str:
-        """Return the metric of a row as text, if the rows have several."""
-        several = "metric" in rows.columns and rows["metric"].n_unique() > 1
-        return f" in {row['metric']}" if several else ""
 
     def _write_lines(
         self, n_judged: int, where: Sequence[str], lacking: Mapping[str, list[str]], noun: str
@@ -336,10 +352,12 @@ class Gate:
             f"NOT JUDGED {self.text}: {_reason_in_places(reason, first_few(places, '; '))}"
             for reason, places in lacking.items()
         ]
-        among = f" in {len(where) or 'none'} of {many(n_judged, noun)}" if n_judged > 1 else ""
+        several = many(n_judged, noun) if n_judged > 1 else ""
         if where:
+            among = f" in {len(where)} of {several}" if several else ""
             lines.append(f"FAILED {self.text}{among}: {first_few(where, '; ')}")
         elif n_judged:
+            among = f": true in none of {several}" if several else ""
             lines.append(f"PASSED {self.text}{among}")
         elif not lines:
             lines.append(f"NOT JUDGED {self.text}: {_NO_NUMBER} in any {noun}")
@@ -351,7 +369,7 @@ _SAME, _WHY = "__same", "__why"
 _NO_NUMBER = "no such number"
 
 
-def _add_same_decisions(table: pl.DataFrame) -> pl.DataFrame:
+def _add_reasons(table: pl.DataFrame) -> pl.DataFrame:
     """Add why rows are not judged.
 
     If everybody has the same decision, a condition may be met but cannot be passed.
@@ -383,10 +401,19 @@ def _find_same_decisions(table: pl.DataFrame) -> list[str | None]:
 
 
 def _is_listed(rows: pl.DataFrame) -> pl.Series:
-    """Return whether an unjudged row is worth listing: not a reference or a repeated row."""
+    """Return whether an unjudged row is worth listing: not a reference or a repeated row.
+
+    Rows on all data are listed if they are all that a condition asks for, or if they explain
+    why no segment is judged. A first period has nothing before it, and is listed only if its own
+    value is unknown.
+    """
     why = rows[_WHY]
     listed = (why != THE_REFERENCE) & ~why.str.starts_with(REPEATS)
-    if "attribute" in rows.columns:
+    if "attribute" not in rows.columns:
+        return listed
+    has_value = rows["value"].is_not_null() | rows["metric"].is_in([*SHIFTS])
+    listed &= (why != FIRST) | ~has_value
+    if (rows["attribute"] != OVERALL).any():
         listed &= (rows["attribute"] != OVERALL) | why.is_in([NOBODY, EVERYBODY])
     return listed
 
@@ -396,7 +423,7 @@ def _list_left_out(
 ) -> list[dict[str, Any]]:
     """Return the rows of segments that the fairness metrics in ``rows`` leave out, and why.
 
-    They are rows of the compared rates, which the table of an audit has too.
+    They come from the rows of the compared rates in the same table.
     """
     metrics = {*rows["metric"]} if "metric" in rows.columns else set[str]()
     if not metrics or metrics - FAIRNESS.keys():
@@ -424,17 +451,17 @@ def _list_left_out(
     return left_out.rows(named=True)
 
 
-def _write_place() -> pl.Expr:
+def _express_place() -> pl.Expr:
     return pl.format("{}={}", "attribute", pl.col("segment").fill_null(MISSING))
 
 
 def _is_at(place: str) -> pl.Expr:
     """Return whether a row belongs to an attribute, or to a segment such as sex=f."""
-    return (pl.col("attribute") == place) | (_write_place() == place)
+    return (pl.col("attribute") == place) | (_express_place() == place)
 
 
 def _reason_in_places(reason: str, places: str) -> str:
-    """Return why some places were not judged, by their own fault or the reference's."""
+    """Return why places were not judged, because of themselves or of the reference."""
     if reason == UNKNOWN_REASON:
         return f"{reason} (not compared without --unknown keep) in {places}"
     return f"{reason} of {places}" if reason.endswith(IN_REFERENCE) else f"{reason} in {places}"
@@ -450,6 +477,12 @@ def _name_rows(rows: pl.DataFrame) -> str:
     if "pair" in rows.columns:
         return "pair"
     return "segment" if "attribute" in rows.columns else "row"
+
+
+def _name_metric(row: Mapping[str, Any], rows: pl.DataFrame) -> str:
+    """Return the metric of a row as text, if the rows have several."""
+    several = "metric" in rows.columns and rows["metric"].n_unique() > 1
+    return f" in {row['metric']}" if several else ""
 
 
 def _name_place(row: Mapping[str, Any], *, keys: Collection[str], several: bool) -> str:
@@ -473,15 +506,18 @@ def _name_place(row: Mapping[str, Any], *, keys: Collection[str], several: bool)
     return ", ".join([place, *more])
 
 
-def _write_value(value: Any) -> str:
+def _write_value(value: Any, limit: float | str | None = None) -> str:
+    """Return a number or verdict that meets a condition, or null."""
     if value is None:
         return "null"
-    return value if isinstance(value, str) else f"{value:.4g}"
+    if isinstance(value, str):
+        return value
+    return format(value, form_beside(value, limit, digits=4))
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """Judged gates, and messages on gates that name a place the table does not have."""
+    """Judged gates, and messages on gates that name what the table does not have."""
 
     gates: Sequence[JudgedGate] = ()
     unknown: Sequence[str] = ()
@@ -500,7 +536,7 @@ def judge_gates(gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
     for gate in gates:
         try:
             judged.append(gate.judge(table))
-        except ValueError as error:
+        except NotInTableError as error:
             unknown.append(str(error))
     return Judgement(judged, unknown)
 
@@ -514,17 +550,23 @@ def read_gate(text: str, scope: GateScope) -> Gate:
             known = f"{', '.join(scope.verdicts)}; found {verdict!r}{hint}"
             msg = f"--fail-if must name a verdict of {scope.what}: {known}"
             raise ValueError(msg)
-        return _write_gate(text, scope, GateCondition(place, metric, "verdict", sign, verdict))
+        return _build_gate(text, scope, GateCondition(place, metric, "verdict", sign, verdict))
     parts = _SHORT.fullmatch(text)
+    if parts and (parts[1] or "").endswith(":") and parts[2] not in scope.metrics:
+        # A cast such as gap::float is SQL.
+        parts = None
     if scope.metrics and parts and parts[2] not in scope.schema:
         place, metric, column, sign, limit = parts.groups()
-        if column is None and metric not in scope.metrics:
+        if column is None and metric not in (*scope.metrics, *scope.why_not):
             _refuse(text, scope, _guess_meaning(metric, scope))
         column = column or NAMED_FOR.get(metric, "value")
-        return _write_gate(text, scope, GateCondition(place, metric, column, sign, float(limit)))
+        return _build_gate(text, scope, GateCondition(place, metric, column, sign, float(limit)))
     if parts and not parts[3]:
-        number = re.sub("_(low|high)$", "", parts[2])
-        _check_proportion(number, "value", float(parts[5]), text.strip())
+        column = parts[2]
+        # A table of metrics names its ratios by column, others have a column for each metric.
+        metric = re.sub("_(low|high)$", "", column)
+        column = column if column in _RATIOS else "value"
+        _check_percentage(metric, column, float(parts[5]), text.strip())
     return Gate(scope, text, text.strip(), _read_sql(text, scope))
 
 
@@ -540,7 +582,7 @@ def _read_sql(text: str, scope: GateScope) -> pl.Expr:
         name = (re.findall(r"\"(.*?)\"", first_line(error)) or [""])[0]
         if scope.metrics and re.fullmatch(r"[\w.]+", text.strip()):
             _refuse(text, scope)
-        if name in scope.schema or re.search(rf"\b{name}\.\w+\s*(=|!=|<>)", text):
+        if name in scope.schema or re.search(rf"\b{re.escape(name)}\.\w+\s*(=|!=|<>)", text):
             _refuse(text, scope, f": {_explain_refusal(text, '')}")
         hint = did_you_mean(name, scope.schema) or " (texts are in single quotes)"
         _refuse(text, scope, f": there is no column {name!r}{hint}")
@@ -554,7 +596,7 @@ def _read_sql(text: str, scope: GateScope) -> pl.Expr:
 
 
 def _check_sql(text: str, scope: GateScope) -> None:
-    """Refuse SQL that Polars would take, and that no row or every row would meet."""
+    """Refuse SQL that Polars would take, but that would be always or never true."""
     code = re.sub("'[^']*'", "''", text)
     if found := _SEVERAL_ROWS.search(code):
         _refuse(text, scope, f": {found[1]} reads several rows, and a condition is about one row")
@@ -583,7 +625,7 @@ def _explain_refusal(text: str, message: str) -> str:
         cure = "write the condition alone, without SELECT, WHERE and ;"
     elif re.search(r"\w\.\w+\s*(=|!=|<>)", text):
         cure = "compare a number by one of > >= < <="
-    elif found := re.search(r"([\d.]+)\s*%", text):
+    elif found := _PERCENTAGE.search(text):
         cure = f"write {found[0]} as {float(found[1]) / 100:g}"
     elif text.count("'") % 2:
         cure = "close each single quote"
@@ -598,9 +640,9 @@ def _explain_refusal(text: str, message: str) -> str:
     return cure
 
 
-def _write_gate(given: str, scope: GateScope, short: GateCondition) -> Gate:
+def _build_gate(given: str, scope: GateScope, short: GateCondition) -> Gate:
     """Return a condition in the short form, after checking that it can be met."""
-    _check(short, given.strip(), scope)
+    _check_short(short, given.strip(), scope)
     number, limit = pl.col(short.column), short.limit
     if isinstance(limit, str):
         words = _NO_WORSE if limit == NO_WORSE else (limit,)
@@ -608,8 +650,13 @@ def _write_gate(given: str, scope: GateScope, short: GateCondition) -> Gate:
     else:
         signed = short.column != _UNSIGNED or _asks_below_zero(short)
         number = number if signed else number.abs()
-        signs = {">": number > limit, ">=": number >= limit, "<": number < limit}
-        holds = signs.get(short.sign, number <= limit)
+        signs = {
+            ">": number > limit,
+            ">=": number >= limit,
+            "<": number < limit,
+            "<=": number <= limit,
+        }
+        holds = signs[short.sign]
     if short.metric != _ANY:
         holds = (pl.col("metric") == short.metric) & holds
     elif short.limit in (NO_WORSE, BETTER, WORSE):
@@ -625,7 +672,7 @@ def _write_gate(given: str, scope: GateScope, short: GateCondition) -> Gate:
 
 
 def _asks_below_zero(short: GateCondition) -> bool:
-    """Return whether only numbers of 0 or below meet a condition, unlike any size."""
+    """Return whether a condition needs the signed gap: it is below a limit of 0 or less."""
     return not isinstance(short.limit, str) and short.sign in ("<", "<=") and short.limit <= 0
 
 
@@ -657,7 +704,7 @@ def _near(name: str, known: Collection[str]) -> str:
     return hint or f"; there are {first_few([*known])}"
 
 
-def _check(short: GateCondition, given: str, scope: GateScope) -> None:
+def _check_short(short: GateCondition, given: str, scope: GateScope) -> None:
     """Raise for unknown names in a condition, or a condition that cannot be met."""
     if short.metric not in scope.metrics:
         hint = scope.why_not.get(short.metric) or _near(short.metric, scope.metrics)
@@ -677,13 +724,14 @@ def _check(short: GateCondition, given: str, scope: GateScope) -> None:
         such = scope.verdict_example if scope.verdicts else scope.example
         msg = f"--fail-if must compare a verdict with a word, as in {such}; found {given}"
         raise ValueError(msg)
-    _check_proportion(short.metric, short.column, short.limit, given)
+    _check_percentage(short.metric, short.column, short.limit, given)
     if not short.column.startswith(_UNSIGNED):
         return
-    if short.column == _UNSIGNED and short.limit < 0 and not _asks_below_zero(short):
+    least = {">": short.limit < 0, ">=": short.limit <= 0}
+    if short.column == _UNSIGNED and least.get(short.sign):
         msg = (
-            "--fail-if must be a condition that not every gap meets, which is compared without "
-            f"its sign unless it is to be below 0; found {given}"
+            "--fail-if must be a condition that not every gap meets: gaps are compared without "
+            f"their sign, unless it asks for < or <= a limit of 0 or less; found {given}"
         )
         raise ValueError(msg)
     if short.metric != "calibration_slope" and abs(short.limit) > 1:
@@ -694,18 +742,24 @@ def _check(short: GateCondition, given: str, scope: GateScope) -> None:
         raise ValueError(msg)
 
 
-def _check_proportion(metric: str, column: str, limit: float, given: str) -> None:
-    """Raise for a percentage as the limit of a metric between 0 and 1."""
+def _check_percentage(metric: str, column: str, limit: float, given: str) -> None:
+    """Raise for a percentage as the limit of a ratio, or of a metric between 0 and 1."""
+    if column in _RATIOS and limit >= _LARGE_RATIO:
+        msg = (
+            f"--fail-if must have a limit below {_LARGE_RATIO} for a ratio, so that 0.8 is 80%; "
+            f"found {given}"
+        )
+        raise ValueError(msg)
     if metric in _PROPORTIONS and column in _VALUES and not 0 <= limit <= 1:
         msg = (
-            f"`--fail-if` must have a limit between 0 and 1 for {metric}, so that 0.62 is 62%; "
+            f"--fail-if must have a limit between 0 and 1 for {metric}, so that 0.62 is 62%; "
             f"found {given}"
         )
         raise ValueError(msg)
 
 
 def tabulate_pairs(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the table of `compare` as rows of a metric."""
+    """Return the table of `compare` with the keys of comparisons: attribute, segment and pair."""
     groups = table.columns[: -len(PAIR_SCHEMA)]
     texts = [pl.col(name).cast(pl.String).fill_null(MISSING) for name in groups]
     segment = pl.concat_str(texts, separator=", ") if groups else pl.lit(OVERALL)

@@ -37,6 +37,21 @@ def write_number(value: float | None, form: str) -> str:
     return text.lstrip("+-") if is_zero else text.replace("-", MINUS)
 
 
+def form_beside(value: float, limit: float | str | None, digits: int) -> str:
+    """Return the format of a number with so many digits, and more if it would look like a limit.
+
+    Large numbers have no power of ten: 12345, not 1.234e+04. Beside a limit of 0.05, 0.050001 is
+    not 0.05.
+    """
+    form = ".0f" if abs(value) + 0.5 >= 10**digits else f".{digits}g"
+    if isinstance(limit, str) or limit is None or abs(float(value)) == abs(limit):
+        return form
+    while abs(float(format(value, form))) == abs(limit):
+        digits += 1
+        form = f".{digits}g"
+    return form
+
+
 @dataclass(frozen=True)
 class NumberForm:
     """The form of numbers: the format, the factor of the unit, and the mark after a number."""

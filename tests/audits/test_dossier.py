@@ -101,7 +101,7 @@ def test_the_command_line_says_what_it_read(
         "--fail-if",
         "auc.gap>0.9",
         "--fail-if",
-        "tpr.gap>=0",
+        "tpr.gap>=1e-09",
     ]
     more = ["--title", "Loans", "--note", "two words", "--favorable", "rejected", "-o", "-"]
     assert main([*call, *gates, *more]) == 1
@@ -114,7 +114,7 @@ def test_the_command_line_says_what_it_read(
     assert run["command"].endswith("--title Loans --note 'two words' --favorable rejected -o -")
     missed, met = document["gates"]
     assert (missed["gate"], missed["met"], missed["where"]) == ("auc.gap>0.9", False, [])
-    assert (met["gate"], met["met"], len(met["where"])) == ("tpr.gap>=0", True, 3)
+    assert (met["gate"], met["met"], len(met["where"])) == ("tpr.gap>=1e-09", True, 3)
     assert document["settings"]["favorable"] == "rejected"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ from sweeps import sweep
 from wide_tables import fairness_of, gaps_of, wide_gaps
 
 import polars_wroc as wroc
-from polars_wroc.audits.gates import find_audit_scope, read_gate
+from polars_wroc.audits.gates import (
+    PAIR_SCOPE,
+    find_audit_scope,
+    judge_gates,
+    read_gate,
+    tabulate_pairs,
+)
 from polars_wroc.audits.tables import JudgedGate
 from polars_wroc.cli import main
 
@@ -179,8 +186,9 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
 @pytest.mark.parametrize(
     ("gate", "message"),
     [
-        ("auc.gap>-0.05", "must be a condition that not every gap meets, which is compared"),
+        ("auc.gap>-0.05", "must be a condition that not every gap meets: gaps are compared"),
         ("auc.gap>=-1e-9", "must be a condition that not every gap meets"),
+        ("auc.gap>=0", "unless it asks for < or <= a limit of 0 or less; found auc.gap>=0"),
         ("auc.gap_high<-5", "must have a limit between -1 and 1 for a gap, so that 0.05 is"),
         ("auc.gap_hihg<0", "found 'gap_hihg'; did you mean 'gap_high'?"),
         ("auc_gap_high<0", "found 'auc_gap_high<0'; did you mean 'auc.gap_high'?"),
@@ -193,6 +201,85 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
 def test_gates_that_cannot_hold_are_refused(gate: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         read_gate(gate, find_audit_scope(decides=False, ratios=True))
+
+
+@pytest.mark.parametrize("number", ["impact_ratio.ratio", "impact_ratio", "ratio", "ratio_high"])
+def test_a_percentage_is_no_limit_of_a_ratio(number: str) -> None:
+    scope = find_audit_scope(decides=True, ratios=True)
+    message = re.escape(f"for a ratio, so that 0.8 is 80%; found {number}<80")
+    with pytest.raises(ValueError, match=message):
+        read_gate(f"{number}<80", scope)
+    assert read_gate(f"{number}<1.25", scope).text.endswith("1.25")
+
+
+def test_a_metric_without_a_label_says_what_it_needs() -> None:
+    scope = find_audit_scope(decides=False, ratios=True, labeled=False)
+    needs = {"auc.gap>0.1": "a label", "tpr.gap>0.1": "a label", "impact_ratio<0.8": "decisions"}
+    for gate, missing in needs.items():
+        with pytest.raises(ValueError, match=rf"\(it needs {missing}"):
+            read_gate(gate, scope)
+
+
+def test_numbers_of_a_failed_gate_differ_from_its_limit(audit: wroc.Audit) -> None:
+    auc = audit.table.filter(metric="auc", segment="a")["value"].item()
+    table = audit.table.with_columns(
+        value=pl.when(pl.col("value") == auc).then(0.050001).otherwise("value"),
+        n=pl.when(pl.col("n") > 0).then(12345),
+    )
+    scope = find_audit_scope(decides=True, ratios=True)
+    assert read_gate("g=a:auc.value>0.05", scope).judge(table).where == ["g = a 0.050001"]
+    assert read_gate("g=a:auc.n>100", scope).judge(table).where == ["g = a 12345"]
+    gates = [read_gate(gate, scope) for gate in ("g=a:auc.value>0.05", "g=a:auc.n>100")]
+    report = str(replace(audit, gates=judge_gates(gates, table).gates))
+    for line in ("AUC of g=a above 0.05 in a (g) 0.050001", "above 100 in a (g) 12345"):
+        assert line in report
+
+
+def test_a_gate_that_no_segment_meets_is_true_in_none(audit: wroc.Audit) -> None:
+    assert judge("auc.gap>0.9", audit).sentence == (
+        "PASSED auc.gap > 0.9: true in none of 3 segments"
+    )
+
+
+@pytest.mark.parametrize("condition", ["overall:auc<0.1", "attribute = 'overall' AND value < 0.1"])
+def test_rows_on_all_data_are_listed_if_asked_for(condition: str, unequal: pl.DataFrame) -> None:
+    one_class = wroc.audit(unequal.filter("y"), "y", "s", attributes="g")
+    judged = judge(condition, one_class)
+    assert (judged.n_judged, judged.not_judged) == (0, ["all rows"])
+    assert judged.sentence.endswith(": undefined in all rows")
+
+
+def test_a_pair_that_is_not_judged_is_listed(unequal: pl.DataFrame) -> None:
+    """Without groups, all pairs are on all data."""
+    rows = unequal.with_columns(t=-pl.col("s"), u=pl.col("s") ** 3)
+    pairs = wroc.compare(rows, "y", ["s", "t", "u"])
+    lost = pairs.with_columns(
+        pl.when(pl.int_range(pl.len()) > 0).then(name).alias(name) for name in ("gap", "gap_high")
+    )
+    judged = read_gate("auc.gap<-0.9", PAIR_SCOPE).judge(tabulate_pairs(lost))
+    first = " and ".join(pairs.select("model", "reference").row(0))
+    assert (judged.n_judged, judged.not_judged) == (2, [f"all rows, {first}"])
+    expected = f"NOT JUDGED auc.gap < -0.9: no such number in all rows, {first}"
+    assert judged.lines == [expected, "PASSED auc.gap < -0.9: true in none of 2 pairs"]
+
+
+def test_a_place_may_have_blanks_before_it(audit: wroc.Audit) -> None:
+    assert judge(" g=c:tpr.gap<0", audit).met
+
+
+def test_a_cast_in_sql_is_no_place(audit: wroc.Audit) -> None:
+    with_cast = judge("gap::float > 0.1", audit)
+    assert with_cast.where == judge("gap > 0.1", audit).where != []
+
+
+def test_only_what_the_table_lacks_is_a_message_on_a_gate(audit: wroc.Audit) -> None:
+    scope = find_audit_scope(decides=True, ratios=True)
+    elsewhere = read_gate("h:auc.gap>0.1", scope)
+    (message,) = judge_gates([elsewhere], audit.table).unknown
+    assert message.startswith("--fail-if must name an attribute, or a segment")
+    failing = replace(elsewhere, short=None, condition=pl.col("gap").str.to_integer() > 0)
+    with pytest.raises(pl.exceptions.PolarsError):
+        judge_gates([failing], audit.table)
 
 
 def test_gates_on_limits_take_negative_ones() -> None:
@@ -234,7 +321,7 @@ def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
     behind = unequal.group_by("g").agg((selects if metric == "ppv" else ~selects).sum().alias("n"))
     few = behind.filter(pl.col("n") < least)["g"].to_list()
     assert 0 < len(few) < 3
-    judgement = judge(f"{metric}.gap>=0", result)
+    judgement = judge(f"metric = '{metric}' AND abs(gap) >= 0", result)
     assert sorted(judgement.not_judged) == sorted(f"g = {name}" for name in few)
     assert len(judgement.where) == 3 - len(few)
     selected = unequal.group_by("g").agg(selects.sum().cast(pl.Int64).alias("n_selected")).sort("g")
@@ -400,7 +487,7 @@ def test_gates_judge_what_has_tests(unequal: pl.DataFrame, reference: Any) -> No
     for rate in ("auc", "tpr", "ppv"):
         gaps = gaps_of(result).filter(pl.col(f"{rate}_gap").is_not_null())
         tested = gaps.filter(pl.col(f"{rate}_gap_p_value").is_not_null())["segment"].to_list()
-        judgement = judge(f"{rate}.gap>=0", result)
+        judgement = judge(f"metric = '{rate}' AND abs(gap) >= 0", result)
         judged = [failure.split()[2] for failure in judgement.where]
         assert sorted(judged) == sorted(tested)
         assert judgement.n_judged == len(tested)
@@ -508,6 +595,10 @@ def test_a_condition_in_sql_says_which_numbers_meet_it(audit: wroc.Audit) -> Non
     [
         ("gapp > 0.1", "; did you mean 'gap'?"),
         ("verdict = different", "there is no column 'different' (texts are in single quotes)"),
+        ('"a(b" > 1', "there is no column 'a(b' (texts are in single quotes)"),
+        ("auc < 70 % and n > 9", "write 70 % as 0.7"),
+        ("auc < 1.2.3%", "complete it, and leave out what is not SQL"),
+        ("n - 10 % 3 >", "complete it, and leave out what is not SQL"),
         ("gap > 0.1; DROP TABLE x", "found 'gap > 0.1; DROP TABLE x': "),
         ("gap + 1", "found 'gap + 1'"),
     ],

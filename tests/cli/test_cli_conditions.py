@@ -186,3 +186,10 @@ def test_a_measure_without_a_threshold_is_named_without_it(
     said = capsys.readouterr().err
     assert "measure = auc 0." in said
     assert "measure = net_benefit, threshold = 0.3 0." in said
+
+
+def test_first_periods_are_not_listed_as_unjudged(capsys: pytest.CaptureFixture[str]) -> None:
+    for groups in ("", " --attribute race"):
+        call = f"trend {SCORED} --over month{groups} --fail-if auc.gap_high<-0.9 --fail-unjudged"
+        assert main(call.split()) == 0
+        assert "NOT JUDGED" not in capsys.readouterr().err
