@@ -75,7 +75,7 @@ _ANY = "any"
 _NO_WORSE = (NO_WORSE, BETTER)
 # Compared without its sign, unless a condition asks for < or <= a limit of 0 or less.
 _UNSIGNED = "gap"
-# How similar a name must be to be suggested: auk_gap must not suggest gap.
+# The least similarity of a name that is suggested: auk_gap must not suggest gap.
 _ALIKE = 0.8
 _PROPORTIONS = {ROC_AUC.column, "average_precision", *RATES}
 _VALUES = ("value", "value_low", "value_high")
