@@ -26,7 +26,6 @@ FILES = {
     "audit_words.py",
     "plain_placements.py",
     # To be rewritten: what they check has no public name yet.
-    "charts/test_how_charts_look.py",
     "engines/test_memory.py",
     "groups/test_worst_segments.py",
     "inputs/test_errors.py",
