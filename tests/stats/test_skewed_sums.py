@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from polars_wroc.stats.skewed_sums import (
+    exact_tail,
     limit_rates,
     lower_tail,
     pearson_tail,
@@ -59,6 +60,13 @@ def test_skewed_tails_are_mirrored_and_those_of_scipy(z: float, skewness: float)
     # SciPy has few digits where there is hardly any skewness.
     tolerance = 1e-8 if abs(skewness) > 0.1 else 1e-5
     assert upper == pytest.approx(stats.pearson3.sf(z, skewness), abs=tolerance)
+
+
+def test_exact_tails_count_half_of_the_observed_table_of_scipy() -> None:
+    both, law = np.arange(20.0, 40.0), stats.hypergeom(200, 88, 60)
+    sizes = (np.full_like(both, each) for each in (60, 88, 200))
+    expected = law.sf(both) + law.pmf(both) / 2
+    np.testing.assert_allclose(exact_tail(both, *sizes), expected, rtol=1e-10)
 
 
 def test_limits_of_rates_are_where_the_tails_have_the_probability() -> None:
