@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.aucs import SKEWNESS, Auc, ClassMoments
@@ -73,7 +73,7 @@ def square_placements(auc: Array) -> Array:
     complement = 1 - auc
     # The probability that two standard normal variables with a correlation of one half are both
     # below the quantile of the complement, by Owen's T
-    below = complement - 2 * special.owens_t(special.ndtri(complement), 1 / np.sqrt(3))
+    below = complement - 2 * scipy.special.owens_t(scipy.special.ndtri(complement), 1 / np.sqrt(3))
     return np.where((complement > 0) & (complement < 1), below, complement)
 
 
@@ -220,7 +220,7 @@ class RowsPlan:
 
         There are two one-sided tests at a quantile.
         """
-        z_power = special.ndtri((1 + power) / 2)
+        z_power = scipy.special.ndtri((1 + power) / 2)
 
         def is_shown(rows: Array) -> Mask:
             return self._reach(rows, quantile, z_power) <= margin / self.part
@@ -248,7 +248,7 @@ def find_rows_for_margin(changed: float, margin: float, quantile: float, power: 
     A share ``changed`` of the rows is decided differently, half of it for the worse.
     """
     share = np.array([changed / 2])
-    z_power = special.ndtri(power)
+    z_power = scipy.special.ndtri(power)
 
     def is_shown(rows: Array) -> Mask:
         low, high = Wilson(share, 1 - share, 1 / rows, 1 / rows).limits(quantile)
