@@ -12,13 +12,13 @@ from processes import PLAIN
 import polars_wroc as wroc
 
 
-def _imported(code: str) -> set[str]:
-    """Name the modules that code imports, except Polars, NumPy and what they import.
+def _imported(code: str, known: str = "polars, lazy_loader, numpy.typing, scipy") -> set[str]:
+    """Name the modules that code imports, except known ones and what they import.
 
     SciPy imports its modules when they are first used.
     """
     start, end = (
-        "import sys, polars, lazy_loader, numpy.typing, scipy; before = {*sys.modules}",
+        f"import sys, {known}; before = {{*sys.modules}}",
         "print(*{*sys.modules} - before)",
     )
     finished = subprocess.run(  # noqa: S603
@@ -53,6 +53,12 @@ def test_help_of_a_command_imports_neither_charts_nor_special_functions() -> Non
     imported = _imported("from polars_wroc.cli import main; main(['auc', '--help'])")
     assert "polars_wroc.metrics.summary" in imported
     assert imported.isdisjoint({"altair", "scipy.special", "polars_wroc.namespaces"})
+
+
+def test_list_of_commands_imports_no_numpy() -> None:
+    imported = _imported("from polars_wroc.cli import main; main(['--help'])", known="polars")
+    assert "polars_wroc.cli.app" in imported
+    assert imported.isdisjoint({"numpy", "scipy", "polars_wroc.cli.commands"})
 
 
 def test_import_registers_the_namespaces() -> None:
