@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.contrasts import Contrast
@@ -278,8 +278,8 @@ def _likelihood_root(one: Sample, other: Sample, sizes: tuple[Array, Array]) -> 
     for values in ((one.value, other.value), (one.complement, other.complement)):
         # M = sum(p_g / r_g) / sum(1 / r_g)
         mean = _weighted_mean(values, sizes)
-        half += special.xlogy(values[0], values[0] / mean) / sizes[0]
-        half += special.xlogy(values[1], values[1] / mean) / sizes[1]
+        half += scipy.special.xlogy(values[0], values[0] / mean) / sizes[0]
+        half += scipy.special.xlogy(values[1], values[1] / mean) / sizes[1]
     return np.asarray(np.sqrt(np.maximum(2 * half, 0)))
 
 
@@ -299,7 +299,7 @@ def compare_tables(one: Rate, other: Rate, exact: Exact = "mid-p") -> Array:
     total, outcomes = rows[0] + rows[1], events[0] + events[1]
     pooled = outcomes / total
     variance = pooled * (1 - pooled) * (1 / rows[0] + 1 / rows[1])
-    p_value = 2 * special.ndtr(-np.abs(one.value - other.value) / np.sqrt(variance))
+    p_value = 2 * scipy.special.ndtr(-np.abs(one.value - other.value) / np.sqrt(variance))
     p_value = np.where(variance == 0, 1.0, p_value)
     # Products of whole numbers are exact; the quotient that is expected in a cell is not.
     rare = np.minimum(outcomes, total - outcomes)
