@@ -168,15 +168,6 @@ def _bytes(name: str, given: str) -> float:
     return float(found[1]) * 1000.0 ** _THOUSANDS.index(found[2].upper() or " ")
 
 
-def in_words(size: float) -> str:
-    """Return an amount of memory as a text that `Config` reads."""
-    # Three digits, without an exponent.
-    rounded = float(f"{size:.3g}")
-    power = min(int(math.log10(max(rounded, 1.0)) // 3), len(_THOUSANDS) - 1)
-    return f"{rounded / 1000.0**power:g} {_THOUSANDS[power].strip()}B"
-
-
-@cache
 def usable_memory() -> float:
     """Return the bytes that the process may use, in its container or on the machine."""
     limits = [math.inf]

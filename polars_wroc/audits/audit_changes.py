@@ -26,6 +26,7 @@ from polars_wroc.documents.phrases import write_list
 from polars_wroc.files.outputs import in_json
 from polars_wroc.groups.comparisons import (
     CHANGED_METRICS,
+    CHANGES_SCHEMA,
     CLOSED,
     COMPARISON_SCHEMA,
     FINDINGS,
@@ -187,10 +188,6 @@ NOW_SHOWN, NO_LONGER_SHOWN = "now shown", "no longer shown"
 ONLY_BEFORE, ONLY_AFTER, _OTHER_REFERENCE = "only before", "only after", "another reference"
 # The column with the name of the reference.
 _BEFORE = "before"
-CHANGES_SCHEMA: dict[str, type[pl.DataType]] = COMPARISON_SCHEMA | {
-    "finding": pl.String,
-    "growth": pl.Float64,
-}
 _PLACE = "__place"
 
 

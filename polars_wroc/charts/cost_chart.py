@@ -17,8 +17,8 @@ from polars_wroc.charts.options import ChartOptions, protect_name, read_options
 from polars_wroc.charts.plot import Plot
 from polars_wroc.charts.roc_charts import FPR, ROC_CURVE, TPR
 from polars_wroc.charts.wording import format_numbers, join_sentences, write_range
-from polars_wroc.checks import Costs, read_costs
 from polars_wroc.inputs.columns import ROC_COLUMNS
+from polars_wroc.inputs.costs import Costs, read_costs
 from polars_wroc.inputs.reasons import ONE_CLASS
 from polars_wroc.metrics.partial_auc import Baseline, cost_line, shares_of_area
 from polars_wroc.names import unique_name

@@ -7,7 +7,7 @@ from typing import Unpack
 
 import altair as alt
 import polars as pl
-from scipy.special import ndtri
+import scipy
 
 from polars_wroc import checks
 from polars_wroc.bounds import InnerProportion
@@ -163,7 +163,7 @@ def _det_rows(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 def _deviate(column: str) -> pl.Expr:
     return pl.col(column).map_batches(
-        lambda rates: pl.Series(ndtri(rates.to_numpy())), return_dtype=pl.Float64
+        lambda rates: pl.Series(scipy.special.ndtri(rates.to_numpy())), return_dtype=pl.Float64
     )
 
 
@@ -173,8 +173,11 @@ _PERCENTS = (0.0001, 0.001, 0.01, 0.1, 1, 5, 20, 50, 80, 95, 99)
 def _det_axes(rows: pl.DataFrame) -> tuple[Axis, Axis]:
     """Return axes of normal deviates, labelled in percent, which include all points."""
     least, most = ends_of(rows, "x", "y")
-    deviates = [float(ndtri(percent / 100)) for percent in _PERCENTS]
-    ends = min(least, float(ndtri(0.01))) - 0.05, max(most, float(ndtri(0.8))) + 0.05
+    deviates = [float(scipy.special.ndtri(percent / 100)) for percent in _PERCENTS]
+    ends = (
+        min(least, float(scipy.special.ndtri(0.01))) - 0.05,
+        max(most, float(scipy.special.ndtri(0.8))) + 0.05,
+    )
     values = [value for value in deviates if ends[0] <= value <= ends[1]]
     labels = "format(100 * cumulativeNormal(datum.value), '.3~g') + '%'"
     across = Axis("False positive rate", ends, labels=labels, values=values)

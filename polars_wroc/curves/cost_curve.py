@@ -16,8 +16,9 @@ from polars_wroc import checks
 from polars_wroc.arrays import Array
 from polars_wroc.bounds import NonNegative, PositiveInt, Prevalence
 from polars_wroc.calls import check_call
-from polars_wroc.checks import Costs, Limit, read_costs
+from polars_wroc.checks import Limit
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.costs import Costs, read_costs
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.metrics.paired_aucs import require_all_scores
 from polars_wroc.queries import FrameT

@@ -12,8 +12,8 @@ import polars as pl
 from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 from polars_wroc.bounds import MinRows, NonNegative
 from polars_wroc.calls import check_call
-from polars_wroc.checks import Costs, read_costs
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
+from polars_wroc.inputs.costs import Costs, read_costs
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.metrics.mean_sums import count_classes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from scipy import special
+import scipy
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
@@ -449,11 +449,11 @@ def _find_for_errors(table: pl.DataFrame, goal: _Goal) -> tuple[Array, Mask]:
     else:
         # A value within a margin is on the right side of both ends.
         is_within = goal.target == "equivalent_within"
-        quantile = quantile + special.ndtri((1 + goal.power) / 2 if is_within else goal.power)
+        quantile = quantile + scipy.special.ndtri((1 + goal.power) / 2 if is_within else goal.power)
     error = (high - low) / (2 * z)
     if goal.target == "gap":
         detectable, own_tests = _arrays(table, "detectable", "own_tests")
-        from_table = detectable / (goal.quantile(own_tests) + special.ndtri(POWER))
+        from_table = detectable / (goal.quantile(own_tests) + scipy.special.ndtri(POWER))
         error = np.where(np.isnan(from_table), error, from_table)
     found = sample_sizes.find_rows_for_error(error * np.sqrt(n), goal.number, quantile)
     return found, ~np.isnan(error)

@@ -18,7 +18,7 @@ from polars_wroc.counts.count_table import CountTable
 from polars_wroc.groups import compare_segments, group_columns
 from polars_wroc.groups.categories import period_of
 from polars_wroc.groups.compare_segments import GapRules, Partition
-from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, SHIFTS
+from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, FIRST_PERIOD, SHIFTS
 from polars_wroc.groups.divisions import name_segments
 from polars_wroc.groups.group_columns import (
     ComparisonPart,
@@ -45,8 +45,6 @@ from polars_wroc.stats.shifts import Shift
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 
 PERIOD, CRITICAL = "period", "critical"
-# The reason of rows without a reference.
-FIRST = "the first period"
 _SELECTION_RATE = "selection_rate"
 _BEFORE = "before"
 _SHIFT_AUC, _KS, _PSI = SHIFTS
@@ -300,7 +298,7 @@ def _mark_first(table: pl.DataFrame) -> pl.DataFrame:
     first = pl.col(_IS_FIRST)
     return table.with_columns(
         pl.when(~first).then(pl.col("reference", "n_reference", "reference_value")),
-        pl.when(first).then(pl.lit(FIRST)).otherwise("reason").alias("reason"),
+        pl.when(first).then(pl.lit(FIRST_PERIOD)).otherwise("reason").alias("reason"),
     )
 
 

@@ -12,8 +12,8 @@ import polars as pl
 from polars_wroc import checks
 from polars_wroc.bounds import NonNegative, Prevalence
 from polars_wroc.calls import check_arguments, check_call
-from polars_wroc.checks import Costs, read_costs
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
+from polars_wroc.inputs.costs import Costs, read_costs
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.ranking.curve import (
     WHOLE_RANGE,

@@ -22,8 +22,8 @@ from polars_wroc import checks
 from polars_wroc.arrays import TOLERANCE
 from polars_wroc.bounds import NonNegative, Prevalence, Proportion
 from polars_wroc.calls import check_call
-from polars_wroc.checks import Costs, read_costs
 from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.costs import Costs, read_costs
 from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.ranking.curve import ColumnT, are_both_classes, is_divisor
 
