@@ -102,6 +102,16 @@ def test_a_band_shifts_the_curve_by_those_of_both_classes() -> None:
     assert np.array([low, high]) == pytest.approx(np.clip(expected, 0, 1), abs=1e-5)
 
 
+def test_a_band_has_no_lower_limit_where_the_shifted_curve_has_not_begun() -> None:
+    # The curve begins with a vertical piece, at half of the positives.
+    given, found = np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.5, 1.0])
+    along = RatesAlongCurves(given, found, np.array([0, 3]), highest=True)
+    sizes = np.array([1 / 300]), np.array([1 / 40_000])
+    low, _ = limit_curves(np.array([0.05, 0.1]), np.array([0, 2]), sizes, along, 0.1)
+    shift = np.sqrt(np.log(2 / (1 - np.sqrt(0.9))) / 2 / np.array([300, 40_000]))
+    assert low == pytest.approx([0.0, np.interp(0.1 - shift[0], [0, 1], [0.5, 1]) - shift[1]])
+
+
 def test_limits_are_unknown_where_a_rate_is() -> None:
     along, _ = two_curves(highest=True)
     unknown = np.array([np.nan])
