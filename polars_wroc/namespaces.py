@@ -258,8 +258,9 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     TypeError, ValueError
         For something that is not a table of counts.
     polars.exceptions.InvalidOperationError
-        For [impossible counts](../explanation/statistics.md#from_counts), at once for a DataFrame and
-        at collect for a LazyFrame; and from methods for counts without the labels that they need.
+        For [impossible counts](../explanation/statistics.md#from_counts), at once for a DataFrame
+        and at collect for a LazyFrame; and from methods for counts without the labels that they
+        need.
 
     Examples
     --------

@@ -114,7 +114,8 @@ def worst_segments(
     Notes
     -----
     The test allows for the skewness of rare events [1]_; unweighted rates far from the rest use the
-    hypergeometric test with the mid-p [2]_. [Formulas](../explanation/statistics.md#worst_segments).
+    hypergeometric test with the mid-p [2]_.
+    [Formulas](../explanation/statistics.md#worst_segments).
 
     References
     ----------

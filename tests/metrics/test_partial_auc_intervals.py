@@ -9,14 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 from partial_areas import AREA_COLUMNS, summarise_area
-from plain_survey import Row, covariance, totals
+from plain_survey import SAMPLE, Row, covariance, totals
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
 
 RANGES: list[dict[str, Any]] = [{"fpr": (0.0, 0.3)}, {"tpr": (0.7, 1.0)}, {"fpr": (0.0, 1.0)}]
-SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
 @pytest.fixture(scope="module")
