@@ -187,10 +187,10 @@ class Auc:
         sizes, pseudo, own = [], [], []
         for moments, number, _, q in self._class_ends(end):
             pseudo.append(moments.h2 * q**2)
-            own.append(self._own_size(moments, number, pseudo[-1]))
+            own.append(self.find_own_size(moments, number, pseudo[-1]))
             # c = 1.5 - min(1, u / h2) / 2 pseudo-rows, more of them for unequal weights
             added = 1.5 - np.minimum(moments.unweighted / moments.h2, 1.0) / 2
-            sizes.append(_add_pseudo_rows(number, own[-1], added * q, pseudo[-1]))
+            sizes.append(add_pseudo_rows(number, own[-1], added * q, pseudo[-1]))
         # r = min(r+ + r-, max(e+, e-, V / (theta delta))): at most van Dantzig's bound for any AUC
         # of so many rows, but no less than the data's own
         bound = np.maximum(pseudo[0], pseudo[1])
@@ -202,10 +202,16 @@ class Auc:
         sizes = []
         for moments, number, _, q in self._class_ends("low"):
             pseudo = moments.h2 * q**2
-            own = self._own_size(moments, number, pseudo)
-            sizes.append(_add_pseudo_rows(number, own, _PSEUDO_ROWS_OF_TEST * q, pseudo))
+            own = self.find_own_size(moments, number, pseudo)
+            sizes.append(add_pseudo_rows(number, own, _PSEUDO_ROWS_OF_TEST * q, pseudo))
         size = (sizes[0] + sizes[1]) * self.effect
         return Sample(self.value, self.complement, self.inverse_size, size, size)
+
+    def find_own_size(self, moments: ClassMoments, number: Array, pseudo: Array) -> Array:
+        """Return the inverse size of the misranked rows of a class alone; NaN without any."""
+        # min(v / (theta delta), 3 e)
+        own = np.minimum(moments.variance / (self.value * self.complement), _MOST * pseudo)
+        return np.where(number > 0, own, np.nan)
 
     def estimate(self, method: AucMethod = "score") -> Estimate:
         """Return the AUC with the limits of a method."""
@@ -244,12 +250,6 @@ class Auc:
         number = np.where(some, np.sqrt(k0 * np.minimum(k0, m / h2)), 0.0)
         return Misranked(number, np.where(some, x1 / (m * h2), 1.0))
 
-    def _own_size(self, moments: ClassMoments, number: Array, pseudo: Array) -> Array:
-        """Return the inverse size of the misranked rows of a class alone; NaN without any."""
-        # min(v / (theta delta), 3 e)
-        own = np.minimum(moments.variance / (self.value * self.complement), _MOST * pseudo)
-        return np.where(number > 0, own, np.nan)
-
 
 def _predict_heaviness(others: Misranked) -> Array:
     """Return the heaviness of misranked rows of a class that the other class predicts.
@@ -269,7 +269,7 @@ def _shrink_heaviness(rows: Misranked, predicted: Array) -> Array:
     return np.asarray(np.maximum(np.maximum(rows.heaviness, 1.0), shrunk))
 
 
-def _add_pseudo_rows(number: Array, own: Array, added: Array, pseudo: Array) -> Array:
+def add_pseudo_rows(number: Array, own: Array, added: Array | float, pseudo: Array) -> Array:
     """Return the inverse size of misranked rows with pseudo-rows added to them."""
     # r_class = (k min(v / (theta delta), 3 e) + c q e) / (k + c q)
     both = (number * own + added * pseudo) / (number + added)

@@ -169,7 +169,8 @@ def fit_fixed_slopes(points: FitPoints) -> FixedSlopes:
     held, mean, sd, total, odds = _standardise(points)
     # Starting from the mean probability
     promised = points.total((points.pos + points.neg) / (1 + np.exp(-points.value))) / total
-    promised = np.clip(promised, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+    # Exactly 0 or 1 would have an infinite logit.
+    promised = np.clip(promised, np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
     start = odds - np.log(promised / (1 - promised)) + mean
     fit = _newton(held, _Coefficients(start, sd), free=False)
     return FixedSlopes(fit.a - mean, _intercept_variance(held, fit))

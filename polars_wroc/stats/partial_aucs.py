@@ -13,15 +13,13 @@ from typing import Literal
 import numpy as np
 
 from polars_wroc.arrays import Array
-from polars_wroc.stats.aucs import Auc, AucMethod
+from polars_wroc.stats.aucs import Auc, AucMethod, add_pseudo_rows
 from polars_wroc.stats.estimates import Estimate, Wilson
 
 # With fewer effective rows in the range there are no score-type limits.
 _LEAST_POSITIVES, _LEAST_NEGATIVES = 3, 4
 # Pseudo-rows are added to the negatives in a range of false positive rates.
 _PSEUDO_NEGATIVES = 2
-# A class has at most this many times the variance of its pseudo-row.
-_MOST = 3
 # More than the rounding error of a number of rows.
 _TOLERANCE = 1e-12
 
@@ -76,19 +74,12 @@ class PartialArea:
         # q = max(1, sum(h_b h x / b) / (delta h2+))
         q = np.where(some, np.maximum(self.first / (delta * b * pos.h2), 1.0), 1.0)
         # e+ = h2+ q^2 / b, e- = h2-
-        size_pos = self._add_pseudo_rows(k_pos, pos.variance, q, pos.h2 * q**2 / b)
-        size_neg = self._add_pseudo_rows(k_neg, neg.variance, 1.0, neg.h2)
+        pseudo = pos.h2 * q**2 / b
+        size_pos = add_pseudo_rows(k_pos, self.auc.find_own_size(pos, k_pos, pseudo), q, pseudo)
+        size_neg = add_pseudo_rows(k_neg, self.auc.find_own_size(neg, k_neg, neg.h2), 1.0, neg.h2)
         enough = pos.effective_rows * b >= _LEAST_POSITIVES * (1 - _TOLERANCE)
         # Ranges that end below 1 have no such interval.
         return np.where(enough & (self.high == 1), size_pos + size_neg, np.nan)
-
-    def _add_pseudo_rows(
-        self, number: Array, variance: Array, added: Array | float, pseudo: Array
-    ) -> Array:
-        # r = (k min(v / (A delta), 3 e) + q e) / (k + q)
-        own = np.minimum(variance / (self.auc.value * self.auc.complement), _MOST * pseudo)
-        both = (number * own + added * pseudo) / (number + added)
-        return np.where((number > 0) & ~np.isnan(own), both, pseudo)
 
     def _size_over_fpr(self) -> tuple[Array, Array]:
         """Return 1 divided by the effective size for a range that starts at 0, and its df."""

@@ -85,7 +85,7 @@ def rescale_units(units: Units, order: Ints, share: Array) -> Array:
     place = np.minimum(np.floor(share * n[stratum]), n[stratum] - 1).astype(np.int64)
     drawn = order[first[stratum] + place]
     # Each of n - 1 draws counts n / (n - 1) times.
-    times = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
+    times = n / np.maximum(n - 1, 1)
     return np.bincount(drawn, times[stratum], len(order)).astype(np.float64)
 
 

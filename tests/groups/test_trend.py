@@ -215,6 +215,11 @@ def test_clusters_leave_distances_without_a_test() -> None:
     own = wroc.summary(frame, "y", "s", design=wroc.Survey("c", strata=pl.lit(1)))
     expected = own.select("auc_low", "auc_high").row(0)
     assert clustered.select("value_low", "value_high").row(0) == pytest.approx(expected, rel=1e-9)
+    # The p-value belongs to the level at which a limit of the gap is 0.
+    level = 1 - clustered["p_value"].item()
+    touching = trend(frame_of(6), design="c", level=level).filter(period=3, metric="shift_auc")
+    limits = touching.select("gap_low", "gap_high").row(0)
+    assert min(map(abs, limits)) == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.slow

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 import plain_score
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plain_placements import Floats, auc_of, class_moments, place, stack_aucs, unit_sums
 from scipy import special, stats
@@ -65,6 +66,15 @@ def test_score_limits_of_worked_examples(labels: str, low: float, high: float) -
     # They are for a quantile of 1.959964.
     digits = 5e-9 if len(f"{low}") > 8 else 5e-6
     assert limits(of_letters(labels)) == pytest.approx([low, high], abs=digits)
+
+
+@pytest.mark.parametrize("method", ["delong", "logit"])
+@pytest.mark.parametrize("labels", ["pppnnn", "nnnppp"])
+def test_no_wald_limits_around_0_and_1_whatever_the_variance_of_a_design(
+    labels: str, method: AucMethod
+) -> None:
+    auc = replace(of_letters(labels), design_variance=np.array([0.01]))
+    assert np.isnan(limits(auc, method)).all()
 
 
 def test_tied_scores_have_limits_around_one_half() -> None:
@@ -144,6 +154,12 @@ def test_notes_name_few_misranked_rows_of_equal_weights() -> None:
     assert auc.notes().tolist() == notes
 
 
+def test_three_misranked_rows_are_not_few() -> None:
+    negatives = "n" * 20
+    auc = stack_aucs(of_letters(f"pppp{negatives}pp"), of_letters(f"ppp{negatives}ppp"))
+    assert auc.notes().tolist() == ["few misranked rows", ""]
+
+
 def test_a_class_in_which_few_rows_carry_the_weight_has_a_note() -> None:
     weight = np.ones(80)
     weight[:2] = 200.0
@@ -207,6 +223,9 @@ def plain_size(auc: Auc, end: str) -> float:
     return float(min(total, max(*pseudo, own)))
 
 
+# The heavy one of two rows of a class is misranked: its variance is five times a pseudo-row's.
+@example(drawn=[(0, True, 9), (2, False, 9)])
+@example(drawn=[(6, True, 9), (4, False, 9)])
 @given(drawn=rows)
 @settings(max_examples=30)
 def test_limits_of_weighted_rows_rest_on_predicted_heaviness(

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from polars_wroc.stats.curve_areas import RocPieces, area_between, trace_roc
@@ -66,6 +66,12 @@ def exact_area(one: Curve, other: Curve) -> float:
     return float(area)
 
 
+# Sloped pieces, which begin at different places and cross
+TIED = [(0, 3), (0, -1), (1, 2), (1, -4)]
+OTHER_TIED = [(0, 1), (0, -2), (2, 4), (2, -2), (3, 1), (3, -1)]
+
+
+@example(TIED, OTHER_TIED)
 @given(ROWS, ROWS)
 def test_areas_are_exact(one: Rows, other: Rows) -> None:
     curves = trace(one), trace(other)

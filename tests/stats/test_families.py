@@ -53,11 +53,11 @@ def test_undefined_p_values_are_no_tests(method: Adjustment) -> None:
 @pytest.mark.parametrize("method", ["holm", "bh", "none"])
 def test_repeated_tests_count_once_and_have_the_same_result(method: Adjustment) -> None:
     once = np.array([0.01, 0.04, np.nan, 0.03])
-    both = np.concatenate([once, once])
-    repeats = np.arange(8) >= 4
+    both = np.concatenate([once, once[:1]])
+    repeats = np.arange(5) == 4
     expected = adjust_p_values(once, method)
     found = adjust_p_values(both, method, repeats)
-    assert found == pytest.approx(np.concatenate([expected, expected]), nan_ok=True)
+    assert found == pytest.approx(np.concatenate([expected, expected[:1]]), nan_ok=True)
     assert count_tests(both, method, repeats) == count_tests(once, method)
 
 

@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
 from polars_wroc.metrics import calibration
+from polars_wroc.stats.logistic_fit import FitPoints, fit_fixed_slopes
 from polars_wroc.steps import SegmentRows
 
 Array: TypeAlias = Any
@@ -43,6 +44,14 @@ def test_points_of_bins_have_the_moments_of_the_rows() -> None:
     poles = [1 / ((np.pi / 3) ** 2 + value**2) for value in (few.value, x)]
     expected = np.add.reduceat(positive * poles[1], starts[:-1])
     np.testing.assert_allclose(few.total(few.pos * poles[0]), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("logit", [36.7, -36.7, -46.0, -300.0])
+def test_scores_next_to_0_and_1_have_an_intercept(logit: float) -> None:
+    pos, neg = np.array([3.0, 0.0]), np.array([0.0, 1.0])
+    points = FitPoints(np.full(2, logit), pos, neg, pos**2, neg**2, np.array([0]))
+    fixed = fit_fixed_slopes(points)
+    assert fixed.intercept[0] == pytest.approx(np.log(3) - logit, rel=1e-9)
 
 
 def frame(slopes: list[float]) -> pl.DataFrame:

@@ -133,10 +133,13 @@ def test_limits_are_unknown_where_a_rate_is() -> None:
     assert np.isnan([low, high]).all()
 
 
-def test_a_rate_of_rows_is_as_if_it_were_between_two() -> None:
-    count = Count(np.array([3.0]), np.array([2.0]), np.array([5.0]))
-    others = Count(np.array([9.0]), np.array([8.0]), np.array([12.0]))
-    rate = Rate(count, others)
+LIGHT = Count(np.array([3.0]), np.array([2.0]), np.array([5.0]))
+HEAVY = Count(np.array([9.0]), np.array([8.0]), np.array([12.0]))
+
+
+@pytest.mark.parametrize(("events", "others"), [(LIGHT, HEAVY), (HEAVY, LIGHT)])
+def test_a_rate_of_rows_is_as_if_it_were_between_two(events: Count, others: Count) -> None:
+    rate = Rate(events, others)
     between = estimate_between(rate.value, rate.inverse_size, rate.heaviness, rate.df)
     expected = np.array(rate.estimate().limits(Z))
     assert np.array(between.limits(Z)) == pytest.approx(expected, rel=1e-12)
