@@ -149,6 +149,22 @@ def test_against_the_definition(seed: int, reference: str, weight_type: str, off
         assert row["detectable"] == pytest.approx(detectable, rel=exact)
 
 
+def test_scores_whose_variance_underflows_have_no_difference() -> None:
+    frame = pl.DataFrame({"g": ["a"] * 30 + ["b"] * 30, "s": [0.0, 1e-200] * 30})
+    assert gaps_of(frame)["gap"].null_count() == 2
+
+
+def test_by_a_design_no_limits_where_squared_weights_of_the_reference_underflow() -> None:
+    random = np.random.default_rng(4)
+    frame = pl.DataFrame(
+        {"g": ["a", "b"] * 60, "s": random.normal(size=120), "u": np.arange(120) % 12}
+    ).with_columns(w=pl.when(g="b").then(1e-170).otherwise(1.0))
+    for segment, reference in (("a", "b"), ("b", "a")):
+        row = of(gaps_of(frame, weight="w", design="u", reference=reference), segment)
+        assert row["gap"] is not None
+        assert [row[name] for name in ENDS] == [None] * 3
+
+
 def test_a_segment_differs_from_all_rows_by_its_value() -> None:
     random = np.random.default_rng(3)
     frame = pl.DataFrame(

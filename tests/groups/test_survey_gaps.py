@@ -104,6 +104,22 @@ def student(tail: float, units: set[Unit], *sides: list[Row]) -> float:
     return float(stats.t.ppf(tail, min(degrees_of_freedom(side, units) for side in sides)))
 
 
+@pytest.mark.parametrize("metric", ["f1", "accuracy", "mcc"])
+def test_values_have_the_limits_of_threshold_metrics(survey: pl.DataFrame, metric: str) -> None:
+    options: dict[str, Any] = {**SAMPLE, "metrics": [metric]}
+    gaps = wroc.group_gaps(
+        survey, "y", "s", attributes="g", threshold=THRESHOLD, min_rows=0, **options
+    )
+    alone = wroc.threshold_metrics(
+        survey, "y", "s", by="g", threshold=THRESHOLD, level=0.95, **options
+    )
+    names = [metric, f"{metric}_low", f"{metric}_high"]
+    expected = alone.sort("g").select(names).rows()
+    for found, row in zip(gaps.sort("segment").iter_rows(named=True), expected, strict=True):
+        limits = [found[name] for name in ("value", "value_low", "value_high")]
+        assert limits == pytest.approx(row, rel=1e-9)
+
+
 @pytest.mark.parametrize("reference", sweep(REFERENCES, fast=1))
 def test_auc_gaps(survey: pl.DataFrame, reference: str) -> None:
     plan = wide_gaps(survey.lazy(), "y", "s", by="g", reference=reference, **SAMPLE)

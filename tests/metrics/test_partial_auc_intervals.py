@@ -65,6 +65,8 @@ def test_an_area_over_both_rates_has_no_limits(
     found = wroc.summary(survey, "y", "s", weight="w", areas={"part": part}).row(0, named=True)
     given: dict[str, Any] = {"fpr": fpr, "tpr": tpr, "standardize": standardize}
     expected = survey.select(wroc.partial_auc("y", "s", weight="w", **given)).item()
+    one_class = wroc.summary(survey.filter(y=1), "y", "s", weight="w", areas={"part": part})
+    assert one_class["part"].item() is None
     # There is no McClish's area where a random score has the area of a perfect one.
     assert found["part"] == (expected and pytest.approx(expected, rel=1e-12))
     assert [found[f"part_{name}"] for name in ("se", "low", "high")] == [None] * 3

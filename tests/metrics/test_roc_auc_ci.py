@@ -162,10 +162,11 @@ def test_limits_follow_their_definition(rows: list[tuple[bool, int, int]], level
     assert (found["auc_low"], found["auc_high"]) == pytest.approx(tuple(limits), abs=1e-7)
 
 
-def test_a_perfect_ranking_of_weighted_rows_has_no_variance() -> None:
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_perfect_or_inverted_ranking_of_weighted_rows_has_no_variance(sign: int) -> None:
     random = np.random.default_rng(0)
     y = random.integers(0, 2, 200)
-    score, weight = y * 10 + random.random(200).round(1), random.lognormal(size=200)
+    score, weight = sign * y * 10 + random.random(200).round(1), random.lognormal(size=200)
     found = interval(pl.DataFrame({"y": y, "s": score, "w": weight}), "w")
     assert (found["auc_se"], found["ci_method"]) == (0.0, None)
 

@@ -118,6 +118,14 @@ def test_a_summary_of_small_parts_is_that_of_the_whole(
         assert_same(table, expected)
 
 
+def test_thousands_of_groups_have_few_bins_each() -> None:
+    row = pl.int_range(12_000, eager=True)
+    score = np.random.default_rng(0).random(12_000)
+    frame = pl.DataFrame({"g": row // 2, "y": row % 2 == 0, "s": score})
+    table = summary_in_ranges(frame, "y", "s", by="g", rows_per_range=5_000)
+    assert_same(table, wroc.summary(frame, "y", "s", by="g"))
+
+
 @pytest.mark.parametrize("by", [None, "g"])
 def test_no_rows_in_ranges_have_an_empty_summary(by: str | None) -> None:
     nothing = pl.DataFrame(schema=SCHEMA)

@@ -244,6 +244,12 @@ def test_a_unit_that_is_a_whole_segment_has_no_influence_on_its_term_of_a_mean()
     assert mean.terms[0].share == pytest.approx(np.array([[0.25 + 0.75 * 0.4], [0.75 * 0.6]]))
 
 
+def test_no_design_effect_where_a_variance_is_0() -> None:
+    by_design, rows = np.array([0.2, 0.2, 0.0, np.nan]), np.array([0.1, 0.0, 0.1, 0.1])
+    expected = [2.0, 1.0, 1.0, np.nan]
+    assert design_effect(by_design, rows) == pytest.approx(expected, nan_ok=True)
+
+
 # Units a and b in stratum 1, of which b has no rows of the segment, c and d in stratum 2.
 STRATUM = np.array([0, 0, 1, 1])
 

@@ -29,7 +29,7 @@ def test_the_range_of_all_floats_does_not_overflow() -> None:
 
 def test_the_range_is_that_of_the_values() -> None:
     assert choose_range(np.array([0.2, 0.9])) == (0.0, 1.0)
-    assert choose_range(np.array([0.0, 1.0])) == (0.0, 1.0)
+    assert choose_range(np.array([0.2, 1.0])) == (0.0, 1.0)
     assert choose_range(np.array([0.2, 1.9])) == (0.2, 1.9)
     assert choose_range(np.array([0.2]), np.array([4.0])) == (0.2, 4.0)
     assert choose_range(np.array([6.0, 6.0])) == (3.0, 9.0)
