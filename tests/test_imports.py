@@ -12,10 +12,13 @@ from processes import PLAIN
 import polars_wroc as wroc
 
 
-def _imported(code: str) -> set[str]:
-    """Name the modules that code imports, but for Polars, SciPy and what is there for importing."""
+def _imported(code: str, known: str = "polars, lazy_loader, numpy.typing, scipy") -> set[str]:
+    """Name the modules that code imports, except known ones and what they import.
+
+    SciPy imports its modules when they are first used.
+    """
     start, end = (
-        "import sys, polars, lazy_loader, scipy.special; before = {*sys.modules}",
+        f"import sys, {known}; before = {{*sys.modules}}",
         "print(*{*sys.modules} - before)",
     )
     finished = subprocess.run(  # noqa: S603
@@ -40,10 +43,22 @@ def test_a_name_imports_what_it_needs() -> None:
     assert imported.isdisjoint({"polars_wroc.charts", "polars_wroc.audits"})
 
 
-def test_all_names_but_charts_import_polars_numpy_and_special_functions_alone() -> None:
+def test_all_names_but_charts_import_polars_and_numpy_alone() -> None:
     names = ", ".join(name for name in wroc.__all__ if "chart" not in name)
     imported = _imported(f"from polars_wroc import {names}; polars.DataFrame().wroc")
     assert {name.split(".")[0] for name in imported} == {"polars_wroc"}
+
+
+def test_help_of_a_command_imports_neither_charts_nor_special_functions() -> None:
+    imported = _imported("from polars_wroc.cli import main; main(['auc', '--help'])")
+    assert "polars_wroc.metrics.summary" in imported
+    assert imported.isdisjoint({"altair", "scipy.special", "polars_wroc.namespaces"})
+
+
+def test_list_of_commands_imports_no_numpy() -> None:
+    imported = _imported("from polars_wroc.cli import main; main(['--help'])", known="polars")
+    assert "polars_wroc.cli.app" in imported
+    assert imported.isdisjoint({"numpy", "scipy", "polars_wroc.cli.commands"})
 
 
 def test_import_registers_the_namespaces() -> None:

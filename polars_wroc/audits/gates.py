@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 import polars as pl
 
 from polars_wroc.arrays import TOLERANCE
-from polars_wroc.audits.audit_changes import CHANGES_SCHEMA
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     GateCondition,
@@ -29,9 +28,11 @@ from polars_wroc.groups.comparisons import (
     AT_LEAST_FOUR_FIFTHS,
     BELOW_FOUR_FIFTHS,
     CHANGED_METRICS,
+    CHANGES_SCHEMA,
     COMPARABLE,
     COMPARISON_SCHEMA,
     FAIRNESS,
+    FIRST_PERIOD,
     GAP_CHANGES,
     IMPACT_RATIO,
     METRICS,
@@ -44,7 +45,6 @@ from polars_wroc.groups.comparisons import (
     UNLABELED,
 )
 from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
-from polars_wroc.groups.trend import FIRST
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import calibration_hint, metric_hint
 from polars_wroc.inputs.reasons import EVERYBODY, FEW, IN_REFERENCE, NOBODY, UNDEFINED
@@ -412,7 +412,7 @@ def _is_listed(rows: pl.DataFrame) -> pl.Series:
     if "attribute" not in rows.columns:
         return listed
     has_value = rows["value"].is_not_null() | rows["metric"].is_in([*SHIFTS])
-    listed &= (why != FIRST) | ~has_value
+    listed &= (why != FIRST_PERIOD) | ~has_value
     if (rows["attribute"] != OVERALL).any():
         listed &= (rows["attribute"] != OVERALL) | why.is_in([NOBODY, EVERYBODY])
     return listed

@@ -46,7 +46,12 @@ from polars_wroc.groups.comparisons import (
     UNLABELED,
 )
 from polars_wroc.groups.fairness import has_all_keys, spread_rows
-from polars_wroc.groups.group_columns import SEGMENT_PLACES, label_segments
+from polars_wroc.groups.group_columns import (
+    SEGMENT_PLACES,
+    choose_texts,
+    label_segments,
+    make_rows,
+)
 from polars_wroc.groups.group_gaps import make_partition
 from polars_wroc.groups.impact_ratios import (
     MIN_SHARE,
@@ -185,7 +190,8 @@ def make_tables(
         parts.append(adjust_ratios(ratios, _impact_rules(plan, rules)))
     if differences is not None:
         parts.append(differences)
-    table = pl.concat([select_schema(each, COMPARISON_SCHEMA) for each in parts]).fill_nan(None)
+    joined = pl.concat(parts, how="diagonal_relaxed")
+    table = select_schema(joined, COMPARISON_SCHEMA).fill_nan(None)
     segments = pl.concat([_tabulate(each, plan) for each in divided]).sort(SEGMENT_PLACES)
     curves = [_tabulate_curves(each) for each in divided if each.measured.curves is not None]
     of_curves = pl.DataFrame(schema=_CURVE_COLUMNS)
@@ -267,11 +273,9 @@ def _make_values(
 ) -> pl.DataFrame:
     n = np.add.reduce([*divided.segments.sizes(metric).values()])
     numbers = {"n": n, "value": value, "value_low": limits.low, "value_high": limits.high}
-    return divided.partition.labels.with_columns(
-        pl.lit(metric.column).alias("metric"),
-        *(pl.Series(name, each, nan_to_null=True) for name, each in numbers.items()),
-        pl.Series("reason", [UNDEFINED if np.isnan(each) else None for each in value], pl.String),
-    )
+    reasons = choose_texts([(np.isnan(value), UNDEFINED)])
+    texts = {"metric": metric.column, "reason": reasons}
+    return make_rows(divided.partition.labels, numbers, texts)
 
 
 def _find_spreads(

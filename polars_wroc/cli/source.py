@@ -34,7 +34,6 @@ from polars_wroc.inputs.designs import Design, Survey
 from polars_wroc.inputs.frames import require_positives
 from polars_wroc.inputs.spellings import count_values, describe_values
 from polars_wroc.metrics.summary import summary
-from polars_wroc.namespaces import Counts
 from polars_wroc.progress import Progress
 from polars_wroc.queries import CheckError, aggregate, collect, collect_all
 
@@ -213,6 +212,9 @@ class Source(Files):
         if "design" in given:
             self.refuse_counts("a design (--cluster, --strata, --replicate-weights)")
         if self.counts is not None:
+            # Only counts should cost the import of all functions.
+            from polars_wroc.namespaces import Counts  # noqa: PLC0415
+
             return getattr(Counts(self.counts, eager=False), function.__name__)(**given)
         if self.approximate is not None:
             given["bins"] = self.approximate

@@ -39,12 +39,15 @@ COMPARISON_SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys(("ratio", "ratio_low", "ratio_high"), pl.Float64),
     **dict.fromkeys(("p_value", "p_adjusted", "detectable"), pl.Float64),
 }
+# The columns of changes between two audits.
+CHANGES_SCHEMA = COMPARISON_SCHEMA | {"finding": pl.String, "growth": pl.Float64}
 # Verdicts on impact ratios; those on gaps are in `stats/families.py`.
 BELOW_FOUR_FIFTHS, AT_LEAST_FOUR_FIFTHS = "below four fifths", "at least four fifths"
 # Verdicts that report a difference, and verdicts that rule out one that matters.
 FINDINGS, CLEARED = (DIFFERENT, BELOW_FOUR_FIFTHS), (EQUIVALENT, AT_LEAST_FOUR_FIFTHS)
 # Reasons: why there is no verdict, or no test.
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
+FIRST_PERIOD = "the first period"
 UNKNOWN_REASON = "an unknown category"
 REPEATS, SMALL_SHARE = "repeats ", "share below "
 # Limits of a weighted rate may be too narrow: a few rows may miss the heaviest ones.

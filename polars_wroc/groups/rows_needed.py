@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from scipy import special
+import scipy
 
 from polars_wroc import checks
 from polars_wroc.arrays import Array, Mask
@@ -57,8 +57,8 @@ def rows_needed(
 ) -> pl.DataFrame:
     """Return how many rows one target needs, from assumptions or per segment of a table.
 
-    Use it to plan a study or audit, or to see how many more rows an inconclusive comparison needs.
-    Give exactly one target: ``half_width``, ``gap``, ``equivalent_within`` or ``no_worse_by``.
+    Use it to plan a study, or to see how many more rows an inconclusive comparison needs. Give one
+    target: ``half_width``, ``gap``, ``equivalent_within`` or ``no_worse_by``.
 
     The main columns are:
 
@@ -84,8 +84,7 @@ def rows_needed(
     half_width
         Target: half the width of the confidence interval.
     gap
-        Target: a gap below the reference that is found with the given power. Choose one that
-        matters, not the observed one.
+        Target: a gap below the reference that is found with the given power. Not the observed one.
     equivalent_within
         Target: equal values are shown to be equivalent within this margin.
     no_worse_by, changed
@@ -98,29 +97,26 @@ def rows_needed(
         the number in the table, whose level must be given if it is not 0.95.
     deff
         Without a table: how many times more rows a design needs, for example ``1 + (m - 1) * icc``
-        for clusters of m rows. A table shows its own.
+        for clusters of m rows.
 
     Returns
     -------
     pl.DataFrame
         One row, or one per segment, score and metric. ``target`` (String) and ``goal`` (Float64)
-        repeat the target; ``have`` (Float64) is ``n`` of the table, the rows that its value is
-        based on. ``sampling_unit`` (String) says which rows are counted: ``"positives"``,
-        ``"negatives"``, ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of
-        both classes. There is no number if more than a billion rows would be needed.
+        repeat the target; ``have`` (Float64) is ``n`` of the table. ``sampling_unit`` (String) says
+        which rows are counted: ``"positives"``, ``"negatives"``, ``"selected"``, ``"rejected"`` or
+        ``"rows"``, which for an AUC are those of both classes. There is no number above a billion.
 
     Raises
     ------
     TypeError, ValueError
-        For no target or several, a metric to which the target does not apply, and numbers out of
-        range.
+        For no target or several, a metric to which it does not apply, and numbers out of range.
 
     Notes
     -----
-    Gaps of rates use the formula of [1]_, the inverse of the ``detectable`` gap of a table, and
-    equivalence is two one-sided tests [2]_. AUCs are planned for normal scores with equal
-    variances. Effective sizes of a table, with its weights and design, are assumed to grow with the
-    rows. The power is for one comparison, not for all together.
+    Gaps of rates use the formula of [1]_, the inverse of ``detectable`` in a table, and equivalence
+    is two one-sided tests [2]_. AUCs are planned for normal scores with equal variances. The power
+    is for one comparison.
 
     References
     ----------
@@ -453,11 +449,11 @@ def _find_for_errors(table: pl.DataFrame, goal: _Goal) -> tuple[Array, Mask]:
     else:
         # A value within a margin is on the right side of both ends.
         is_within = goal.target == "equivalent_within"
-        quantile = quantile + special.ndtri((1 + goal.power) / 2 if is_within else goal.power)
+        quantile = quantile + scipy.special.ndtri((1 + goal.power) / 2 if is_within else goal.power)
     error = (high - low) / (2 * z)
     if goal.target == "gap":
         detectable, own_tests = _arrays(table, "detectable", "own_tests")
-        from_table = detectable / (goal.quantile(own_tests) + special.ndtri(POWER))
+        from_table = detectable / (goal.quantile(own_tests) + scipy.special.ndtri(POWER))
         error = np.where(np.isnan(from_table), error, from_table)
     found = sample_sizes.find_rows_for_error(error * np.sqrt(n), goal.number, quantile)
     return found, ~np.isnan(error)

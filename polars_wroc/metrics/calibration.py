@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.metrics.mean_sums import MeanSums, count_where, sum_in_units, sum_values
@@ -274,7 +274,7 @@ class CalibrationSlopes:
 
 def _find_errors(variance: Array, squares: Array) -> Array:
     """Return standard errors, NaN where the sums of squared weights over- or underflow."""
-    is_known = (variance > 0) & np.isfinite(variance) & (squares >= LEAST_SQUARES)
+    is_known = np.isfinite(variance) & (squares >= LEAST_SQUARES)
     return np.where(is_known, np.sqrt(variance), np.nan)
 
 
@@ -347,7 +347,7 @@ def _find_influences(
     x, label, segment = _find_logits(rows.score), rows.weight > 0, rows.segment
     weight = np.abs(rows.weight)
     a, b = slopes.free_intercept[segment], slopes.value[segment]
-    p = special.expit(a + b * x)
+    p = scipy.special.expit(a + b * x)
     information = weight * p * (1 - p)
     # m = sum w p q x / sum w p q, I = sum w p q (x - m)^2
     mean = rows.total(information * x) / rows.total(information)
@@ -357,7 +357,7 @@ def _find_influences(
         sum_in_units(rows, sample, p * (1 - p) * x**2),
     )
     x += mean[segment]
-    p = special.expit(slopes.intercepts.value[segment] + x)
+    p = scipy.special.expit(slopes.intercepts.value[segment] + x)
     intercept_influence = _make_influence(
         sum_in_units(rows, sample, label - p), sum_in_units(rows, sample, p * (1 - p))
     )

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.looks import ConfidenceLevel, Looks
@@ -149,26 +149,27 @@ class Level:
 
     def p_value(self, z: Array | float, df: Array | float = np.inf) -> Array:
         """Return the two-sided p-value of a statistic that has Student's t distribution."""
-        return self.sequential_p_value(2 * special.stdtr(df, -np.abs(z)))
+        return self.sequential_p_value(2 * scipy.special.stdtr(df, -np.abs(z)))
 
     def sequential_p_value(self, p_value: Array) -> Array:
         """Return the p-value that holds at every look, given the p-value of this look alone."""
         if self.looks is None:
             return p_value
-        x, z = self.looks.time(self.error), special.ndtri(p_value / 2)
+        x, z = self.looks.time(self.error), scipy.special.ndtri(p_value / 2)
         # The least a for this x whose quantile is at most z
         return np.asarray(np.minimum(np.sqrt(1 + x) * np.exp(-(z**2) * (x / (1 + x)) / 2), 1.0))
 
     def _normal(self, error: Array) -> Array:
         if self.looks is not None:
             return self.looks.quantile(error)
-        return np.asarray(-special.ndtri(np.minimum(error, 1.0) / 2))
+        return np.asarray(-scipy.special.ndtri(np.minimum(error, 1.0) / 2))
 
 
 def student_quantile(z: Array | float, df: Array | float) -> Array:
     """Return the quantile of Student's t with the same tail as a normal quantile above 0."""
     z, df = np.broadcast_arrays(np.asarray(z, dtype=float), np.asarray(df, dtype=float))
-    quantile = np.minimum(np.abs(special.stdtrit(df, special.ndtr(-z))), _LARGEST_STUDENT)
+    tail = scipy.special.ndtr(-z)
+    quantile = np.minimum(np.abs(scipy.special.stdtrit(df, tail)), _LARGEST_STUDENT)
     return np.where(np.isinf(df), z, quantile)
 
 
@@ -197,8 +198,8 @@ def range_tail(z: Array | float, groups: Array | float) -> Array:
     largest, lowest = half + _NODES, _NODES - half
     # P = K int phi(x) Phi(x)^(K-1) (1 - (1 - Phi(x - z sqrt 2) / Phi(x))^(K-1)) dx:
     # all others are below the largest value x, and not all of them are within the range of it.
-    log_density = others * special.log_ndtr(largest) - largest**2 / 2 - np.log(2 * np.pi) / 2
-    outside = np.minimum(special.ndtr(lowest) / special.ndtr(largest), 1.0)
+    log_density = others * scipy.special.log_ndtr(largest) - largest**2 / 2 - np.log(2 * np.pi) / 2
+    outside = np.minimum(scipy.special.ndtr(lowest) / scipy.special.ndtr(largest), 1.0)
     any_outside = -np.expm1(others * np.log1p(-outside))
     total = (np.exp(log_density) * any_outside).sum(axis=-1) * _STEP
     return np.asarray((others[..., 0] + 1) * total)
@@ -248,7 +249,7 @@ def adjust_picked(p_value: Array, groups: Array, level: Level) -> Array:
     picked = (groups > _PAIR) & (several > _PAIR)
     p, known, several = p_value[picked], known[picked], several[picked]
     # P(Q_K > sqrt(2) z_p) / (K - 1)
-    beyond = range_tail(-special.ndtri(known / 2), several) / (several - 1) * (p / known)
+    beyond = range_tail(-scipy.special.ndtri(known / 2), several) / (several - 1) * (p / known)
     adjusted = p_value.copy()
     adjusted[picked] = np.maximum(p, beyond)
     return adjusted

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.contrasts import combine_margins
@@ -42,7 +42,7 @@ class GapTest:
         sizes = self.own.size_at(m, one_less_m) + self.reference.size_at(m, one_less_m)
         test = self.quantile * np.sqrt(m * one_less_m * sizes)
         spread = self._fixed_spread + p * one_less_p * self.own.size_at(p, one_less_p)
-        return np.asarray(test + special.ndtri(self.power) * np.sqrt(np.maximum(spread, 0)))
+        return np.asarray(test + scipy.special.ndtri(self.power) * np.sqrt(np.maximum(spread, 0)))
 
     @cached_property
     def _share(self) -> Array:
@@ -96,4 +96,4 @@ def detectable_difference(
 
 def detectable_shift(error: Array, quantile: Array | float, *, power: float = POWER) -> Array:
     """Return the smallest difference with a standard error that is detected."""
-    return np.asarray((quantile + special.ndtri(power)) * error)
+    return np.asarray((quantile + scipy.special.ndtri(power)) * error)

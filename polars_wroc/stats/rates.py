@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.contrasts import Contrast
@@ -123,11 +123,7 @@ class Rate:
         kish = self.all.inverse_size
         if self.variance is None:
             return kish
-        # A variance of 0 says nothing.
-        spread = self.value * self.complement
-        known = (spread > 0) & (self.variance > 0)
-        size = np.where(known, np.maximum(self.variance / spread, kish), kish)
-        return np.where(np.isnan(self.variance), np.nan, size)
+        return find_inverse_size(self.variance, self.value, self.complement, kish)
 
     @property
     def inverse_df(self) -> Array:
@@ -179,6 +175,18 @@ class Rate:
         """Return the rate with Wilson's limits."""
         value, complement, _, at_zero, at_one, _ = self.sample()
         return Wilson(value, complement, at_zero, at_zero, at_one - at_zero, df=self.df)
+
+
+def find_inverse_size(variance: Array, value: Array, complement: Array, kish: Array) -> Array:
+    """Return 1 divided by the effective size of a rate with a variance, at most Kish's size.
+
+    A variance of 0 says nothing, and neither does the variance of a rate of 0 or 1.
+    """
+    # r = max(v / (p (1 - p)), h2)
+    spread = value * complement
+    known = (spread > 0) & (variance > 0)
+    size = np.where(known, np.maximum(variance / spread, kish), kish)
+    return np.where(np.isnan(variance), np.nan, size)
 
 
 def estimate_between(
@@ -270,8 +278,8 @@ def _likelihood_root(one: Sample, other: Sample, sizes: tuple[Array, Array]) -> 
     for values in ((one.value, other.value), (one.complement, other.complement)):
         # M = sum(p_g / r_g) / sum(1 / r_g)
         mean = _weighted_mean(values, sizes)
-        half += special.xlogy(values[0], values[0] / mean) / sizes[0]
-        half += special.xlogy(values[1], values[1] / mean) / sizes[1]
+        half += scipy.special.xlogy(values[0], values[0] / mean) / sizes[0]
+        half += scipy.special.xlogy(values[1], values[1] / mean) / sizes[1]
     return np.asarray(np.sqrt(np.maximum(2 * half, 0)))
 
 
@@ -291,7 +299,7 @@ def compare_tables(one: Rate, other: Rate, exact: Exact = "mid-p") -> Array:
     total, outcomes = rows[0] + rows[1], events[0] + events[1]
     pooled = outcomes / total
     variance = pooled * (1 - pooled) * (1 / rows[0] + 1 / rows[1])
-    p_value = 2 * special.ndtr(-np.abs(one.value - other.value) / np.sqrt(variance))
+    p_value = 2 * scipy.special.ndtr(-np.abs(one.value - other.value) / np.sqrt(variance))
     p_value = np.where(variance == 0, 1.0, p_value)
     # Products of whole numbers are exact; the quotient that is expected in a cell is not.
     rare = np.minimum(outcomes, total - outcomes)

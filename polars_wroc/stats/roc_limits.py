@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 from polars_wroc.stats.contrasts import combine_margins
@@ -154,7 +154,7 @@ def _may_be_beyond_all_rows(given: Wilson, quantile: Array | float, *, highest: 
     size = given.low if highest else given.low + given.slope
     inner = given.complement if highest else given.value
     # (1 - f)^n > a / 2, with the effective number of rows n = 1 / r
-    return np.asarray(inner ** (1 / size) > special.ndtr(-np.asarray(quantile)))
+    return np.asarray(inner ** (1 / size) > scipy.special.ndtr(-np.asarray(quantile)))
 
 
 def _clip_where(known: Mask, low: Array, high: Array) -> Limits:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.aucs import SKEWNESS, Auc, ClassMoments
@@ -34,9 +34,6 @@ class InverseSizes(NamedTuple):
     low: Array
     high: Array
     test: Array
-
-    def __mul__(self, factor: Array | float) -> InverseSizes:  # type: ignore[override]
-        return InverseSizes(*(size * factor for size in self))
 
 
 def invert_limits(
@@ -73,8 +70,8 @@ def square_placements(auc: Array) -> Array:
     complement = 1 - auc
     # The probability that two standard normal variables with a correlation of one half are both
     # below the quantile of the complement, by Owen's T
-    below = complement - 2 * special.owens_t(special.ndtri(complement), 1 / np.sqrt(3))
-    return np.where((complement > 0) & (complement < 1), below, complement)
+    below = scipy.special.owens_t(scipy.special.ndtri(complement), 1 / np.sqrt(3))
+    return np.asarray(complement - 2 * below)
 
 
 @dataclass(frozen=True)
@@ -91,17 +88,24 @@ class AucPlan:
     negatives: float = 1.0
     cautious: bool = False
 
-    def sizes(self, rows: Array) -> InverseSizes:
-        """Return the inverse sizes of so many rows."""
+    def limit_sizes(self, rows: Array) -> tuple[Array, Array]:
+        """Return the inverse sizes of the lower and the upper limit with a number of rows."""
+        auc = self._plan_auc(rows)
+        return auc.limit_size("low"), auc.limit_size("high")
+
+    def test_size(self, rows: Array) -> Array:
+        """Return the inverse size of a test with a number of rows."""
+        if self.cautious:
+            return np.maximum(*self.limit_sizes(rows))
+        return self._plan_auc(rows).sample().at_zero
+
+    def _plan_auc(self, rows: Array) -> Auc:
         complement = 1 - self.value
         pos, neg = (
             _plan_moments(complement, self.second, 1 / (rows * share))
             for share in (self.positives, self.negatives)
         )
-        auc = Auc(self.value, complement, pos, neg)
-        low, high = auc.limit_size("low"), auc.limit_size("high")
-        test = np.maximum(low, high) if self.cautious else auc.sample().at_zero
-        return InverseSizes(low, high, test)
+        return Auc(self.value, complement, pos, neg)
 
 
 def _plan_moments(complement: Array, second: Array, h2: Array) -> ClassMoments:
@@ -132,30 +136,26 @@ class RowSizes:
         skewness = 0.0 if plan is None else SKEWNESS
         sizes = invert_limits(value, *limits, quantile, skewness)
         if plan is None:
-            return cls(sizes * rows)
-        found = zip(sizes, plan.sizes(rows), strict=True)
-        return cls(InverseSizes(*(size / planned for size, planned in found)), plan)
+            return cls(InverseSizes(*(size * rows for size in sizes)))
+        planned = InverseSizes(*plan.limit_sizes(rows), plan.test_size(rows))
+        found = zip(sizes, planned, strict=True)
+        return cls(InverseSizes(*(size / each for size, each in found)), plan)
 
     @property
     def skewness(self) -> float:
         """The factor of the skewness correction of limits, 0 for rates."""
         return 0.0 if self.plan is None else SKEWNESS
 
-    def at(self, rows: Array) -> InverseSizes:
-        """Return the inverse sizes of so many rows."""
-        if self.plan is None:
-            return self.one_row * (1 / rows)
-        planned = zip(self.one_row, self.plan.sizes(rows), strict=True)
-        return InverseSizes(*(size * each for size, each in planned))
-
     def estimate(self, value: Array, rows: Array) -> Wilson:
         """Return a value with the limits it would have with a number of rows."""
-        low, high, _ = self.at(rows)
+        planned = (1 / rows, 1 / rows) if self.plan is None else self.plan.limit_sizes(rows)
+        low, high = self.one_row.low * planned[0], self.one_row.high * planned[1]
         return Wilson(value, 1 - value, low, high, skewness=self.skewness)
 
     def sample(self, value: Array, rows: Array) -> Sample:
         """Return a value with the sizes of a test with a number of rows."""
-        size = self.at(rows).test
+        planned = 1 / rows if self.plan is None else self.plan.test_size(rows)
+        size = self.one_row.test * planned
         return Sample(value, 1 - value, size, size, size)
 
 
@@ -220,7 +220,7 @@ class RowsPlan:
 
         There are two one-sided tests at a quantile.
         """
-        z_power = special.ndtri((1 + power) / 2)
+        z_power = scipy.special.ndtri((1 + power) / 2)
 
         def is_shown(rows: Array) -> Mask:
             return self._reach(rows, quantile, z_power) <= margin / self.part
@@ -231,14 +231,15 @@ class RowsPlan:
         """Return the largest distance of a limit of the difference from 0, with the power."""
         # Both sides, the segment and its reference, along the axis before the axis of segments
         both = np.stack([rows, rows * self.kappa], axis=-2)
-        low, high = self.sizes.estimate(self.value, both).limits(quantile)
+        estimate = self.sizes.estimate(self.value, both)
+        low, high = estimate.limits(quantile)
         below, above = self.value - low, high - self.value
         furthest = np.maximum(
             combine_margins(below[..., 0, :], above[..., 1, :]),
             combine_margins(above[..., 0, :], below[..., 1, :]),
         )
-        low_size, high_size, _ = self.sizes.at(both)
-        variance = self.value * (1 - self.value) * np.maximum(low_size, high_size).sum(axis=-2)
+        size = np.maximum(estimate.low, estimate.high)
+        variance = self.value * (1 - self.value) * size.sum(axis=-2)
         return np.asarray(furthest + z_power * np.sqrt(variance))
 
 
@@ -248,7 +249,7 @@ def find_rows_for_margin(changed: float, margin: float, quantile: float, power: 
     A share ``changed`` of the rows is decided differently, half of it for the worse.
     """
     share = np.array([changed / 2])
-    z_power = special.ndtri(power)
+    z_power = scipy.special.ndtri(power)
 
     def is_shown(rows: Array) -> Mask:
         low, high = Wilson(share, 1 - share, 1 / rows, 1 / rows).limits(quantile)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.stats.levels import Level
@@ -94,8 +94,8 @@ def measure_psi(
     # PSI / (v (1 + .75 S v)) has the chi-squared distribution with B - 1 degrees of freedom.
     scale = v * (1 + _SMALL_SAMPLE * s * v)
     df = np.where(bins > 1, bins - 1.0, np.nan)
-    p_value = special.chdtrc(df, value / scale)
-    return Shift(value, scale * special.chdtri(df, level.error), p_value, bins)
+    p_value = scipy.special.chdtrc(df, value / scale)
+    return Shift(value, scale * scipy.special.chdtri(df, level.error), p_value, bins)
 
 
 def measure_ks(distance: Array, after_size: Array, before_size: Array, level: Level) -> Shift:
@@ -106,5 +106,5 @@ def measure_ks(distance: Array, after_size: Array, before_size: Array, level: Le
     root = np.sqrt(1 / (1 / after_size + 1 / before_size))
     # lambda = (sqrt(N) + .12 + .11 / sqrt(N)) D with N = n m / (n + m)
     scale = root + _STEPHENS[0] + _STEPHENS[1] / root
-    p_value = special.kolmogorov(distance * scale)
-    return Shift(distance, special.kolmogi(level.error) / scale, p_value)
+    p_value = scipy.special.kolmogorov(distance * scale)
+    return Shift(distance, scipy.special.kolmogi(level.error) / scale, p_value)

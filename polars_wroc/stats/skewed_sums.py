@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.estimates import Limits
@@ -32,8 +32,9 @@ def pearson_tail(z: Array, skewness: Array) -> Array:
     # A gamma variable with shape k has the mean k, the variance k and the skewness 2 / sqrt(k).
     shape = 4 / np.where(is_skewed, skewness, 1.0) ** 2
     place = np.maximum(shape + np.sign(skewness) * z * np.sqrt(shape), 0.0)
-    gamma = np.where(skewness > 0, special.gammaincc(shape, place), special.gammainc(shape, place))
-    return np.asarray(np.where(is_skewed, gamma, special.ndtr(-z)))
+    upper, lower = scipy.special.gammaincc(shape, place), scipy.special.gammainc(shape, place)
+    gamma = np.where(skewness > 0, upper, lower)
+    return np.asarray(np.where(is_skewed, gamma, scipy.special.ndtr(-z)))
 
 
 def upper_tail(z: Array, skewness: Array, least: Array) -> Array:
@@ -52,12 +53,12 @@ def lower_tail(z: Array, skewness: Array, least: Array) -> Array:
 
 def student_tail(tail: Array, df: Array) -> Array:
     """Return the probability that Student's t exceeds the normal quantile of an upper tail."""
-    return np.asarray(special.stdtr(df, special.ndtri(tail)))
+    return np.asarray(scipy.special.stdtr(df, scipy.special.ndtri(tail)))
 
 
 def normal_tail(tail: Array, df: Array) -> Array:
     """Return the probability that a normal variable exceeds Student's quantile of a tail."""
-    return np.asarray(special.ndtr(-student_quantile(-special.ndtri(tail), df)))
+    return np.asarray(scipy.special.ndtr(-student_quantile(-scipy.special.ndtri(tail), df)))
 
 
 def exact_tail(both: Array, rows: Array, events: Array, total: Array) -> Array:
@@ -79,9 +80,9 @@ def exact_tail(both: Array, rows: Array, events: Array, total: Array) -> Array:
 def _log_choose(all_rows: Array, taken: Array) -> Array:
     """Return the logarithm of the number of ways to take some rows."""
     return np.asarray(
-        special.gammaln(all_rows + 1)
-        - special.gammaln(taken + 1)
-        - special.gammaln(all_rows - taken + 1)
+        scipy.special.gammaln(all_rows + 1)
+        - scipy.special.gammaln(taken + 1)
+        - scipy.special.gammaln(all_rows - taken + 1)
     )
 
 

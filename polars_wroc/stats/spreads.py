@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.stats.contrasts import find_gap_limits, find_ratio_limits
@@ -150,5 +150,5 @@ def equal_groups(groups: ComparedGroups, *, by_design: bool) -> float:
     # Without variance all groups are equal.
     statistic = 0.0 if spread == 0 else (rows * (value - mean) ** 2).sum() / spread
     if by_design:
-        return float(special.fdtrc(df, np.fmax.reduce(groups.df), statistic / df))
-    return float(special.chdtrc(df, statistic))
+        return float(scipy.special.fdtrc(df, np.fmax.reduce(groups.df), statistic / df))
+    return float(scipy.special.chdtrc(df, statistic))

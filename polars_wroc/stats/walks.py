@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
+import scipy
 
 from polars_wroc.arrays import Array, Ints, Mask, cumulate
 from polars_wroc.stats.solve import first_place
@@ -36,7 +36,7 @@ def range_p_value(x: Array) -> Array:
     tail, body = np.zeros(x.shape), np.zeros(x.shape)
     for j in _TAIL_TERMS:
         # P = sum_j (-1)^(j - 1) 4 j P(|Z| > j x)
-        tail += (-1) ** (j - 1) * 4 * j * 2 * special.ndtr(-j * x)
+        tail += (-1) ** (j - 1) * 4 * j * 2 * scipy.special.ndtr(-j * x)
     for j in _BODY_TERMS:
         # 1 - P = sum_j (8 / x^2 + 2 / r_j) exp(-2 r_j / x^2), r_j = ((j + 1 / 2) pi)^2
         rate = ((j + 0.5) * np.pi) ** 2

@@ -74,6 +74,11 @@ def test_a_limit_at_the_value_has_the_size_of_the_other() -> None:
         sizes = invert_limits(zero, np.array([low]), np.array([high]), Z, 0.0)
     assert 1 / sizes.low[0] == pytest.approx(40)
     assert 1 / sizes.high[0] == pytest.approx(40)
+    # A value between 0 and 1 may have such a limit too.
+    values = np.array([0.3])
+    high = values + 0.1
+    sizes = invert_limits(values, values, high, Z, 0.0)
+    assert sizes.low == sizes.high > 0
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 0.5, 0.93])
@@ -87,7 +92,9 @@ def test_width_by_the_limits_of_statsmodels(value: float) -> None:
 def test_sizes_of_planned_aucs_fall_with_rows() -> None:
     value = np.array([0.8])
     plan = AucPlan(value, square_placements(value), 0.3, 0.7)
-    few, many = plan.sizes(np.array([100.0])), plan.sizes(np.array([10_000.0]))
+    few_rows, many_rows = np.array([100.0]), np.array([10_000.0])
+    few = *plan.limit_sizes(few_rows), plan.test_size(few_rows)
+    many = *plan.limit_sizes(many_rows), plan.test_size(many_rows)
     # Pseudo-rows matter less the more rows there are.
     for one, other in zip(few, many, strict=True):
         assert 1 < one[0] / other[0] / 100 < 1.5
@@ -95,9 +102,9 @@ def test_sizes_of_planned_aucs_fall_with_rows() -> None:
     # (Q - (1 - theta)^2) (1 / n+ + 1 / n-), where Q is the mean square of placements
     second = square_placements(value)
     variance = (second - 0.2**2) * (1 / 3_000 + 1 / 7_000)
-    assert many.test[0] == pytest.approx(variance[0] / 0.16, rel=0.01)
-    cautious = AucPlan(value, second, 0.3, 0.7, cautious=True).sizes(np.array([100.0]))
-    assert cautious.test[0] == max(few.low[0], few.high[0])
+    assert many[2][0] == pytest.approx(variance[0] / 0.16, rel=0.01)
+    cautious = AucPlan(value, second, 0.3, 0.7, cautious=True).test_size(few_rows)
+    assert cautious[0] == max(few[0][0], few[1][0])
 
 
 def test_equivalence_by_simulation() -> None:

@@ -62,11 +62,15 @@ def test_skewed_tails_are_mirrored_and_those_of_scipy(z: float, skewness: float)
     assert upper == pytest.approx(stats.pearson3.sf(z, skewness), abs=tolerance)
 
 
-def test_exact_tails_count_half_of_the_observed_table_of_scipy() -> None:
-    both, law = np.arange(20.0, 40.0), stats.hypergeom(200, 88, 60)
-    sizes = (np.full_like(both, each) for each in (60, 88, 200))
-    expected = law.sf(both) + law.pmf(both) / 2
-    np.testing.assert_allclose(exact_tail(both, *sizes), expected, rtol=1e-10)
+@pytest.mark.parametrize(("total", "events", "rows"), [(60, 20, 25), (500, 400, 490), (9, 3, 3)])
+def test_exact_tails_are_those_of_scipys_hypergeometric_law(
+    total: int, events: int, rows: int
+) -> None:
+    law = stats.hypergeom(total, events, rows)
+    both = np.arange(max(0, events + rows - total), min(events, rows) + 1)
+    sizes = (np.full(both.shape, float(number)) for number in (rows, events, total))
+    found = exact_tail(both.astype(float), *sizes)
+    assert found == pytest.approx(law.sf(both) + law.pmf(both) / 2, rel=1e-9)
 
 
 def test_limits_of_rates_are_where_the_tails_have_the_probability() -> None:
