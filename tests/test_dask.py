@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from dask import config
 from distributed import Client, LocalCluster
-from divided import memory_of
+from divided import assert_same, memory_of
 from polars.testing import assert_frame_equal
 from processes import PLAIN
 from sklearn.metrics import roc_auc_score
@@ -34,10 +34,6 @@ def assert_same_audits(audit: wroc.Audit, expected: wroc.Audit) -> None:
         )
     assert_frame_equal(audit.table, expected.table, rel_tol=1e-9, abs_tol=1e-11)
     assert audit.settings == expected.settings
-
-
-def assert_same(table: pl.DataFrame, expected: pl.DataFrame) -> None:
-    assert_frame_equal(table, expected, check_exact=False, rel_tol=1e-12, abs_tol=1e-14)
 
 
 @pytest.fixture(scope="module")

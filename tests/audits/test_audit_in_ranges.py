@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import INVALID_VALUES
-from divided import SCORES, WEIGHTS, audit_in_ranges
+from divided import SCORES, WEIGHTS, audit_in_ranges, thirds
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import weight_as
@@ -37,10 +37,6 @@ def assert_same(audit: wroc.Audit, expected: wroc.Audit) -> None:
         assert_frame_equal(found, wanted, check_exact=False, rel_tol=1e-9, abs_tol=1e-11)
     assert_frame_equal(audit.table, expected.table, check_exact=False, rel_tol=1e-9, abs_tol=1e-11)
     assert audit.settings == expected.settings
-
-
-def thirds(frame: pl.DataFrame) -> list[pl.DataFrame]:
-    return [frame[start::3] for start in range(3)]
 
 
 def check(

@@ -19,6 +19,7 @@ from plain_survey import (
     covariance,
     degrees_of_freedom,
     rate_influences,
+    rows_of,
     totals,
 )
 from polars.testing import assert_frame_equal
@@ -50,10 +51,6 @@ def survey() -> pl.DataFrame:
     return pl.DataFrame(
         {"h": stratum, "c": unit, "y": y.astype(int), "s": score, "w": weight, "g": group}
     )
-
-
-def rows_of(frame: pl.DataFrame) -> list[Row]:
-    return [Row(*row) for row in frame.select("h", "c", "y", "s", "w").iter_rows()]
 
 
 class Estimate(NamedTuple):

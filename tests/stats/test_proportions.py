@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_rates import rate_of
-from plain_roc import weight_as
+from plain_roc import frame_of, weight_as
 from polars.testing import assert_frame_equal
 from scipy import stats
 
@@ -24,11 +24,6 @@ Row: TypeAlias = tuple[bool, int, int]
 RATES = ["tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy"]
 LIMITS = [f"{rate}_{end}" for rate in RATES for end in ("low", "high")]
 NOTHING: Pair = (None, None)
-
-
-def frame_of(rows: list[Row]) -> pl.DataFrame:
-    y, s, w = zip(*rows, strict=True)
-    return pl.DataFrame({"y": [int(v) for v in y], "s": s, "w": [float(v) for v in w]})
 
 
 # Of one class only, too.
