@@ -145,7 +145,7 @@ def test_audit(
     assert_same_audits(audit, wroc.audit(whole, **named))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts workers")
 @pytest.mark.parametrize("bins", [None, 256])
 def test_counts_of_workers_are_those_of_one_process(
     client: Client, parts: list[pl.LazyFrame], whole: pl.DataFrame, bins: int | None
@@ -160,7 +160,7 @@ def test_counts_of_workers_are_those_of_one_process(
     assert_same(counts.collect(), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts workers")
 @pytest.mark.parametrize("what", sweep(["summary", "audit", "score_counts"], fast=2))
 def test_a_worker_that_dies_costs_a_retry(
     client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path, what: str
@@ -214,7 +214,7 @@ def test_a_client_is_connected(client: Any) -> None:
         wroc.Config(client=client)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts workers")
 @pytest.mark.parametrize("address", ["xx", "x://nowhere:1"])
 def test_an_address_names_the_option(
     address: str,
@@ -233,7 +233,7 @@ def test_an_address_names_the_option(
     assert re.search(f"--dask {rule}", capsys.readouterr().err)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts workers")
 def test_a_cluster_may_be_named_by_its_address(
     client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path
 ) -> None:
@@ -261,13 +261,13 @@ def _python(code: str) -> str:
     return ran.stdout.strip()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_dask_is_imported_by_those_who_want_it() -> None:
     loaded = "import sys, polars_wroc; print({'dask', 'distributed'} & {*sys.modules})"
     assert _python(loaded) == "set()"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_without_distributed_the_error_says_what_to_install() -> None:
     code = """
 import os, sys

@@ -63,7 +63,7 @@ def make_many() -> pl.DataFrame:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_tables_have_the_same_bits_for_any_number_of_threads(tmp_path: Path) -> None:
     make_many().write_parquet(tmp_path / "rows.parquet")
     for threads in ("1", "3"):
@@ -117,7 +117,7 @@ threading.Thread(target=compute).start()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_a_thread_that_outlives_the_main_one_computes() -> None:
     run = subprocess.run(  # noqa: S603  (our own text)
         [sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=120

@@ -380,7 +380,7 @@ def test_ctrl_c_between_ranges(people: pl.DataFrame) -> None:
     assert count_reads(people, summarise) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_the_command_interrupted_in_a_range(tmp_path: Path) -> None:
     rows = 200_000
     frame = pl.select(y=pl.int_range(rows) % 3 == 0, s=pl.int_range(rows).hash(1) / 2.0**64, g=1)
@@ -400,7 +400,7 @@ def test_the_command_interrupted_in_a_range(tmp_path: Path) -> None:
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full")
 def test_a_full_disk(rows: str) -> None:
     call = [*COMMAND, "auc", rows, *COLUMNS, "--memory", "20KB"]

@@ -160,7 +160,6 @@ def test_values_are_those_without_a_design(survey: pl.DataFrame) -> None:
     assert wider.drop_nulls().sum() > 5
 
 
-@pytest.mark.slow
 def test_a_sample_of_nearly_the_whole_population_knows_more(survey: pl.DataFrame) -> None:
     found, part = (
         wroc.fairness(
@@ -177,7 +176,6 @@ def test_a_sample_of_nearly_the_whole_population_knows_more(survey: pl.DataFrame
     assert max((found["gap_high"] - part["gap_high"]).drop_nulls().to_list()) > 0.05
 
 
-@pytest.mark.slow
 def test_a_lonely_unit_leaves_everything_but_the_values_unknown(survey: pl.DataFrame) -> None:
     lonely = pl.concat([survey.head(1).with_columns(h=pl.lit(9, pl.Int64), g=pl.lit("c")), survey])
     found = wroc.fairness(lonely, "y", "s", **SAMPLE, **UNITS)

@@ -370,7 +370,6 @@ def scored() -> pl.DataFrame:
     return wroc.at_horizon(frame, "t", "e", 1, weight="w", by="g")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_rows_without_a_label_are_missing_in_every_table(name: str, scored: pl.DataFrame) -> None:
     def missing(table: pl.DataFrame) -> pl.DataFrame:
@@ -453,7 +452,7 @@ def _censored(random: np.random.Generator, rate: Any, **columns: Any) -> pl.Data
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_censoring_that_depends_on_the_score_is_not_corrected() -> None:
     """A documented failure: the higher the risk, the earlier a row is censored."""
     random = np.random.default_rng(4)
@@ -466,7 +465,7 @@ def test_censoring_that_depends_on_the_score_is_not_corrected() -> None:
         assert (abs(found - true) > 5 * error) == biased
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_groups_that_are_censored_differently_need_their_own_weights() -> None:
     """A documented failure of one estimate for all: `by` is what helps."""
     random = np.random.default_rng(5)

@@ -173,7 +173,7 @@ def test_limits_in_a_population_are_those_of_two_samples() -> None:
     assert exact == pytest.approx((prevalence, prevalence))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 @pytest.mark.parametrize("name", OTHERS)
 def test_limits_are_about_those_of_a_bootstrap(name: str) -> None:
     frame = frame_of(5, 1500)
