@@ -73,18 +73,27 @@ def pytest_collection_modifyitems(
     reasons, such as two values of sweeps together, is for .ci/nightly.
     """
     for item in items:
+        _require_reasons(item)
         if len(list(item.iter_markers("slow"))) > 1:
-            item.add_marker("nightly")
+            item.add_marker(pytest.mark.nightly(reason="slow for two reasons"))
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
         if _asks_for_slow(config) and is_hypothesis_test(getattr(item, "obj", None)):
-            item.add_marker("slow")
+            item.add_marker(pytest.mark.slow(reason="tries more random rows"))
     yield
     if browser() is None:
         left_out = [item for item in items if item.get_closest_marker("browser")]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
         _note(config, len(left_out))
+
+
+def _require_reasons(item: pytest.Item) -> None:
+    """Raise for a test that is left out of the fast run without saying why."""
+    for mark in item.iter_markers():
+        if mark.name in ("slow", "nightly") and not mark.kwargs.get("reason"):
+            msg = f"{item.nodeid} must say why: pytest.mark.{mark.name}(reason='starts processes')"
+            raise pytest.UsageError(msg)
 
 
 def pytest_terminal_summary(

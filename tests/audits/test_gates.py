@@ -142,7 +142,6 @@ def test_finding_where_nothing_is_significant() -> None:
     )
 
 
-@pytest.mark.slow
 def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> None:
     rows = pl.concat([unequal, unequal.head(40).with_columns(g=pl.lit("few"))])
     audit = wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected")
@@ -161,7 +160,7 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     assert nobody.findings["reason"].unique().to_list() == ["fewer than 5000 positives"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("reference", ["rest", "overall"])
 def test_gaps_of_an_audit_are_those_of_each_attribute(
     unequal: pl.DataFrame, reference: Any
@@ -349,7 +348,7 @@ def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
     assert len(judged["where"]) == 3 - len(few)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataFrame) -> None:
     few = unequal.head(12).with_columns(g=pl.lit("few"), s=pl.lit(-9.0))
     rows = pl.concat([unequal.head(400), few])
@@ -410,7 +409,7 @@ def test_nothing_is_fair_where_one_segment_is_left(unequal: pl.DataFrame) -> Non
     assert judged["sentence"] == expected
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_the_command_line_says_what_no_gate_judges(
     unequal: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -431,7 +430,7 @@ def test_the_command_line_says_what_no_gate_judges(
     assert Path("audit.html").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_gate_on_nothing_is_not_judged(unequal: pl.DataFrame) -> None:
     judged = judge(unequal, "ppv.gap>0.1", f"{SCORED} --threshold 99 --favorable selected")
     assert (judged["met"], judged["n_judged"], judged["where"]) == (False, 0, [])

@@ -213,7 +213,7 @@ def test_max_points_above_the_number_of_points_keeps_all_points_of_equal_steps()
     assert thinned["auc_change"].to_list() == [0.0] * 9
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="has a large table")
 def test_sums_round_alike_at_each_run_and_in_both_engines() -> None:
     random = np.random.default_rng(3)
     rows = 1_000_000

@@ -177,7 +177,6 @@ def test_number_of_clusters_limits_the_degrees_of_freedom() -> None:
     assert limits != pytest.approx(by_hand._replace(df=99).limits(), abs=1e-3)
 
 
-@pytest.mark.slow
 def test_clusters_of_left_out_rows_add_nothing_to_the_variance() -> None:
     frame = few_clusters()
     left_out = pl.DataFrame(

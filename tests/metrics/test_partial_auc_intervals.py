@@ -96,7 +96,7 @@ def test_areas_follow_the_columns_of_the_curve(survey: pl.DataFrame) -> None:
     assert found[found.index("ks") :][:14] == ["ks", *parts, "n"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="changes each row in turn")
 @pytest.mark.parametrize("area", sweep(RANGES))
 def test_standard_error_by_the_definition(survey: pl.DataFrame, area: dict[str, Any]) -> None:
     """The influence of a row is its weight times the derivative of the area by it."""

@@ -36,7 +36,7 @@ def page(loans: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="opens a browser")
 @pytest.mark.parametrize(
     ("width", "scheme", "unfolded"),
     sweep([(1280, "light", False), (390, "dark", True)]),
@@ -56,7 +56,7 @@ def check(chromium: Chromium) -> None:
     assert chromium.evaluate(VIOLATIONS) == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="opens a browser")
 @pytest.mark.parametrize(
     ("width", "scheme"),
     sweep([(1280, "light"), (390, "dark")]),
