@@ -117,8 +117,8 @@ def release_check(
         Rows with at least this score are selected: one number for both scores, or ``{"old": 0.5,
         "new": 0.47}``.
     selected
-        Instead of ``threshold``: columns or expressions, Boolean or of 0 and 1, with the decisions,
-        ``{"old": "hired_by_old", "new": "hired_by_new"}``.
+        Instead of ``threshold``: recorded decisions, ``{"old": "hired_by_old", "new":
+        "hired_by_new"}``, as for `group_gaps`.
     metrics
         ``auc``; with decisions ``selection_rate, tpr, fpr, ppv, npv, accuracy, net_benefit``; for
         probabilities ``brier_score, log_loss``. None: the AUC, and with decisions all of their

@@ -168,8 +168,8 @@ def summary(
         For a column named twice or named like a result column; at collect, for an invalid label,
         weight or score.
     polars.exceptions.PolarsError
-        For a column that does not exist; instead of the ValueError with ``bins``, ``tolerance`` or
-        several tables.
+        For a column that does not exist; with ``bins``, ``tolerance`` or several tables, in place
+        of the ValueError.
 
     Notes
     -----
