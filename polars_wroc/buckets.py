@@ -212,7 +212,7 @@ class CodedGroups(NamedTuple):
 
 
 def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None:
-    """Return the result of `sort_into_groups` for texts and whole numbers; else None.
+    """Return the result of `sort_into_groups` for texts, whole numbers and Booleans; else None.
 
     Group numbers with few bits are radix-sorted, in half the time of hashes.
     """
@@ -225,7 +225,10 @@ def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None
 
 
 def code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
-    """Return the groups of texts and whole numbers; None for other types or too many groups."""
+    """Return the groups of texts, whole numbers and Booleans.
+
+    None for other types, or too many groups.
+    """
     number = np.zeros(height, np.uint16)
     if not keys.width:
         return CodedGroups(keys, number, np.array([height]))
@@ -255,10 +258,13 @@ def code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
 def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
     """Return the number of each row's value, and the values in order: null, then all others.
 
-    None for more than ``most`` values, and for types other than texts and whole numbers.
+    None for more than ``most`` values, and for types other than texts, whole numbers and Booleans.
     """
     if column.dtype == pl.String:
         return _code_texts(column, most)
+    if column.dtype == pl.Boolean:
+        coded = _code_values(column.cast(pl.UInt8), most)
+        return None if coded is None else (coded[0], coded[1].cast(pl.Boolean))
     if not column.dtype.is_integer() or column.dtype == pl.Int128 or column.null_count():
         return None
     low, high = cast("int", column.min()), cast("int", column.max())

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 from polars_wroc import buckets
 from polars_wroc.arrays import Array
-from polars_wroc.buckets import count_codes, move_to_buckets, sort_groups
+from polars_wroc.buckets import count_codes, move_to_buckets, sort_groups, sort_into_groups
 from polars_wroc.rows import Rows
 
 ROWS = 20_000
@@ -48,6 +48,28 @@ def test_groups_are_sorted_as_by_numpy(
     np.testing.assert_array_equal(np.sort(found.places), carried)
     np.testing.assert_array_equal(score[found.places], found.columns[0])
     np.testing.assert_array_equal(np.diff(found.starts), np.bincount(codes, minlength=groups))
+
+
+@pytest.mark.parametrize(
+    "by",
+    [["text"], ["whole"], ["holds"], ["known"], ["text", "holds", "whole"], ["holds", "float"]],
+)
+def test_groups_of_rows_are_those_of_polars(by: list[str]) -> None:
+    rng = np.random.default_rng(8)
+    rows = pl.DataFrame(
+        {
+            "text": rng.choice(["b", "", "a"], ROWS),
+            "whole": rng.integers(-2, 3, ROWS),
+            "holds": rng.random(ROWS) < 0.2,
+            "known": rng.choice([True, False, None], ROWS).tolist(),
+            "float": rng.choice([0.5, -1.5], ROWS),
+        }
+    )
+    groups, starts, places = sort_into_groups(rows.select(by), ROWS)
+    expected = rows.with_row_index("row").group_by(by).agg("row").sort(by)
+    assert_frame_equal(groups, expected.select(by))
+    found = [part.tolist() for part in np.split(places, starts[1:-1])]
+    assert found == expected["row"].to_list()
 
 
 def test_moved_rows_keep_their_order(groups: int, monkeypatch: pytest.MonkeyPatch) -> None:

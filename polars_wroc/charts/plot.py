@@ -545,17 +545,16 @@ class Plot:
         """
         columns = min(self.options.columns or self.columns, len(self.groups.panels))
         wide = margin + columns * (self.width + _BETWEEN)
-        layered = self._layer(self.height)
         words = self._words(title, subtitle, wide)
         rows = inline(self._join_rows())
         if not self.has_panels:
-            whole: alt.LayerChart = layered.properties(data=rows, **words)
+            whole: alt.LayerChart = self._layer(self.height, data=rows, **words)
             return whole
         # Vega-Lite makes expressions of listed names, which may break.
         by_place = alt.EncodingSortField("panel_at", op="min")
         panel = alt.Facet("panel:N", sort=by_place, header=make_header())
         spacing = {"row": 30, "column": _BETWEEN}
-        faceted: alt.FacetChart = layered.facet(
+        faceted: alt.FacetChart = self._layer(self.height).facet(
             panel, data=rows, columns=columns, spacing=spacing, **words
         )
         return faceted
@@ -568,12 +567,13 @@ class Plot:
         Each panel has its own rows of ``step`` pixels.
         """
         # The step of a row, with one or several models.
-        layered = self._layer(self.options.height or alt.Step(step, **{"for": "position"}))
+        height = self.options.height or alt.Step(step, **{"for": "position"})
         words = self._words(title, subtitle, margin + self.width)
         drawn = self._join_rows()
         if not self.has_panels:
-            whole: alt.LayerChart = layered.properties(data=inline(drawn), **words)
+            whole: alt.LayerChart = self._layer(height, data=inline(drawn), **words)
             return whole
+        layered = self._layer(height)
         place = {name: number for number, name in enumerate(self.groups.panels)}
         rows = inline(drawn.with_columns(panel_at=pl.col("panel").replace_strict(place)))
         panels = []
@@ -588,10 +588,11 @@ class Plot:
         )
         return shared
 
-    def _layer(self, height: Any) -> Any:
+    def _layer(self, height: Any, **properties: Any) -> Any:
         """Layer the drawings."""
-        layered = alt.layer(*self.layers, view=alt.ViewConfig(stroke=None))
-        return layered.properties(width=self.width, height=height)
+        # Altair copies a chart to change its properties.
+        view = alt.ViewConfig(stroke=None)
+        return alt.layer(*self.layers, view=view, width=self.width, height=height, **properties)
 
     def _words(self, title: str, subtitle: str, width: float) -> dict[str, Any]:
         """Return title, subtitle and description: the caller's texts, or the defaults."""

@@ -131,9 +131,9 @@ def group_gaps(
         sign, values by commas. A null ``segment`` has the rows without a value. Undefined values
         are null, and so is the comparison of the reference.
 
-        ``reason`` is, for example, ``"the reference"``, ``"fewer than 30 positives"``, ``"nobody is
-        selected"``, ``"few effective events"`` (limits may be too narrow) or ``"repeats female"``
-        (both rows of two segments are the same test).
+        ``reason`` is, for example, ``"fewer than 30 positives"``, ``"nobody is selected"`` or
+        ``"few effective events"`` (limits may be too narrow): see
+        [all reasons](../explanation/contracts.md#reasons).
 
         ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of that
         gap which the strata explain (null if the crude gap may be 0); and ``share_within``, the

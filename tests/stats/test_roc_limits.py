@@ -91,6 +91,19 @@ def test_few_rows_beyond_the_threshold_leave_one_side_open(rows: int) -> None:
     assert (low == 0) == one_sided
 
 
+@pytest.mark.parametrize("rows", [30, 40])
+def test_few_positives_below_the_threshold_leave_the_upper_side_open(rows: int) -> None:
+    along, _ = two_curves(highest=False)
+    # The effective number of rows is 20 at a rate of 0, and ``rows`` at a rate of 1.
+    rate, size = np.array([0.9]), np.array([1 / 20])
+    given = Wilson(rate, 1 - rate, size, size, slope=1 / rows - size)
+    points = RocPoints(given, wilson(rate, 50), np.array([0, 1, 1]))
+    (_, high), one_sided = limit_points(points, along, Z)
+    # Whether all positives are above the threshold with more than half the error
+    assert one_sided == (stats.binom.pmf(0, rows, 0.1) > 0.025)
+    assert (high == 1) == one_sided
+
+
 def test_a_band_shifts_the_curve_by_those_of_both_classes() -> None:
     along, [(x, y), _] = two_curves(highest=True)
     given, level = np.array([0.5]), 0.9
