@@ -76,7 +76,7 @@ def new_york_summary(
         Which categories are unknown besides null, as in `impact_ratios`: ``["Not stated"]``.
     min_share
         Categories with a smaller share of the people get no impact ratio; at most 0.02, as the rule
-        allows. 0 leaves out none.
+        allows.
     justification
         Why they are left out; the rule asks the auditor for it.
     weight

@@ -106,9 +106,8 @@ def impact_ratios(
     attributes, intersections, weight, level, adjust, design
         As for `group_gaps`.
     favorable
-        Which decision is good for a person: ``"selected"`` (a loan, a job), or ``"rejected"`` if
-        being selected is bad (a denial, a suspicion). Ratios compare the rates of the good
-        decision.
+        Which decision is good for a person: ``"selected"`` (a loan, a job) or ``"rejected"`` (a
+        denial, a suspicion). Ratios compare the rates of the good decision.
     threshold
         Rows with at least this score are selected. ``"median"``: rows above the median of all rows
         are selected: far less than half of the weight if many scores equal the median.
@@ -126,8 +125,8 @@ def impact_ratios(
         Categories with a smaller share of the known weight get no limits of the ratio, no test and
         no verdict, and cannot be the reference.
     exact
-        Test for small categories: ``"mid-p"`` for Fisher's test with the mid-p, or ``"fisher"`` for
-        the conservative test without it.
+        Test for small categories: Fisher's, with the ``"mid-p"`` or, more cautious, without
+        (``"fisher"``).
 
     Returns
     -------

@@ -155,7 +155,7 @@ def summary(
           `roc_auc_ci`.
         - ``inverted`` (Boolean): the whole interval is below 0.5; the negated score ranks better.
         - ``k_pos, k_neg``: effective number of misranked rows of each class; below about 3, the
-          interval's width comes mostly from the observation that the method adds.
+          interval depends mostly on the method.
         - ``ci_note`` (String): ``"few misranked rows"``, ``"weights depend on the score"`` (few
           heavy rows carry the AUC, so the interval may be too narrow), the progress of `Looks`, or
           why a design leaves the variance unknown.
