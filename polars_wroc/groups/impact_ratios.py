@@ -106,8 +106,9 @@ def impact_ratios(
     attributes, intersections, weight, level, adjust, design
         As for `group_gaps`.
     favorable
-        Which decision is good for a person: ``"selected"`` (a loan, a job) or ``"rejected"`` (a
-        denial, a suspicion). Ratios compare the rates of the good decision.
+        Which decision is good for a person: ``"selected"`` (a loan, a job), or ``"rejected"`` if
+        being selected is bad (a denial, a suspicion). Ratios compare the rates of the good
+        decision.
     threshold
         Rows with at least this score are selected. ``"median"``: rows above the median of all rows
         are selected: far less than half of the weight if many scores equal the median.
