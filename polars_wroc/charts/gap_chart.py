@@ -66,9 +66,9 @@ def gap_chart(
     show
         ``"gap"``: the gap to the reference; gaps of rates are in percentage points (0.05 is 5).
         ``"value"``: the metric itself, with an upright mark at the value of the reference.
-        ``"ratio"``: the ratio to the reference. By default the first that the metric has. For
-        `audit_changes` and `release_check`, ``"gap"`` is the change, and ``"value"`` the new value
-        with the limits of its change and the mark at the old one.
+        ``"ratio"``: the ratio to the reference. By default the first of gap, ratio and value that
+        the metric has. For `audit_changes` and `release_check`, ``"gap"`` is the change, and
+        ``"value"`` the new value with the limits of its change and the mark at the old one.
     margin
         Half the width of a shaded band around no difference. It does not change the verdicts.
     **options

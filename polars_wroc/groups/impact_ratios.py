@@ -126,8 +126,8 @@ def impact_ratios(
         Categories with a smaller share of the known weight get no limits of the ratio, no test and
         no verdict, and cannot be the reference.
     exact
-        Test for small categories: ``"mid-p"`` for Fisher's test with the mid-p, or ``"fisher"`` for
-        the conservative test without it.
+        Test for small categories: Fisher's, with the ``"mid-p"`` or, more cautious, without
+        (``"fisher"``).
 
     Returns
     -------

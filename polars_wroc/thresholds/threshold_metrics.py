@@ -95,8 +95,8 @@ def threshold_metrics(
         rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: +inf, and then
         every distinct score.
     selected
-        Instead of ``threshold``: a column or expression with recorded decisions, Boolean or of 0
-        and 1. Rows in which the decision, or the score if one is given, is null are left out.
+        Instead of ``threshold``: recorded decisions, as for `group_gaps`. Rows without a score, if
+        one is given, are left out too.
     metrics
         Names of the metrics, or ``"all"``: see `confusion_matrix`.
     per_group
