@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import random
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,42 +18,32 @@ PACKAGE = Path("polars_wroc")
 Position = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is mutated, as `mutants.toml` says."""
+class Site(NamedTuple):
+    """A place where an operator applies, the ``place``-th in a statement of a module.
 
-    seed: int
-    sample: int
-    folders: list[str]
-    formulas: list[str]
-    operators: list[str]
+    The statement, usually a function or class, takes the lines from ``first`` to ``last`` and has
+    the text ``statement``; the place is on the line ``before``.
+    """
 
-    def modules(self) -> tuple[list[Path], list[Path]]:
-        """Modules with the formulas, and the others."""
-        formulas = sorted(path for name in self.formulas for path in PACKAGE.glob(f"{name}.py"))
-        every = sorted(path for folder in self.folders for path in (PACKAGE / folder).glob("*.py"))
-        return formulas, [path for path in every if path not in formulas]
+    file: str
+    first: int
+    last: int
+    operator: str
+    place: int
+    line: int
+    column: int
+    function: str
+    before: str
+    statement: str
 
-    def sites(self, paths: Iterable[Path]) -> Iterator[_Site]:
-        """All places of modules at which something can be changed."""
-        return (site for path in paths for site in _sites_of(path, self.operators))
-
-    def of_formulas(self) -> Iterator[Mutant]:
-        """All mutants of the formulas."""
-        return filter(None, map(_mutant, self.sites(self.modules()[0])))
-
-    def of_others(self) -> Iterator[Mutant]:
-        """Return a sample of the mutants of the other modules."""
-        sites = list(self.sites(self.modules()[1]))
-        random.Random(self.seed).shuffle(sites)  # noqa: S311
-        return islice(filter(None, map(_mutant, sites)), self.sample)
+    def draw(self, seed: int) -> float:
+        """Return a random number between 0 and 1 that stays when code elsewhere changes."""
+        place = (seed, self.file, self.function, self.operator, self.column, self.before)
+        return random.Random(repr(place)).random()  # noqa: S311
 
 
 class Mutant(NamedTuple):
-    """One change: the ``place``-th at which an operator applies in a statement of a module.
-
-    The statement, a function or class as a rule, takes the lines from ``first`` to ``last``.
-    """
+    """One change in a module, of the line ``before`` to ``after``; see `Site`."""
 
     file: str
     first: int
@@ -68,115 +57,117 @@ class Mutant(NamedTuple):
     after: str
 
     def text(self) -> str:
-        """Text of the mutated module."""
+        """Return the text of the mutated module."""
         lines = Path(self.file).read_text("utf-8").splitlines(keepends=True)
         inside = slice(self.first - 1, self.last)
-        lines[inside] = [_mutated("".join(lines[inside]), self.operator, self.place)]
+        lines[inside] = [_mutate("".join(lines[inside]), self.operator, self.place)]
         return "".join(lines)
 
 
-def key(mutant: Mapping[str, object]) -> tuple[object, ...]:
-    """What makes a mutant the same when lines have moved."""
-    return tuple(mutant[name] for name in ("file", "function", "column", "before", "after"))
+@dataclass(frozen=True)
+class Plan:
+    """What is mutated, as `mutants.toml` says."""
+
+    seed: int
+    share: float
+    modules: list[str]
+    operators: list[str]
+
+    def sites(self) -> list[Site]:
+        """Return all places of the modules where an operator applies."""
+        paths = sorted(path for name in self.modules for path in PACKAGE.glob(f"{name}.py"))
+        return [site for path in paths for site in _find_sites(path, self.operators)]
+
+    def mutants(self) -> list[Mutant]:
+        """Return the mutants of a random share of the places, in random order."""
+        drawn = sorted((site.draw(self.seed), site) for site in self.sites())
+        sample = [site for draw, site in drawn if draw < self.share]
+        return [mutant for site in sample if (mutant := _make_mutant(site))]
 
 
-def plan() -> Plan:
+def read_plan() -> Plan:
     """Read the plan."""
     return Plan(**tomllib.loads(Path(__file__).with_name("mutants.toml").read_text("utf-8")))
 
 
-def mutants_of(path: Path, operators: list[str]) -> Iterator[Mutant]:
-    """Mutants of one module."""
-    return filter(None, map(_mutant, _sites_of(path, operators)))
+def identify(mutant: Mapping[str, object]) -> tuple[object, ...]:
+    """Return what makes a mutant the same when lines have moved."""
+    return tuple(mutant[name] for name in ("file", "function", "column", "before", "after"))
 
 
-class _Site(NamedTuple):
-    """A place where an operator applies; ``line`` is one of the statement with the text ``own``."""
-
-    file: str
-    first: int
-    last: int
-    operator: str
-    place: int
-    line: int
-    column: int
-    function: str
-    own: str
-
-
-def _sites_of(path: Path, operators: list[str]) -> Iterator[_Site]:
-    """Sites of a module, one statement at a time, since each mutant is read from its text anew."""
+def _find_sites(path: Path, operators: list[str]) -> Iterator[Site]:
+    """Find the places of a module, one statement at a time, since each mutant is parsed anew."""
     source = path.read_text("utf-8")
     tree = ast.parse(source)
     lines = source.splitlines(keepends=True)
-    unwatched, functions = _unwatched(tree), _functions(tree)
+    unwatched, functions = _find_unwatched(tree), _find_functions(tree)
     for statement in tree.body:
         decorators = getattr(statement, "decorator_list", ())
         first = min(node.lineno for node in (statement, *decorators))
         last = statement.end_lineno or first
-        own = "".join(lines[first - 1 : last])
-        nodes = list(ast_nodes(get_ast(own)))
+        text = "".join(lines[first - 1 : last])
+        nodes = list(ast_nodes(get_ast(text)))
         for name in operators:
             operator = plugins.get_operator(f"core/{name}")()
             starts = (start for node in nodes for start, _ in operator.mutation_positions(node))
-            for place, (line, column) in enumerate(starts):
-                at = (line + first - 1, column)
-                if lines[at[0] - 1][column:].startswith(("*,", "/,")):
-                    continue  # of a signature
-                around = max((f for f in functions if f[0] <= at[0] <= f[1]), default=(0, 0, ""))
-                if not any(begin <= at < end for begin, end in unwatched):
-                    yield _Site(str(path), first, last, name, place, *at, around[2], own)
+            for place, (row, column) in enumerate(starts):
+                line = row + first - 1
+                before = lines[line - 1]
+                is_unwatched = any(begin <= (line, column) < end for begin, end in unwatched)
+                # An asterisk or slash alone in a signature is no operator.
+                if is_unwatched or before.startswith(("*,", "/,"), column):
+                    continue
+                around = max(
+                    (each for each in functions if each[0] <= line <= each[1]), default=(0, 0, "")
+                )
+                position = (line, column, around[2], before.strip())
+                yield Site(str(path), first, last, name, place, *position, text)
 
 
-def _mutant(site: _Site) -> Mutant | None:
+def _make_mutant(site: Site) -> Mutant | None:
     """Return the mutant, unless it is no Python or says the same as the module."""
-    text = _mutated(site.own, site.operator, site.place)
-    if _said(text) in (_said(site.own), ""):
+    text = _mutate(site.statement, site.operator, site.place)
+    try:
+        if ast.dump(ast.parse(text)) == ast.dump(ast.parse(site.statement)):
+            return None
+    except SyntaxError:
         return None
-    inside = site.line - site.first
-    before, after = (some.splitlines()[inside].strip() for some in (site.own, text))
-    return Mutant(*site[:-1], before, after)
+    return Mutant(*site[:-1], text.splitlines()[site.line - site.first].strip())
 
 
-def _mutated(source: str, operator: str, place: int) -> str:
+def _mutate(source: str, operator: str, place: int) -> str:
     text = mutate_code(source, plugins.get_operator(f"core/{operator}")(), place)
     assert text is not None
     return str(text)
 
 
-def _said(text: str) -> str:
-    """What a module says, whatever its layout; nothing, as an empty one, if it is no Python."""
-    try:
-        return ast.dump(ast.parse(text))
-    except SyntaxError:
-        return ""
-
-
-def _functions(tree: ast.Module) -> list[tuple[int, int, str]]:
+def _find_functions(tree: ast.Module) -> list[tuple[int, int, str]]:
     kinds = (ast.FunctionDef, ast.ClassDef)
     found = (node for node in ast.walk(tree) if isinstance(node, kinds))
     return [(node.lineno, node.end_lineno or 0, node.name) for node in found]
 
 
-def _unwatched(tree: ast.Module) -> list[tuple[Position, Position]]:
-    """Where changes are not about numbers: types, decorators, guards of `zip`."""
-    nodes: list[ast.AST] = []
+def _find_unwatched(tree: ast.Module) -> list[tuple[Position, Position]]:
+    """Find where changes are not about numbers: types, decorators, guards of `zip`."""
+    nodes: list[ast.expr | None] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
-            nodes.append(node.annotation)
-        if isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation):
-            nodes += [node.value] if node.value else []
-        if isinstance(node, ast.FunctionDef):
-            nodes += [*node.decorator_list, *([node.returns] if node.returns else [])]
-        if isinstance(node, ast.ClassDef):
-            nodes += node.decorator_list
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "zip":
-            nodes += [keyword.value for keyword in node.keywords]
-    return [_extent(node) for node in nodes]
+        match node:
+            case ast.arg(annotation=annotation):
+                nodes.append(annotation)
+            case ast.AnnAssign(annotation=ast.Name("TypeAlias"), value=value):
+                nodes.append(value)
+            case ast.AnnAssign(annotation=annotation):
+                nodes.append(annotation)
+            case ast.FunctionDef(decorator_list=decorators, returns=returns):
+                nodes += [*decorators, returns]
+            case ast.ClassDef(decorator_list=decorators):
+                nodes += decorators
+            case ast.Call(func=ast.Name("zip"), keywords=keywords):
+                nodes += [keyword.value for keyword in keywords]
+    return [_extent(node) for node in nodes if node is not None]
 
 
-def _extent(node: ast.AST) -> tuple[Position, Position]:
-    assert isinstance(node, ast.expr)
+def _extent(node: ast.expr) -> tuple[Position, Position]:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)

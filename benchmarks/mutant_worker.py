@@ -8,17 +8,16 @@ answers are lines of JSON; `mutants.py` writes and reads them, and restarts a pr
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import os
 import sys
-import traceback
 import warnings
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType
+from unittest.mock import patch
 
 import polars as pl
 import pytest
@@ -28,32 +27,18 @@ PACKAGE = "polars_wroc"
 LIBRARIES = ("numpy", "scipy.stats", "sklearn.metrics", "statsmodels.api", "altair", "hypothesis")
 
 
-class _Mutated(SourceFileLoader):
-    """Loads a module from a text in place of its file."""
+@contextmanager
+def mutate(module: str, text: str | None) -> Iterator[None]:
+    """Import a module from a text in place of its file, if there is a text."""
+    compile_file = SourceFileLoader.get_code
 
-    text: str
+    def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
+        if text is None or name != module:
+            return compile_file(loader, name)
+        return compile(text, loader.get_filename(name), "exec", dont_inherit=True)
 
-    def get_code(self, fullname: str) -> CodeType:
-        """Compile the text; nothing is cached."""
-        return compile(self.text, self.get_filename(fullname), "exec", dont_inherit=True)
-
-
-class Mutation(MetaPathFinder):
-    """Finds one module as it is mutated."""
-
-    def __init__(self, module: str, text: str) -> None:
-        self.module, self.text = module, text
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Find the module, if it is the mutated one."""
-        spec = PathFinder.find_spec(fullname, path, target) if fullname == self.module else None
-        if spec is not None and spec.origin is not None:
-            loader = _Mutated(fullname, spec.origin)
-            loader.text = self.text
-            spec.loader = loader
-        return spec
+    with patch.object(SourceFileLoader, "get_code", get_code):
+        yield
 
 
 class _Outcome:
@@ -88,35 +73,19 @@ def main() -> None:
 def run(module: str, text: str | None, tests: list[str]) -> dict[str, object]:
     """Run tests up to the first that fails; without a text the module is as it is."""
     forget()
-    mutation = Mutation(module, text) if text is not None else None
-    if mutation:
-        sys.meta_path.insert(0, mutation)
-    try:
+    with mutate(module, text):
         return _run(module, tests)
-    finally:
-        if mutation:
-            sys.meta_path.remove(mutation)
 
 
 def _run(module: str, tests: list[str]) -> dict[str, object]:
     try:
         importlib.import_module(module)
-    except Exception:  # noqa: BLE001  (a mutant may raise anything)
-        why = traceback.format_exc(limit=-1).splitlines()[-1]
-        return {"code": 1, "passed": 0, "failed": f"import: {why}"}
+    except Exception as error:  # noqa: BLE001  (a mutant may raise anything)
+        return {"code": 1, "passed": 0, "failed": f"import: {error!r}"}
     outcome = _Outcome()
-    options = [
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-p",
-        "no:unraisableexception",
-        "--tb=no",
-        "--assert=plain",
-    ]
+    plugins = ("cacheprovider", "xdist", "unraisableexception")
+    without = [option for plugin in plugins for option in ("-p", f"no:{plugin}")]
+    options = ["-q", "-x", "--tb=no", "--assert=plain", *without]
     with warnings.catch_warnings():
         code = pytest.main([*options, *tests], plugins=[outcome])
     return {"code": int(code), "passed": outcome.passed, "failed": outcome.failed}

@@ -1,12 +1,14 @@
 """Change the formulas, one place at a time, and see whether a test fails.
 
     TRACED=build/traced PYTHONPATH=benchmarks pytest -p traced_tests tests/stats tests/metrics ...
-    python benchmarks/mutants.py run --traced build/traced --results build/mutants.jsonl
-    python benchmarks/mutants.py report --results build/mutants.jsonl --output benchmarks/mutants.md
+    python benchmarks/mutants.py run
+    python benchmarks/mutants.py again --files polars_wroc/stats/means.py --tests tests/stats
+    python benchmarks/mutants.py report --output benchmarks/mutants.md
 
-Each mutant meets first the tests that run its line and little else, then the other tests that run
-its module. What is mutated says `mutants.toml`, why some survive `mutants_explained.toml`. A run
-that was stopped goes on where it was; no file of the package is changed.
+`run` tries mutants that have no result yet, so a run that was stopped goes on: first with tests
+that run the line and little else, then with others that run the module. `again` tries survivors
+with more tests. `mutants.toml` says what is mutated, `mutants_explained.toml` why some survive.
+No file of the package is changed, but the code must stay as it is during a run.
 """
 
 from __future__ import annotations
@@ -17,16 +19,17 @@ import os
 import select
 import subprocess
 import sys
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from mutant_sites import Mutant, Plan, key, mutants_of, plan
-from mutant_tests import Traced, traced
+import mutant_report
+from mutant_sites import Mutant, identify, read_plan
+from mutant_tests import Traced, read_traced
 
-# Seconds that the tests may take, and may have taken when they were traced.
-NEAR, FAR = (120, 3.0), (240, 8.0)
+Result = dict[str, object]
+
+# Seconds until a worker that gives no answer is taken to hang.
+PATIENCE = 240
 # After so many mutants the unchanged module meets the same tests, which must pass.
 CONTROL = 100
 
@@ -37,9 +40,7 @@ class Worker:
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
 
-    def run(
-        self, mutant: Mutant, text: str | None, tests: Sequence[str], limit: float
-    ) -> dict[str, object]:
+    def run(self, mutant: Mutant, tests: Sequence[str], *, unchanged: bool = False) -> Result:
         """Run tests of a mutated module, or of the module as it is."""
         if self.process is None:
             self.process = _start()
@@ -47,9 +48,10 @@ class Worker:
         assert process.stdin is not None
         assert process.stdout is not None
         module = mutant.file.removesuffix(".py").replace("/", ".")
+        text = None if unchanged else mutant.text()
         process.stdin.write(json.dumps({"module": module, "text": text, "tests": tests}) + "\n")
         process.stdin.flush()
-        answered, _, _ = select.select([process.stdout], [], [], limit)
+        answered, _, _ = select.select([process.stdout], [], [], PATIENCE)
         answer = process.stdout.readline() if answered else ""
         if not answer:
             self.stop()
@@ -73,43 +75,36 @@ def _start() -> subprocess.Popen[str]:
 
 
 def try_mutants(mutants: Iterable[Mutant], tests: Traced, results: Path) -> None:
-    """Try the mutants of which there is no result yet, and write down what happens."""
-    done = {key(result) for result in read(results)}
+    """Try the mutants that have no result yet, and write down what happens."""
+    done = read_results(results)
+    waiting = [mutant for mutant in mutants if identify(mutant._asdict()) not in done]
     worker = Worker()
-    waiting = (mutant for mutant in mutants if key(mutant._asdict()) not in done)
-    with results.open("a", encoding="utf-8") as file:
-        for tried, mutant in enumerate(waiting):
-            start = time.perf_counter()
-            result = try_one(worker, mutant, tests)
-            result["seconds"] = round(time.perf_counter() - start, 2)
-            if tried % CONTROL == CONTROL - 1:
-                check(worker, mutant, tests)
-                worker.stop()
-            file.write(json.dumps(mutant._asdict() | result) + "\n")
-            file.flush()
+    for tried, mutant in enumerate(waiting, start=1):
+        result = try_mutant(worker, mutant, tests)
+        if tried % CONTROL == 0:
+            check_unchanged(worker, mutant, tests)
+            worker.stop()
+        write_result(results, mutant, result)
     worker.stop()
 
 
-def try_one(worker: Worker, mutant: Mutant, tests: Traced) -> dict[str, object]:
+def try_mutant(worker: Worker, mutant: Mutant, tests: Traced) -> Result:
     """Run the nearest tests, then others; the first that fails kills the mutant."""
-    near, far = tests.of(mutant, NEAR[1], FAR[1])
-    ran = 0
-    for chosen, limit in ((near, NEAR[0]), (far, FAR[0])):
-        if not chosen:
-            continue
-        answer = worker.run(mutant, mutant.text(), chosen, limit)
+    passed = 0
+    for chosen in filter(None, tests.choose(mutant)):
+        answer = worker.run(mutant, chosen)
         if answer["failed"]:
             return {"outcome": "killed", "by": answer["failed"]}
         if answer["code"] != 0:
             return {"outcome": "error", "by": f"tests ended with {answer['code']}"}
-        ran += int(str(answer["passed"]))
-    return {"outcome": "survived", "by": f"{ran} tests"}
+        passed += int(str(answer["passed"]))
+    return {"outcome": "survived", "by": f"{passed} tests"}
 
 
-def check(worker: Worker, mutant: Mutant, tests: Traced) -> None:
-    """Fail if the tests fail without the mutant: then earlier ones may not have been killed."""
-    near, _ = tests.of(mutant, NEAR[1], FAR[1])
-    answer = worker.run(mutant, None, near, 4 * NEAR[0])
+def check_unchanged(worker: Worker, mutant: Mutant, tests: Traced) -> None:
+    """Fail if the tests fail without the mutant: then they may have killed none before either."""
+    near, _ = tests.choose(mutant)
+    answer = worker.run(mutant, near, unchanged=True)
     if answer["code"] != 0:
         msg = f"without the mutant {mutant}: {answer}"
         raise RuntimeError(msg)
@@ -117,42 +112,31 @@ def check(worker: Worker, mutant: Mutant, tests: Traced) -> None:
 
 def try_again(mutants: Iterable[Mutant], tests: Sequence[str], results: Path) -> None:
     """Run given tests of the mutants that survived, and write down which are killed now."""
-    left = {key(one) for one in latest(read(results)) if one["outcome"] != "killed"}
+    done = read_results(results)
     worker = Worker()
-    with results.open("a", encoding="utf-8") as file:
-        for mutant in mutants:
-            if key(mutant._asdict()) not in left:
-                continue
-            answer = worker.run(mutant, mutant.text(), tests, FAR[0])
-            print(mutant.file, mutant.line, mutant.after, "|", answer["failed"] or "survived")
-            if answer["failed"]:
-                new = {"outcome": "killed", "by": answer["failed"], "new": True}
-                file.write(json.dumps(mutant._asdict() | new) + "\n")
-                file.flush()
+    for mutant in mutants:
+        last = done.get(identify(mutant._asdict()))
+        if last is None or last["outcome"] == "killed":
+            continue
+        failed = worker.run(mutant, tests)["failed"]
+        print(mutant.file, mutant.line, mutant.after, "|", failed or "survived")
+        if failed:
+            write_result(results, mutant, {"outcome": "killed", "by": failed, "new": True})
     worker.stop()
 
 
-def read(results: Path) -> list[dict[str, object]]:
-    """Results of earlier runs, oldest first."""
-    if not results.exists():
-        return []
-    return [json.loads(line) for line in results.read_text("utf-8").splitlines()]
-
-
-def latest(results: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+def read_results(path: Path) -> dict[tuple[object, ...], Result]:
     """Return the last result of each mutant."""
-    return list({key(result): result for result in results}.values())
+    if not path.exists():
+        return {}
+    results = map(json.loads, path.read_text("utf-8").splitlines())
+    return {identify(result): result for result in results}
 
 
-def chosen(what: Plan, only: Sequence[str]) -> Iterator[Mutant]:
-    """Mutants of the plan, or those of some of its parts or files."""
-    for name in only or ("formulas", "others"):
-        if name == "formulas":
-            yield from what.of_formulas()
-        elif name == "others":
-            yield from what.of_others()
-        else:
-            yield from mutants_of(Path(name), what.operators)
+def write_result(path: Path, mutant: Mutant, result: Mapping[str, object]) -> None:
+    """Add a result to a file."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(mutant._asdict() | result) + "\n")
 
 
 def main() -> None:
@@ -160,26 +144,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("task", choices=["count", "run", "again", "report"])
-    parser.add_argument("--traced", type=Path, help="folder that `traced_tests` wrote")
+    parser.add_argument("task", choices=["run", "again", "report"])
+    parser.add_argument("--traced", type=Path, default=Path("build/traced"), help="traced tests")
     parser.add_argument("--results", type=Path, default=Path("build/mutants.jsonl"))
-    parser.add_argument("--only", nargs="*", default=[], help="formulas, others, or files")
+    parser.add_argument("--files", nargs="*", help="only mutants of these files")
     parser.add_argument("--tests", nargs="*", default=[], help="what `again` runs")
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=Path, help="where `report` writes")
     options = parser.parse_args()
-    what = plan()
-    mutants = chosen(what, options.only)
-    if options.task == "count":
-        print(Counter(mutant.file for mutant in mutants))
-    elif options.task == "run":
-        try_mutants(mutants, traced(options.traced), options.results)
+    plan = read_plan()
+    mutants = [
+        mutant for mutant in plan.mutants() if not options.files or mutant.file in options.files
+    ]
+    if options.task == "run":
+        try_mutants(mutants, read_traced(options.traced), options.results)
     elif options.task == "again":
         try_again(mutants, options.tests, options.results)
     else:
-        # Needs what other benchmarks need, and a run does not.
-        import mutant_report  # noqa: PLC0415
-
-        mutant_report.publish(what, latest(read(options.results)), options.output)
+        done = read_results(options.results)
+        found = [done.get(identify(mutant._asdict())) for mutant in mutants]
+        results = [result for result in found if result is not None]
+        mutant_report.publish(plan, results, len(mutants), options.output)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ MEMORY, CLUSTER_ADDRESS = "POLARS_WROC_MEMORY", "POLARS_WROC_DASK"
 class Config(ContextDecorator):
     """Memory limit, and a cluster, for the calls inside a ``with`` block.
 
-    Use it for more rows than fit in memory. `summary` and `audit` are then computed in ranges of
+    Use it for more rows than fit in memory: `summary` and `audit` are then computed in ranges of
     scores, one after another, with the same results up to rounding; other functions take the memory
     that they need.
 
@@ -45,9 +45,8 @@ class Config(ContextDecorator):
     setting of an enclosing block. Outside any block the environment variables
     ``POLARS_WROC_MEMORY`` and ``POLARS_WROC_DASK`` (the address of a scheduler) apply. The default
     is no cluster, and ``"60%"`` for `audit` and the command line but ``"none"`` for `summary`. A
-    DataFrame is never divided, nor are rows with a ``design``, recorded decisions or ``bins``.
-    Calibration slopes beyond 28 are null. How ranges are made:
-    [formulas](../explanation/formulas.md#config).
+    DataFrame is never divided, nor are rows with a ``design``, recorded decisions or ``bins``. [How
+    ranges are made](../explanation/statistics.md#config).
 
     Examples
     --------
@@ -169,15 +168,6 @@ def _bytes(name: str, given: str) -> float:
     return float(found[1]) * 1000.0 ** _THOUSANDS.index(found[2].upper() or " ")
 
 
-def in_words(size: float) -> str:
-    """Return an amount of memory as a text that `Config` reads."""
-    # Three digits, without an exponent.
-    rounded = float(f"{size:.3g}")
-    power = min(int(math.log10(max(rounded, 1.0)) // 3), len(_THOUSANDS) - 1)
-    return f"{rounded / 1000.0**power:g} {_THOUSANDS[power].strip()}B"
-
-
-@cache
 def usable_memory() -> float:
     """Return the bytes that the process may use, in its container or on the machine."""
     limits = [math.inf]

@@ -18,8 +18,7 @@ class Looks:
     Pass it as the ``level`` of a function. Limits then contain the true value at all looks together
     with the probability ``level``, however often you look and whenever you stop, and p-values fall
     below ``1 - level`` at any look with at most that probability. It holds for data that only grow
-    from a fixed start, for example `merge_counts` of all days so far; not for the last month, nor
-    for counts that restart after an alarm.
+    from a fixed start, for example `merge_counts` of all days so far; not for the last month.
 
     Parameters
     ----------
@@ -36,7 +35,7 @@ class Looks:
     Raises
     ------
     TypeError, ValueError
-        For an argument that is not a number, or not a finite one above 0.
+        For an argument that is not a finite number above 0.
 
     Notes
     -----
@@ -44,12 +43,11 @@ class Looks:
     of 1.96 at the planned rows, 3.86 at a tenth and 3.24 at ten times as many. Limits that use a
     variance alone are null with fewer than 100 rows of a class, limits of means with fewer than 100
     rows. There are no exact tests, permutation tests, bootstrap p-values or tests of all groups at
-    once. Formulas: [formulas](../explanation/formulas.md#looks).
+    once. [Formulas](../explanation/statistics.md#looks).
 
     References
     ----------
-    .. [1] I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy and A. Ramdas (2024). Time-uniform
-       central limit theory and asymptotic confidence sequences. Annals of Statistics 52, 2613-2640.
+    .. [1] Waudby-Smith, I. et al. (2024), Annals of Statistics 52, 2613-2640.
 
     Examples
     --------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -174,6 +176,41 @@ def people() -> pl.DataFrame:
             "w": random.lognormal(size=rows),
         }
     ).with_columns(limit=pl.col("s").mean().over("g"))
+
+
+@pytest.fixture
+def messy(people: pl.DataFrame) -> pl.DataFrame:
+    """People with a group without a name, infinite scores, and rows that are not there."""
+    strange = {
+        "g": ["a", "a", "b", "b", None, None, None, "one", "one"],
+        "y": [True, None, False, True, True, False, True, True, True],
+        "s": [math.nan, 9.0, math.inf, -math.inf, math.inf, 0.5, 0.5, 1.0, 2.0],
+        "w": [1.0, 1.0, 2.0, 3.0, 1.0, 2.0, 0.0, 1.0, 1.0],
+        "limit": [0.0] * 9,
+    }
+    return pl.concat([people, pl.DataFrame(strange)]).sample(fraction=1, shuffle=True, seed=2)
+
+
+@pytest.fixture
+def named_groups(people: pl.DataFrame) -> dict[str | None, pl.DataFrame]:
+    """The people of each group; those of d belong to no group that has a name."""
+    named = people.with_columns(pl.col("y").cast(pl.Int64), g=pl.when(pl.col("g") != "d").then("g"))
+    return {key: named.filter(pl.col("g").eq_missing(key)) for key in (None, "a", "b", "c")}
+
+
+@pytest.fixture
+def grouped(named_groups: dict[str | None, pl.DataFrame]) -> pl.DataFrame:
+    """The rows of all these groups, in any order."""
+    return pl.concat(named_groups.values()).sample(fraction=1.0, shuffle=True, seed=2)
+
+
+@pytest.fixture
+def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test however few rows are expected."""
+    # The module of a function is imported when the function is first used, and must not take over
+    # the number for good.
+    import_module("polars_wroc.groups.calibration_test")
+    monkeypatch.setattr("polars_wroc.stats.walks.LEAST_EXPECTED", 0)
 
 
 @pytest.fixture

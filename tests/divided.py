@@ -6,8 +6,17 @@ from typing import Any
 from unittest.mock import patch
 
 import polars as pl
+from hypothesis import strategies as st
 
 import polars_wroc as wroc
+
+# Scores in bins of their own, and so close together that many are in one bin.
+SCORES = st.one_of(
+    st.none(),
+    st.floats(-3, 3),
+    st.tuples(st.integers(-2, 2), st.integers(-9, 9)).map(lambda n: n[0] + n[1] * 1e-5),
+)
+WEIGHTS = st.sampled_from([0.0, 0.25, 1.0, 3.0, None])
 
 # About what a row of a range takes.
 _BYTES_IN_SUMMARY, _BYTES_IN_AUDIT = 200, 250

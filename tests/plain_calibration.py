@@ -6,10 +6,25 @@ import math
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import polars as pl
 import statsmodels.api as sm
 
 Array: TypeAlias = Any
 Z = 1.959963984540054
+
+
+def sample(seed: int, rows: int = 400, digits: int = 9) -> pl.DataFrame:
+    """Weighted rows of three groups, with a score that promises a bit too much."""
+    random = np.random.default_rng(seed)
+    s = random.beta(1, 2, rows).round(digits)
+    return pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", "c"], rows),
+            "y": random.random(rows) < 0.8 * s,
+            "s": s,
+            "w": random.lognormal(size=rows, sigma=0.5),
+        }
+    )
 
 
 class Coefficient(NamedTuple):

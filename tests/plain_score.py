@@ -117,7 +117,7 @@ class _Class(NamedTuple):
 
 
 def _seen(auc: Auc, end: str, moments: Moments, others: _Class | None = None) -> _Class:
-    """Return what a limit sees of a class, or a test, which predicts nothing from the other one."""
+    """Return what a limit or a test sees of a class, perhaps with a prediction from the other."""
     h2, x1, x2, _, variance = moments
     spread, mean = auc.auc * auc.delta, auc.delta if end == "low" else auc.auc
     first, second = (x1, x2) if end == "low" else (h2 - x1, h2 - 2 * x1 + x2)
@@ -141,15 +141,20 @@ def misranked(auc: Auc, end: str = "low") -> list[float]:
     return [_seen(auc, end, moments).number for moments in auc.classes]
 
 
+def _both_seen(auc: Auc, end: str) -> list[_Class]:
+    """Return what a limit or a test sees of both classes."""
+    pos, neg = (_seen(auc, end, moments) for moments in auc.classes)
+    return [
+        _seen(auc, end, moments, others)
+        for moments, others in zip(auc.classes, (neg, pos), strict=True)
+    ]
+
+
 def inverse_sizes(auc: Auc) -> dict[str, float]:
     """1 divided by the effective size that the lower and the upper limit rest on."""
     inverse = {}
     for end in ("low", "high"):
-        pos, neg = (_seen(auc, end, moments) for moments in auc.classes)
-        seen = [
-            _seen(auc, end, moments, others)
-            for moments, others in zip(auc.classes, (neg, pos), strict=True)
-        ]
+        seen = _both_seen(auc, end)
         pseudo_rows = [1.5 - min(1.0, each.equal / each.h2) / 2 for each in auc.classes]
         total = sum(each.size(rows) for each, rows in zip(seen, pseudo_rows, strict=True))
         own = sum(each.own or 0.0 for each in seen)
@@ -159,7 +164,7 @@ def inverse_sizes(auc: Auc) -> dict[str, float]:
 
 def test_size(auc: Auc) -> float:
     """1 divided by the effective size in a test at a common AUC."""
-    return sum(_seen(auc, "low", moments).size(0.5) for moments in auc.classes)
+    return sum(each.size(0.5) for each in _both_seen(auc, "low"))
 
 
 def pool(auc: Auc) -> float:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import polars as pl
+from hypothesis import strategies as st
+
+import polars_wroc as wroc
 
 Unit: TypeAlias = tuple[int, int]
 # Of a label and of whether a row is selected.
@@ -23,6 +28,30 @@ class Row(NamedTuple):
     def psu(self) -> Unit:
         """The sampling unit, which a number identifies within its stratum."""
         return self.stratum, self.unit
+
+
+# The columns of a survey, as tables of rows have them.
+SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
+# Few units and scores, so that ties and empty units are frequent.
+SURVEYS = st.lists(
+    st.builds(
+        Row,
+        st.integers(0, 2),
+        st.integers(0, 3),
+        st.integers(0, 1),
+        st.integers(0, 6).map(float),
+        # Some have no weight, but their units count.
+        st.integers(0, 4).map(float),
+    ),
+    min_size=10,
+    max_size=40,
+)
+
+
+def survey_frame(rows: Sequence[Row]) -> pl.DataFrame:
+    """Return the rows of a survey as a table."""
+    schema = {"h": pl.Int64, "c": pl.Int64, "y": pl.Int64, "s": pl.Float64, "w": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def auc_influences(rows: Sequence[Row]) -> tuple[float, list[float]]:

@@ -117,7 +117,11 @@ def test_light_segments_keep_their_digits_beside_heavy_ones() -> None:
 def test_no_rows_have_no_sums() -> None:
     rows = make_rows([], 0)
     assert rows.number == 0
-    assert reduce_steps(rows, sum_misranked)["misranked"].shape == (2, 0)
+    sums = reduce_steps(rows, sum_misranked)
+    assert sums["misranked"].shape == sums["rows"].shape == (2, 0)
+    pooled = pool_steps(rows)
+    assert pooled.score.shape == (0,)
+    assert pooled.n.shape == pooled.w.shape == pooled.w2.shape == pooled.w3.shape == (2, 0)
     assert place_rows(rows).shape == (0,)
 
 

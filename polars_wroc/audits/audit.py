@@ -145,9 +145,8 @@ def audit(
 ) -> Audit:
     """Return a fairness audit: metrics and tested gaps of every segment, and a verdict in words.
 
-    Use it for a complete audit of scores and decisions by several attributes, with a report. Read
-    `Audit.verdict` and `Audit.findings` first. Without a label, it audits the decisions only:
-    selection rates, impact ratios, demographic parity and the distribution of a score.
+    Use it to audit scores and decisions by several attributes, with a report. Without a label, it
+    audits the decisions only.
 
     The result shows:
 
@@ -164,30 +163,29 @@ def audit(
     label, score, weight, pos_label, level
         As for `summary`. Without a label, the score is optional too if there are ``selected``
         decisions. Rows with a null label count only in selection rates, impact ratios and
-        demographic parity; the result says how many there are.
+        demographic parity.
     attributes, intersections
         As for `group_gaps`. A null value is a segment of its own.
     adjust
         Adjustment of p-values for all tests of the audit: ``"holm"`` or ``"none"``.
     threshold
-        Rows with at least this score are selected: a number, ``"median"``, or a rule of
-        `polars_wroc.rules`. Both choose one threshold per score from all rows with a label. The
-        prevalence of ``least_cost`` affects this choice only. Without a label, the only rule is
-        `rules.max_selection_rate`.
+        Rows with at least this score are selected: a number; or ``"median"`` or a rule of
+        `polars_wroc.rules`, which choose one threshold per score from all rows with a label.
+        Without a label, the only rule is `rules.max_selection_rate`.
     selected
-        Instead of a threshold: a column or expression with recorded decisions, Boolean or of 0 and
-        1, where null counts as missing. AUCs and curves still come from the score.
+        Instead of a threshold: recorded decisions, as for `group_gaps`. AUCs and curves still come
+        from the score.
     favorable
-        Which decision is good for a person; required if there are decisions. ``"selected"``: for
-        example a loan or a job. ``"rejected"``: being selected is bad, for example a denial or a
-        suspicion. ``"neither"``: for example a diagnosis; there are then no impact ratios.
+        Which decision is good for a person; required if there are decisions. ``"selected"``: a
+        loan, a job. ``"rejected"``: being selected is bad, as for a suspicion of fraud.
+        ``"neither"``: a diagnosis; there are then no impact ratios.
     reference
         What each segment is compared with: ``"rest"`` (everyone else) or ``"overall"`` (all rows).
         A mapping, for example ``{"sex": "m", "age": 30}``, names reference segments, also for
         crossed attributes; attributes it does not name use ``"rest"``.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Calibration slopes are then not
-        tested, and have no limits here; `calibration_summary` has them.
+        As for `summary`. Calibration slopes are then not tested, and have no limits here;
+        `calibration_summary` has them.
     margin
         Largest gap that does not matter: see `group_gaps`.
     min_rows
@@ -197,7 +195,7 @@ def audit(
         For published results: leave out segments with fewer rows of a class or a decision, other
         segments from which these could be computed, and comparisons with them. If only the segment
         of missing values is that small, its rows are left out of the totals too. Not with
-        ``intersections``. Two audits of the same rows may still reveal what one leaves out.
+        ``intersections``.
     unknown
         Values that count as unknown in impact ratios: see `impact_ratios`.
     text
@@ -211,23 +209,18 @@ def audit(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for a missing label or option that the arguments need, if no row or
-        nothing is left to show, or if two segments would have the same name.
+        As for `summary`; also for a missing label or option that the arguments need, if nothing is
+        left to show, or if two segments would have the same name.
 
     Notes
     -----
-    "Different" and "worse" come from ``p_adjusted`` alone, "equivalent" from one-sided tests. All
-    gaps of AUCs and rates and all tests of calibration are adjusted together, each comparison once.
-    Impact ratios are not counted: their limits hold for all categories of an attribute at once.
+    All gaps of AUCs and rates and all tests of calibration are adjusted together. Impact ratios are
+    not counted: their limits hold for all categories of an attribute at once.
 
     A segment is worse off if its impact ratio is below four fifths, or if a gap is significant and
     at least the ``margin``: a lower selection rate or tpr if being selected is good, a higher
     selection rate or fpr if being selected is bad. Gaps in precision, AUC and calibration make
-    nobody worse off.
-
-    Calibration of the score itself is tested once, on all rows. A segment is different if its mean
-    error or its slope differs from its reference. Formulas:
-    [formulas](../explanation/formulas.md#audit).
+    nobody worse off. [Formulas](../explanation/statistics.md#audit).
 
     Examples
     --------

@@ -286,25 +286,21 @@ def audit_changes(
           from 1; null for values.
 
         ``verdict`` uses the margin of ``after``; impact ratios have none and are never
-        ``"equivalent"``. ``reason`` is ``"only before"`` or ``"only after"`` (a segment of one
-        audit), ``"undefined"``, ``"fewer than 30 rows"`` (or another number, in one of the audits:
-        not tested), ``"another reference"`` (an impact ratio is relative to another category),
-        ``"no variance"`` or the reason of the audit. Columns of the table that are not named here
-        are null.
+        ``"equivalent"``. ``reason`` is, for example, ``"only after"`` (a segment of one audit),
+        ``"another reference"`` (an impact ratio is relative to another category), or the reason of
+        the audit.
 
     Raises
     ------
     TypeError, ValueError
-        For something that is not an audit, an unknown version of the JSON, audits that cannot be
-        compared, and audits of at least 100 rows that seem to be of the same rows, unless
-        ``different_rows`` is set.
+        For something that is not an audit, audits that cannot be compared, and audits of at least
+        100 rows that seem to be of the same rows.
 
     Notes
     -----
-    Limits combine both intervals [1]_; a ``p_value`` is below ``1 - level`` exactly where the
-    interval excludes 0. The verdict uses ``p_adjusted``, so a change whose interval excludes 0 can
-    be inconclusive. All changes, including those of values, are adjusted together. Impact ratios
-    are adjusted among themselves, and tested cautiously because their limits are joint.
+    Limits combine both intervals [1]_. All changes, including those of values, are adjusted
+    together; impact ratios are adjusted among themselves, and tested cautiously because their
+    limits are joint.
 
     References
     ----------
@@ -321,16 +317,16 @@ def audit_changes(
     ... )
     >>> changes = wroc.audit_changes(march, april)
     >>> numbers = pl.col("reference_value", "value", "gap").round(3)
-    >>> changes.filter(segment="white").select("segment", "metric", numbers, "verdict")
-    shape: (2, 6)
-    ┌─────────┬─────────┬─────────────────┬───────┬────────┬──────────────┐
-    │ segment ┆ metric  ┆ reference_value ┆ value ┆ gap    ┆ verdict      │
-    │ ---     ┆ ---     ┆ ---             ┆ ---   ┆ ---    ┆ ---          │
-    │ str     ┆ str     ┆ f64             ┆ f64   ┆ f64    ┆ str          │
-    ╞═════════╪═════════╪═════════════════╪═══════╪════════╪══════════════╡
-    │ white   ┆ auc     ┆ 0.73            ┆ 0.747 ┆ 0.018  ┆ inconclusive │
-    │ white   ┆ auc_gap ┆ 0.033           ┆ 0.001 ┆ -0.032 ┆ inconclusive │
-    └─────────┴─────────┴─────────────────┴───────┴────────┴──────────────┘
+    >>> changes.filter(segment="white").select("metric", numbers, "verdict")
+    shape: (2, 5)
+    ┌─────────┬─────────────────┬───────┬────────┬──────────────┐
+    │ metric  ┆ reference_value ┆ value ┆ gap    ┆ verdict      │
+    │ ---     ┆ ---             ┆ ---   ┆ ---    ┆ ---          │
+    │ str     ┆ f64             ┆ f64   ┆ f64    ┆ str          │
+    ╞═════════╪═════════════════╪═══════╪════════╪══════════════╡
+    │ auc     ┆ 0.73            ┆ 0.747 ┆ 0.018  ┆ inconclusive │
+    │ auc_gap ┆ 0.033           ┆ 0.001 ┆ -0.032 ┆ inconclusive │
+    └─────────┴─────────────────┴───────┴────────┴──────────────┘
     """
     changes = changes_between(
         before,

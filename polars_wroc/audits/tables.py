@@ -49,16 +49,14 @@ class Text:
         Words for people of both classes, participles or adjectives: ``"repaid"``, ``"in default"``.
         By default `positive` is the name of the label if that is a participle, for example
         ``approved``; otherwise ``"positive"``, or ``"with status = bad"`` for ``pos_label="bad"``.
-        `negative` is its opposite.
     selected, rejected
         Words for people by decision: ``"hired"``, ``"denied"``. By default ``"selected"`` and
         ``"not selected"``.
     people
-        Plural noun for the rows: ``"applicants"``. By default ``"rows"``, and groups are ``"the
-        group black (race)"``.
+        Plural noun for the rows: ``"applicants"``. By default ``"rows"``.
     groups
         Names of the groups of an attribute: ``{"region": "applicants in {}"}``, where ``{}`` stands
-        for the value. By default ``"black applicants (race)"``.
+        for the value.
 
     Raises
     ------

@@ -56,15 +56,14 @@ def calibration_chart(
     altair.LayerChart or altair.FacetChart
         A point for each bin, at its mean score and its observed rate: below the dashed diagonal the
         scores are too high. The area of a point is the bin's share of the group's weight; bins with
-        fewer than 5 rows and less than 2% of the weight are not joined by the line. Labels
-        are the mean score minus the observed rate of all rows. Both axes cover the scores and rates
-        (to full tenths if they span more than one), and limits are cut there.
+        fewer than 5 rows and less than 2% of the weight are not joined by the line. Labels are the
+        mean score minus the observed rate of all rows.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `calibration_curve` or has more than 5,000 rows, a
-        column that is not one of its groups, or an unknown option.
+        For a table of another function or of more than 5,000 rows, or an argument that does not fit
+        the table.
 
     Examples
     --------

@@ -53,30 +53,22 @@ def cost_chart(
         See `cost_partial_auc`. Without a ``prevalence``, each curve has the weighted prevalence of
         its rows.
     **options
-        See `ChartOptions`, without ``color``, ``highlight`` and ``colors``. Each combination of
-        the groups and costs has a panel; they are sorted by the share of the useful area.
+        See `ChartOptions`, without ``color``, ``highlight`` and ``colors``. Each combination of the
+        groups and costs has a panel; they are sorted by the share of the useful area.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        Points on the long dashes cost as much as the baseline: a random selection of as many rows
-        as are positive, or the cheaper of selecting all and none (``"trivial"``). The useful area
-        between that line and the curve is shaded. Its label is the ``ratio`` of `cost_partial_auc`,
-        the useful area as a share of a perfect score's. A diamond marks the point with the least
-        expected cost; among equal ones, the point with the highest threshold. Long curves are drawn
-        through about 160 points, but their labels describe the whole table.
+        Points on the long dashes cost as much as the baseline. The useful area between that line
+        and the curve is shaded; its label is the ``ratio`` of `cost_partial_auc`, the useful area
+        as a share of a perfect score's. A diamond marks the point with the least expected cost,
+        ``cost_fn * prevalence * (1 - tpr) + cost_fp * (1 - prevalence) * fpr`` per decision; among
+        equal ones, the point with the highest threshold.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `roc_curve`, or costs and a prevalence that
-        `cost_partial_auc` refuses.
-
-    Notes
-    -----
-    The expected cost of one decision is ``cost_fn * prevalence * (1 - tpr) + cost_fp *
-    (1 - prevalence) * fpr``, in the unit of the costs; if only one cost is given, the other is 1
-    minus it.
+        For a table of another function, or costs and a prevalence that `cost_partial_auc` refuses.
 
     Examples
     --------

@@ -44,13 +44,12 @@ def decision_chart(
         Net benefit against threshold probability. A score is useful where its net benefit is higher
         than the net benefit of selecting ("treating") all rows and of selecting none; labels give
         the longest range of such thresholds. A thin line shows selecting all rows, one line per
-        group if groups differ. The axis does not go further below 0 than above it.
+        group if groups differ.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `decision_curve`, a column that is not one of its
-        groups, or an unknown option.
+        For a table of another function, or an argument that does not fit the table.
 
     Examples
     --------

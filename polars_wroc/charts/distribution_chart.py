@@ -59,8 +59,8 @@ def distribution_chart(
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `score_distribution` or has more than 5,000 rows, a
-        column that is not one of its groups, a threshold outside the bins, or an unknown option.
+        For a table of another function or of more than 5,000 rows, a threshold outside the bins, or
+        an argument that does not fit the table.
 
     Examples
     --------

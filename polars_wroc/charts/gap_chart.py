@@ -58,22 +58,19 @@ def gap_chart(
     Parameters
     ----------
     table
-        The table of `group_gaps`, `impact_ratios`, `fairness`, `audit` or `worst_segments`. Also
-        the tables of `compare` (gaps between two scores), `summary` (AUCs), and of
-        `audit_changes` and `release_check` (which have a row for all rows too). A LazyFrame is
-        collected.
+        The table of `group_gaps`, `impact_ratios`, `fairness`, `audit` or `worst_segments`. Also of
+        `compare`, `summary` (AUCs), `audit_changes` and `release_check`. A LazyFrame is collected.
     metric
         Metric of the table: by default its first one, and the impact ratio in the table of
         `impact_ratios`.
     show
         ``"gap"``: the gap to the reference; gaps of rates are in percentage points (0.05 is 5).
         ``"value"``: the metric itself, with an upright mark at the value of the reference.
-        ``"ratio"``: the ratio to the reference. By default the first that the metric has out of
-        gap, ratio and value. For `audit_changes` and `release_check`, ``"gap"`` is the change, and
-        ``"value"`` the new value with the limits of its change and the mark at the old one.
+        ``"ratio"``: the ratio to the reference. By default the first that the metric has. For
+        `audit_changes` and `release_check`, ``"gap"`` is the change, and ``"value"`` the new value
+        with the limits of its change and the mark at the old one.
     margin
-        Half the width of a shaded band around no difference. It does not change the verdicts, which
-        come from the table.
+        Half the width of a shaded band around no difference. It does not change the verdicts.
     **options
         See `ChartOptions`, without ``highlight``. By default several attributes have a panel each,
         one below the other, and several models a color each.
@@ -84,15 +81,13 @@ def gap_chart(
         One row per group, with the number of rows behind it on the left, and the estimate with its
         limits on the right. A filled point on a thick line differs by more than chance, according
         to the verdict of the table: orange if it is worse, blue if it is better. A hollow point
-        does not. Impact ratios have a dashed line at four fifths. All points are on the axis, but
-        limits may extend beyond it. At most 5,000 rows are drawn; of changes at most 40, findings
-        first and then the smallest p-values.
+        does not. Impact ratios have a dashed line at four fifths. At most 5,000 rows are drawn; of
+        changes at most 40, findings first and then the smallest p-values.
 
     Raises
     ------
     TypeError, ValueError
-        For a table of another function or without the metric, a number that the metric does not
-        have, a column that is not one of its groups, or an unknown option.
+        For a table of another function, or an argument that does not fit the table.
 
     Examples
     --------

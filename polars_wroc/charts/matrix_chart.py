@@ -97,16 +97,15 @@ def matrix_chart(
         A tile for each combination, with its estimate and its number of rows. If it differs by more
         than chance, according to the verdict of the table, it has an arrow and a color: orange if
         it is worse, blue if it is better, and grey if the table says neither. Estimates from fewer
-        than 30 rows, or from too few for a test, are pale. For
-        `cross_auc`, the rows of the matrix are the groups of the positives and its columns the
-        groups of the negatives; tiles are orange below the mean AUC within groups, and blue above
-        it. At most 5,000 tiles.
+        than 30 rows, or from too few for a test, are pale. For `cross_auc`, the rows of the matrix
+        are the groups of the positives and its columns the groups of the negatives; tiles are
+        orange below the mean AUC within groups, and blue above it. At most 5,000 tiles.
 
     Raises
     ------
     TypeError, ValueError
-        For a table of another function or without two crossed attributes, a column that is not
-        ``model``, or an unknown option.
+        For a table of another function or without two crossed attributes, or an argument that does
+        not fit the table.
 
     Examples
     --------

@@ -30,8 +30,8 @@ class ChartOptions(TypedDict, total=False):
     Attributes
     ----------
     title, subtitle
-        Texts above the chart. By default the title says what the chart shows, and the subtitle how
-        to read it; ``""`` leaves a text out.
+        Texts above the chart; ``""`` leaves a text out. By default the title says what the chart
+        shows, and the subtitle how to read it.
     width, height
         Pixels of each panel, or of the chart if it has no panels.
     color

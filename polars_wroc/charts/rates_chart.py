@@ -70,14 +70,13 @@ def rates_chart(
     -------
     altair.LayerChart or altair.FacetChart
         Rates are steps: a rate at a threshold holds for all thresholds down to the next lower
-        score. Up to three curves have their limits drawn as bands. Long curves are drawn through
-        about 160 points, but their labels describe the whole table.
+        score. Up to three curves have their limits drawn as bands.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `threshold_metrics` or has no finite threshold, a
-        column that is not one of its groups, an unknown rate, or an unknown option.
+        For a table of another function or without a finite threshold, or an argument that does not
+        fit the table.
 
     Examples
     --------

@@ -42,8 +42,6 @@ def roc_chart(
     """Draw ROC curves with the AUC of each, or detection error tradeoff (DET) curves.
 
     Use it to see at which false positive rates one group or one score ranks better than another.
-    Pass the table of `roc_curve`, and the table of `summary` too if the labels should show
-    confidence intervals.
 
     Parameters
     ----------
@@ -62,22 +60,21 @@ def roc_chart(
         Whether to draw the confidence band of a table made by ``roc_curve(band=...)``. None: only
         if there are at most three curves in a panel.
     **options
-        Colors, panels, order, size and texts: see `ChartOptions`. ``sort="value"``, and the choice
-        of curves in color, go by the AUC, with ``det`` by the equal error rate.
+        See `ChartOptions`. ``sort="value"``, and the choice of curves in color, go by the AUC, with
+        ``det`` by the equal error rate.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
         The curves, a dashed line for a random score, and a label for each curve. A long curve is
-        drawn through about 160 points of the table, evenly spaced along the curve, but its label
-        describes the whole curve. A DET curve leaves out points with a rate of 0 or 1.
+        drawn through about 160 points of the table. A DET curve leaves out points with a rate of 0
+        or 1.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `roc_curve`, a column that is not one of its groups,
-        a summary of other groups or with other AUCs than the curves, points of other groups, or an
-        unknown option.
+        For a table of another function, an argument that does not fit the table, or a summary with
+        other AUCs than the curves.
 
     Examples
     --------
@@ -266,19 +263,14 @@ def pr_chart(
     -------
     altair.LayerChart or altair.FacetChart
         The points are joined by steps: the precision at a threshold applies to the recall gained
-        there. The area under the steps is the average precision; straight lines would overestimate
-        it [1]_. A dashed line shows the prevalence, which is the precision of a random selection;
-        if it differs between groups, each group has a line in its color.
+        there. The area under the steps is the average precision. A dashed line shows the
+        prevalence, which is the precision of a random selection; if it differs between groups, each
+        group has a line in its color.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `pr_curve`, a column that is not one of its groups, or
-        an unknown option.
-
-    References
-    ----------
-    .. [1] Davis, J. and Goadrich, M. (2006), Proceedings of the 23rd ICML, 233-240.
+        For a table of another function, or an argument that does not fit the table.
 
     Examples
     --------
@@ -372,8 +364,7 @@ def gain_chart(
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `roc_curve`, a column that is not one of its groups, or
-        an unknown option.
+        For a table of another function, or an argument that does not fit the table.
 
     Examples
     --------

@@ -57,14 +57,13 @@ def time_chart(
     -------
     altair.LayerChart or altair.FacetChart
         A line with its limits for each group, and a ring around each period that differs from all
-        periods before it. For KS and PSI, a thin dashed line is the critical value. Dates have a
-        time axis, numbers a numeric axis, and other periods equal distances. At most 5,000 rows.
+        periods before it. For KS and PSI, a thin dashed line is the critical value. At most 5,000
+        rows.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `trend`, a metric that it does not have, a column
-        that is not one of its groups, or an unknown option.
+        For a table of another function, or an argument that does not fit the table.
 
     Examples
     --------

@@ -69,16 +69,14 @@ def merge_counts(counts: Sequence[FrameT], *, bins: Bins | None = None) -> Frame
     TypeError, ValueError
         For something that is not a table of counts, different groups, and ``bins`` below 16.
     polars.exceptions.InvalidOperationError
-        For impossible counts (see `from_counts`), and for counts with and without labels together;
-        at collect for LazyFrames.
+        As for `from_counts`; also for counts with and without labels together.
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> monday = pl.DataFrame({"y": [1, 0], "s": [0.9, 0.7]})
-    >>> tuesday = pl.DataFrame({"y": [1, 0], "s": [0.7, 0.1]})
-    >>> parts = [wroc.score_counts(day, "y", "s") for day in (monday, tuesday)]
+    >>> days = [pl.DataFrame({"y": [1, 0], "s": scores}) for scores in ([0.9, 0.7], [0.7, 0.1])]
+    >>> parts = [wroc.score_counts(day, "y", "s") for day in days]
     >>> wroc.merge_counts(parts).select("score", "n_pos", "n_neg")
     shape: (3, 3)
     ┌───────┬───────┬───────┐
@@ -278,11 +276,10 @@ def score_counts(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; or a frame of another engine that
-        `Narwhals <https://narwhals-dev.github.io/narwhals>`_ supports: a relation of DuckDB, a
-        table of Ibis (and so BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a
-        table of PyArrow. That engine adds up its rows itself, in one query per score, and only the
-        sums are transferred. Or a list of frames that are parts of one; workers of a client of
+        DataFrame or LazyFrame; or, through `Narwhals <https://narwhals-dev.github.io/narwhals>`_, a
+        frame of another engine: a relation of DuckDB, a table of Ibis (and so BigQuery or
+        Snowflake), a DataFrame of Spark, SQLFrame or pandas, a table of PyArrow. That engine adds
+        up its rows itself. Or a list of frames that are parts of one; workers of a client of
         `Config` count LazyFrames.
     label, score, weight, by, pos_label
         As for `summary`; only names of columns if the frame is not a Polars frame. With
@@ -305,29 +302,28 @@ def score_counts(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``bins`` below 16, and for ``pos_label`` without a label.
+        As for `summary`.
 
     Notes
     -----
-    Thresholds are compared in the type of the counted scores. From counts by score all results are
-    exact; from bins an AUC has bounds. In older types of pandas NaN is null: both are missing.
+    From counts by score all results are exact; from bins an AUC has bounds.
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.7, 0.7, 0.1]})
-    >>> wroc.score_counts(df, "y", "s").select("score", "n_pos", "n_neg", "w_pos")
-    shape: (3, 4)
-    ┌───────┬───────┬───────┬───────┐
-    │ score ┆ n_pos ┆ n_neg ┆ w_pos │
-    │ ---   ┆ ---   ┆ ---   ┆ ---   │
-    │ f64   ┆ i64   ┆ i64   ┆ f64   │
-    ╞═══════╪═══════╪═══════╪═══════╡
-    │ 0.9   ┆ 1     ┆ 0     ┆ 1.0   │
-    │ 0.7   ┆ 1     ┆ 1     ┆ 1.0   │
-    │ 0.1   ┆ 0     ┆ 1     ┆ 0.0   │
-    └───────┴───────┴───────┴───────┘
+    >>> wroc.score_counts(df, "y", "s").select("score", "n_pos", "n_neg")
+    shape: (3, 3)
+    ┌───────┬───────┬───────┐
+    │ score ┆ n_pos ┆ n_neg │
+    │ ---   ┆ ---   ┆ ---   │
+    │ f64   ┆ i64   ┆ i64   │
+    ╞═══════╪═══════╪═══════╡
+    │ 0.9   ┆ 1     ┆ 0     │
+    │ 0.7   ┆ 1     ┆ 1     │
+    │ 0.1   ┆ 0     ┆ 1     │
+    └───────┴───────┴───────┘
     """
     if isinstance(frame, list):
         given: dict[str, Any] = {"weight": weight, "by": by, "pos_label": pos_label, "bins": bins}

@@ -59,9 +59,8 @@ def calibration_curve(
 ) -> FrameT:
     """Return the observed rate and the mean score in bins of the score, per group.
 
-    Use it to see where scores are too high or too low; `calibration_chart` draws the table. A
-    positive ``mean_calibration_error`` means that the scores of a bin are too high. A score whose
-    curve is right in every group is called calibrated within groups [1]_.
+    Use it to see where scores are too high or too low; `calibration_chart` draws the table. A score
+    whose curve is right in every group is called calibrated within groups [1]_.
 
     The main columns are:
 
@@ -73,20 +72,15 @@ def calibration_curve(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
+    frame, label, score, weight, by, pos_label, level
         As for `summary`; the score must lie between 0 and 1.
     bins
         Number of bins for the scores of each group.
     strategy
         ``"uniform"``: bins of equal width; each includes its upper end, the first also 0.
         ``"quantile"``: bins of equal weight, as far as ties allow.
-    level
-        Confidence level, from 0.001 to 0.9999, or `Looks`.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Only with ``"uniform"``, since
-        other bins move with the sample.
+        As for `summary`. Only with ``"uniform"``, since other bins move with the sample.
     smooth
         Add a smooth curve, R's loess; needs the extra ``polars-wroc[smooth]``.
 
@@ -95,8 +89,8 @@ def calibration_curve(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and bin that has rows, sorted by the ``by`` columns, then by
         ``bin``. ``bin`` and ``n`` are Int64, the rest Float64; limits have the suffixes ``_low``
-        and ``_high``. Rates, means and limits are null where sums of weights, or of their squares,
-        overflow or underflow. Missing rows are in no bin.
+        and ``_high``. Rates, means and limits are null where sums of weights overflow or underflow.
+        Missing rows are in no bin.
 
         ``smooth`` adds ``smooth_rate``, the smooth curve at the mean score of the bin, with
         ``smooth_rate_low, smooth_rate_high``; null with fewer than eight distinct scores, the
@@ -105,15 +99,13 @@ def calibration_curve(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `summary`; also for an unknown option and, once the rows are read, for a score
-        outside 0 to 1.
+        As for `summary`; also, once the rows are read, for a score outside 0 to 1.
 
     Notes
     -----
     Limits of the rate are Wilson's, with effective sample sizes where there are weights; limits of
     the error treat the scores as fixed. Limits of the smooth curve are percentiles of 200 bootstrap
-    samples, for each score by itself. Without weights the uniform bins are scikit-learn's, and so
-    are the quantile bins if the number of rows is a multiple of the number of bins.
+    samples, for each score by itself.
 
     References
     ----------

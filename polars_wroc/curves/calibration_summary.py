@@ -66,9 +66,8 @@ def calibration_summary(
 ) -> FrameT:
     """Return measures of calibration per group: mean error, O:E ratio, slope and others.
 
-    Use it to find out whether scores can be read as probabilities. Start with
-    ``mean_calibration_error`` and ``calibration_slope``. To test in which range scores are off, use
-    `calibration_test`, which needs no bins; for a chart, use `calibration_curve`.
+    Use it to find out whether scores can be read as probabilities. To test in which range scores
+    are off, use `calibration_test`, which needs no bins; for a chart, use `calibration_curve`.
 
     The main columns are:
 
@@ -81,9 +80,7 @@ def calibration_summary(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
+    frame, label, score, weight, by, pos_label, level, design
         As for `summary`; the score must lie between 0 and 1.
     bins, strategy
         The bins of the two binned errors: see `calibration_curve`.
@@ -91,10 +88,6 @@ def calibration_summary(
         Smallest distance of a score from 0 and 1 in the regressions, between 1e-15 and 0.5; closer
         scores are moved to this distance. None: scores of exactly 0 and 1, whose logit is infinite,
         are left out of the regressions, which usually changes the slope least.
-    level
-        Confidence level, from 0.001 to 0.9999, or `Looks`.
-    design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`.
 
     Returns
     -------
@@ -105,44 +98,36 @@ def calibration_summary(
 
         - ``calibration_slope_se``: standard error of the slope; ``mean_score``;
         - ``expected_calibration_error, maximum_calibration_error``: weighted mean and largest
-          absolute difference of mean score and observed rate over the bins [1]_;
+          absolute difference of mean score and observed rate over the bins [1]_. Chance makes them
+          larger than 0, the more so with fewer rows: do not compare groups by them;
         - ``miscalibration, discrimination, uncertainty``: the Brier score is ``miscalibration -
-          discrimination + uncertainty``, by isotonic regression [6]_;
+          discrimination + uncertainty``, by isotonic regression [2]_;
         - ``reliability, resolution``: the Brier score is also ``reliability - resolution +
-          uncertainty``, over distinct scores [5]_. With few ties ``reliability`` is mostly noise:
-          read ``miscalibration`` instead;
+          uncertainty``, over distinct scores [3]_. With few ties ``reliability`` is mostly noise;
         - ``n, n_pos, n_missing``: rows used, positives and missing rows;
         - ``n_extreme, n_impossible``: rows with a score of exactly 0 or 1, and how many of them
           have the opposite outcome.
 
         Everything is null if no row has weight. Slope and intercept are null if a class has no
-        weight or the regression does not converge, for example because the score separates the
-        classes perfectly. Limits are null if the variance is unknown.
+        weight or the regression does not converge. Limits are null if the variance is unknown.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `calibration_curve`; also for ``clip`` outside its range, and for counts in bins.
+        As for `calibration_curve`.
 
     Notes
     -----
-    The binned errors depend on the bins, and chance alone makes them larger than 0, the more so
-    with fewer rows: do not use them to compare groups of different sizes. The slope comes from a
-    logistic regression of the label on the logit of the score; the intercept from the same
-    regression with the slope fixed at 1 [2]_. Their variance is the larger of the model's and the
-    sandwich [3]_; with a design, it is computed from sampling units [4]_. In simulations, 95 %
-    intervals of the slope covered 93 % or more from 30 rows on, but they are wide; with fewer than
-    10 rows of a class there is often no slope. Formulas:
-    [formulas](../explanation/formulas.md#calibration_summary).
+    The slope comes from a logistic regression of the label on the logit of the score; the intercept
+    from the same regression with the slope fixed at 1 [4]_. Their variance is the larger of the
+    model's and the sandwich. [Formulas](../explanation/statistics.md#calibration_summary).
 
     References
     ----------
     .. [1] Naeini, M. P. et al. (2015), Proceedings of the AAAI Conference 29.
-    .. [2] Van Calster, B. et al. (2025), arXiv 2412.10288.
-    .. [3] MacKinnon, J. G., White, H. (1985), Journal of Econometrics 29, 305-325.
-    .. [4] Binder, D. A. (1983), International Statistical Review 51, 279-292.
-    .. [5] Murphy, A. H. (1973), Journal of Applied Meteorology 12, 595-600.
-    .. [6] Dimitriadis, T. et al. (2021), Proceedings of the National Academy of Sciences 118.
+    .. [2] Dimitriadis, T. et al. (2021), Proceedings of the National Academy of Sciences 118.
+    .. [3] Murphy, A. H. (1973), Journal of Applied Meteorology 12, 595-600.
+    .. [4] Van Calster, B. et al. (2025), arXiv 2412.10288.
 
     Examples
     --------

@@ -55,9 +55,8 @@ def cost_curve(
 ) -> FrameT:
     """Return the cost of each threshold, and the costs for which it is optimal, per group.
 
-    Use it to see which thresholds are ever worth choosing. The normalised cost of a threshold is
-    ``fpr * (1 - q) + fnr * q``, a straight line in ``q``, which combines prevalence and costs. The
-    lower envelope of the lines is the cost curve [1]_.
+    The normalised cost of a threshold is ``fpr * (1 - q) + fnr * q``, a straight line in ``q``,
+    which combines prevalence and costs. The lower envelope of the lines is the cost curve [1]_.
 
     The main columns are:
 
@@ -69,9 +68,7 @@ def cost_curve(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
+    frame, label, score, weight, by, pos_label
         As for `summary`.
     cost_fn, cost_fp
         Costs of a false negative and a false positive. If one is given, it must be between 0 and 1,
@@ -94,8 +91,7 @@ def cost_curve(
 
     Notes
     -----
-    ``q = prevalence * cost_fn / (prevalence * cost_fn + (1 - prevalence) * cost_fp)``. The
-    thresholds that are not dominated are the corners of the hull of the ROC curve.
+    ``q = prevalence * cost_fn / (prevalence * cost_fn + (1 - prevalence) * cost_fp)``.
 
     References
     ----------
@@ -107,19 +103,19 @@ def cost_curve(
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
     >>> curve = wroc.cost_curve(df, "y", "s", cost_fn=0.5)
-    >>> curve.select("threshold", "dominated", "best_from", "best_to", "expected_cost")
-    shape: (5, 5)
-    ┌───────────┬───────────┬───────────┬─────────┬───────────────┐
-    │ threshold ┆ dominated ┆ best_from ┆ best_to ┆ expected_cost │
-    │ ---       ┆ ---       ┆ ---       ┆ ---     ┆ ---           │
-    │ f64       ┆ bool      ┆ f64       ┆ f64     ┆ f64           │
-    ╞═══════════╪═══════════╪═══════════╪═════════╪═══════════════╡
-    │ inf       ┆ false     ┆ 0.0       ┆ 0.0     ┆ 0.25          │
-    │ 0.9       ┆ false     ┆ 0.0       ┆ 0.5     ┆ 0.125         │
-    │ 0.8       ┆ true      ┆ null      ┆ null    ┆ 0.25          │
-    │ 0.7       ┆ false     ┆ 0.5       ┆ 1.0     ┆ 0.125         │
-    │ 0.1       ┆ false     ┆ 1.0       ┆ 1.0     ┆ 0.25          │
-    └───────────┴───────────┴───────────┴─────────┴───────────────┘
+    >>> curve.select("threshold", "best_from", "best_to", "expected_cost")
+    shape: (5, 4)
+    ┌───────────┬───────────┬─────────┬───────────────┐
+    │ threshold ┆ best_from ┆ best_to ┆ expected_cost │
+    │ ---       ┆ ---       ┆ ---     ┆ ---           │
+    │ f64       ┆ f64       ┆ f64     ┆ f64           │
+    ╞═══════════╪═══════════╪═════════╪═══════════════╡
+    │ inf       ┆ 0.0       ┆ 0.0     ┆ 0.25          │
+    │ 0.9       ┆ 0.0       ┆ 0.5     ┆ 0.125         │
+    │ 0.8       ┆ null      ┆ null    ┆ 0.25          │
+    │ 0.7       ┆ 0.5       ┆ 1.0     ┆ 0.125         │
+    │ 0.1       ┆ 1.0       ┆ 1.0     ┆ 0.25          │
+    └───────────┴───────────┴─────────┴───────────────┘
     """
     with_costs = cost_fn is not None or cost_fp is not None
     costs = read_costs(cost_fn, cost_fp) if with_costs else None
@@ -201,8 +197,8 @@ def dominated_models(
 ) -> FrameT:
     """Return which models are never better than another, at any costs of errors, per group.
 
-    Use it to drop models: a dominated one is never the better choice, at any costs of errors and
-    any prevalence [1]_. This describes the sample only; `compare` tests differences.
+    A dominated model is never the better choice, at any costs of errors and any prevalence [1]_.
+    This describes the sample only; `compare` tests differences.
 
     The columns are:
 
@@ -212,9 +208,7 @@ def dominated_models(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, weight, by, pos_label
+    frame, label, weight, by, pos_label
         As for `summary`.
     score
         Two or more columns or expressions, one for each model.

@@ -58,9 +58,8 @@ def decision_curve(
 ) -> FrameT:
     """Return the net benefit of selecting rows above each threshold, per group.
 
-    Use it to find out whether acting on a probability is worth it: compare ``net_benefit`` with
-    ``net_benefit_all`` and with 0, the net benefit of selecting nobody. Draw it with
-    `decision_chart`.
+    Acting on a probability is worth it if ``net_benefit`` is above ``net_benefit_all`` and above 0,
+    the net benefit of selecting nobody. Draw it with `decision_chart`.
 
     The main columns are:
 
@@ -73,18 +72,12 @@ def decision_curve(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
+    frame, label, score, weight, by, pos_label, level, design
         As for `summary`; the score must lie between 0 and 1.
     thresholds
         One or several numbers from 0 to less than 1; None for 0.01 to 0.99 in steps of 0.01.
     prevalence
         Prevalence in the target population, strictly between 0 and 1. None: as in the data.
-    level
-        Confidence level, from 0.001 to 0.9999, or `Looks`.
-    design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`.
 
     Returns
     -------
@@ -98,21 +91,20 @@ def decision_curve(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `summary`; also for thresholds that are not numbers from 0 to less than 1, a
-        threshold inside a bin of scores and, at collect, a score outside 0 to 1.
+        As for `summary`; also for a threshold inside a bin of scores and, at collect, a score
+        outside 0 to 1.
 
     Notes
     -----
     At the threshold ``t`` a false positive counts ``t / (1 - t)`` times as much as a true positive
-    [1]_. Limits combine the intervals of the shares of true and false positives [3]_. They describe
-    one curve, not a difference between curves, which the literature advises against testing [2]_.
-    Formulas: [formulas](../explanation/formulas.md#decision_curve).
+    [1]_. Limits combine the intervals of the shares of true and false positives [2]_; they describe
+    one curve, not a difference between curves.
+    [Formulas](../explanation/statistics.md#decision_curve).
 
     References
     ----------
     .. [1] Vickers, A. J., Elkin, E. B. (2006), Medical Decision Making 26, 565-574.
-    .. [2] Vickers, A. J. et al. (2023), Diagnostic and Prognostic Research 7, 11.
-    .. [3] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
+    .. [2] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
 
     Examples
     --------
@@ -120,16 +112,16 @@ def decision_curve(
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.4, 0.3, 0.1]})
     >>> curve = wroc.decision_curve(df, "y", "s", thresholds=[0.25, 0.5])
-    >>> curve.select("threshold", "net_benefit", "net_benefit_all", "interventions_avoided")
-    shape: (2, 4)
-    ┌───────────┬─────────────┬─────────────────┬───────────────────────┐
-    │ threshold ┆ net_benefit ┆ net_benefit_all ┆ interventions_avoided │
-    │ ---       ┆ ---         ┆ ---             ┆ ---                   │
-    │ f64       ┆ f64         ┆ f64             ┆ f64                   │
-    ╞═══════════╪═════════════╪═════════════════╪═══════════════════════╡
-    │ 0.25      ┆ 0.388889    ┆ 0.333333        ┆ 0.166667              │
-    │ 0.5       ┆ 0.166667    ┆ 0.0             ┆ 0.166667              │
-    └───────────┴─────────────┴─────────────────┴───────────────────────┘
+    >>> curve.select("threshold", "net_benefit", "net_benefit_all")
+    shape: (2, 3)
+    ┌───────────┬─────────────┬─────────────────┐
+    │ threshold ┆ net_benefit ┆ net_benefit_all │
+    │ ---       ┆ ---         ┆ ---             │
+    │ f64       ┆ f64         ┆ f64             │
+    ╞═══════════╪═════════════╪═════════════════╡
+    │ 0.25      ┆ 0.388889    ┆ 0.333333        │
+    │ 0.5       ┆ 0.166667    ┆ 0.0             │
+    └───────────┴─────────────┴─────────────────┘
     """
     asked = _PERCENTS if thresholds is None else check_net_thresholds(thresholds)
     columns = read_columns(frame, label, score, weight, by, pos_label, design)

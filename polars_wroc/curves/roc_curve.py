@@ -75,9 +75,7 @@ def pr_curve(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
+    frame, label, score, weight, by, pos_label
         As for `summary`.
 
     Returns
@@ -161,9 +159,7 @@ def roc_curve(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
+    frame, label, score, weight, by, pos_label
         As for `summary`.
     drop_collinear
         Drop points that lie on a straight line between their neighbours; the curve stays the same.
@@ -178,8 +174,8 @@ def roc_curve(
     level
         Confidence level of the band: see `roc_auc_ci`.
     design
-        Clusters, a `Survey` or `ReplicateWeights`, for ``band="pointwise"`` without bins. Time
-        grows with rows times points: pass ``max_points`` if there are many.
+        As for `summary`, for ``band="pointwise"`` without bins. Time grows with rows times points:
+        pass ``max_points`` if there are many.
     bins, tolerance
         Keep only the points between bins of scores: see `summary`.
 
@@ -194,14 +190,13 @@ def roc_curve(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``max_points`` below 3, and a ``design`` without a pointwise
-        band.
+        As for `summary`; also for a ``design`` without a pointwise band.
 
     Notes
     -----
-    Points are joined by straight lines, whose area is the AUC [1]_. The pointwise band combines the
-    intervals of both rates as `roc_point` does. The simultaneous band combines bands of the score
-    distributions of both classes [2]_, with Kish's effective sample sizes if there are weights.
+    Points are joined by straight lines, whose area is the AUC [1]_. The pointwise band is as in
+    `roc_point`; the simultaneous one combines bands of the score distributions of both classes
+    [2]_.
 
     References
     ----------

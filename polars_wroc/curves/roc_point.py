@@ -214,9 +214,9 @@ def roc_point(
 ) -> FrameT:
     """Return the true positive rate at false positive rates, or the reverse, with intervals.
 
-    Use it for "sensitivity at 90 % specificity" and similar questions. The interval allows for the
-    threshold being estimated from the same rows. The curve is interpolated linearly; if it is
-    vertical at the given rate its highest point counts, if horizontal its leftmost.
+    Use it for "sensitivity at 90 % specificity". The interval allows for the threshold being
+    estimated from the same rows. The curve is interpolated linearly; if it is vertical at the given
+    rate its highest point counts, if horizontal its leftmost.
 
     The main columns are:
 
@@ -229,39 +229,32 @@ def roc_point(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label, bins, tolerance
+    frame, label, score, weight, by, pos_label, level, bins, tolerance
         As for `summary`.
     fpr, tpr
         One or several rates from 0 to 1. Pass exactly one of the two; the result has the other.
-    level
-        Confidence level: see `roc_auc_ci`.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Not with ``bins`` or
-        ``tolerance``.
+        As for `summary`. Not with ``bins`` or ``tolerance``.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and rate, sorted by the ``by`` columns, then by the rate.
-        Rates are Float64; they are null where a class has no weight, and limits also where squares
-        of the weights overflow or underflow. With ``bins`` or ``tolerance``, ``tpr_min, tpr_max``
-        or ``fpr_min, fpr_max`` bound the exact rate. ``one_sided`` is Boolean; for a given tpr it
-        means that the upper limit of the fpr is 1.
+        Rates are Float64; they are null where a class has no weight, limits also where the variance
+        is unknown. With ``bins`` or ``tolerance``, ``tpr_min, tpr_max`` or ``fpr_min, fpr_max``
+        bound the exact rate. ``one_sided`` is Boolean; for a given tpr it means that the upper
+        limit of the fpr is 1.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `summary`; also for rates outside [0, 1], and for both kinds of rates or none.
+        As for `summary`; also for rates outside 0 to 1.
 
     Notes
     -----
     The interval combines the intervals of both rates [1]_. It is one-sided where the data give no
     lower limit: at the level 0.95, if the effective number of negatives times the fpr is below 3.7.
-    With weights that depend on the score and fewer than about eight effective negatives beyond the
-    threshold, 95 % intervals covered 90 to 92 % in simulations. Formulas:
-    [formulas](../explanation/formulas.md#roc_point).
+    [Formulas](../explanation/statistics.md#roc_point).
 
     References
     ----------

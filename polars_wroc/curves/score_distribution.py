@@ -43,7 +43,7 @@ def score_distribution(
 ) -> FrameT:
     """Return a weighted histogram of the score, per group and class.
 
-    Use it to see how a score separates groups and classes; draw it with `distribution_chart`.
+    Draw it with `distribution_chart`.
 
     The main columns are:
 
@@ -55,9 +55,7 @@ def score_distribution(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    score, weight, by, pos_label
+    frame, score, weight, by, pos_label
         As for `summary`.
     label
         As for `summary`, for the distribution of each class; None for all rows.
@@ -66,8 +64,7 @@ def score_distribution(
         first also its lower end.
     range
         Lower end of the first bin and upper end of the last; all scores must lie between them.
-        None: 0 and 1 if all scores lie there, else the extreme scores of each model, widened if
-        equal.
+        None: 0 and 1 if all scores lie there, else the extreme scores of each model.
 
     Returns
     -------
@@ -80,8 +77,8 @@ def score_distribution(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `summary`; also for an invalid number of bins or range; at collect for a score that
-        is infinite or outside the range, and for binned counts that do not fit these bins.
+        As for `summary`; also, at collect, for a score that is infinite or outside the range, and
+        for binned counts that do not fit these bins.
 
     Examples
     --------
@@ -89,18 +86,18 @@ def score_distribution(
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
     >>> table = wroc.score_distribution(df, "s", label="y", bins=2)
-    >>> table.select("positive", "bin", "bin_high", "n", "share", "density", "cumulative")
-    shape: (4, 7)
-    ┌──────────┬─────┬──────────┬─────┬───────┬─────────┬────────────┐
-    │ positive ┆ bin ┆ bin_high ┆ n   ┆ share ┆ density ┆ cumulative │
-    │ ---      ┆ --- ┆ ---      ┆ --- ┆ ---   ┆ ---     ┆ ---        │
-    │ bool     ┆ i64 ┆ f64      ┆ i64 ┆ f64   ┆ f64     ┆ f64        │
-    ╞══════════╪═════╪══════════╪═════╪═══════╪═════════╪════════════╡
-    │ false    ┆ 1   ┆ 0.5      ┆ 1   ┆ 0.5   ┆ 1.0     ┆ 0.5        │
-    │ false    ┆ 2   ┆ 1.0      ┆ 1   ┆ 0.5   ┆ 1.0     ┆ 1.0        │
-    │ true     ┆ 1   ┆ 0.5      ┆ 0   ┆ 0.0   ┆ 0.0     ┆ 0.0        │
-    │ true     ┆ 2   ┆ 1.0      ┆ 2   ┆ 1.0   ┆ 2.0     ┆ 1.0        │
-    └──────────┴─────┴──────────┴─────┴───────┴─────────┴────────────┘
+    >>> table.select("positive", "bin_low", "bin_high", "n", "share")
+    shape: (4, 5)
+    ┌──────────┬─────────┬──────────┬─────┬───────┐
+    │ positive ┆ bin_low ┆ bin_high ┆ n   ┆ share │
+    │ ---      ┆ ---     ┆ ---      ┆ --- ┆ ---   │
+    │ bool     ┆ f64     ┆ f64      ┆ i64 ┆ f64   │
+    ╞══════════╪═════════╪══════════╪═════╪═══════╡
+    │ false    ┆ 0.0     ┆ 0.5      ┆ 1   ┆ 0.5   │
+    │ false    ┆ 0.5     ┆ 1.0      ┆ 1   ┆ 0.5   │
+    │ true     ┆ 0.0     ┆ 0.5      ┆ 0   ┆ 0.0   │
+    │ true     ┆ 0.5     ┆ 1.0      ┆ 2   ┆ 1.0   │
+    └──────────┴─────────┴──────────┴─────┴───────┘
     """
     ends = None if range is None else _check_range(range)
     columns = read_columns(frame, label, score, weight, by, pos_label)

@@ -79,8 +79,7 @@ def validate(
 ) -> FrameT:
     """Return every measure of a prediction model that TRIPOD+AI asks for, with limits.
 
-    Use it to report how well a model predicts: discrimination, calibration, overall error and net
-    benefit [1]_ in one table.
+    These are discrimination, calibration, overall error and net benefit [1]_.
 
     The main columns are:
 
@@ -92,19 +91,13 @@ def validate(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
+    frame, label, score, weight, by, pos_label, level, design
         As for `summary`; the score must lie between 0 and 1.
     thresholds
         Where the net benefit is computed: one or several numbers from 0 to less than 1.
-    level
-        Confidence level, from 0.001 to 0.9999, or `Looks`.
-    design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`.
     smooth
         Include the measures of a smooth calibration curve, which need the extra
-        ``polars-wroc[smooth]``. From 100,000 rows on they take more than nine tenths of the time.
+        ``polars-wroc[smooth]``.
 
     Returns
     -------
@@ -119,7 +112,8 @@ def validate(
         - ``mean_calibration_error``, ``calibration_intercept``, ``calibration_slope`` and
           ``oe_ratio``, as in `calibration_summary`;
         - ``ici``, ``e50`` and ``e90``: mean, median and ninth decile of the distances between the
-          scores and a smooth calibration curve [2]_;
+          scores and a smooth calibration curve [2]_, whose limits are above 0 for a perfect model
+          too;
         - ``net_benefit``, as in `decision_curve`, at each of the ``thresholds``.
 
         ``reason`` is "scores of 0 or 1" if these left too few rows for a slope, else "undefined".
@@ -135,9 +129,7 @@ def validate(
 
     Notes
     -----
-    The limits of ``ici``, ``e50`` and ``e90`` are percentiles of 200 bootstrap samples. Distances
-    are never negative, so these limits are above 0 for a perfect model too. Formulas:
-    [formulas](../explanation/formulas.md#validate).
+    [Formulas](../explanation/statistics.md#validate).
 
     References
     ----------
@@ -150,20 +142,18 @@ def validate(
     >>> import polars_wroc as wroc
     >>> patients = wroc.data.diabetes()
     >>> table = wroc.validate(patients, "progressed", "score", weight="weight", smooth=False)
-    >>> table.select("measure", pl.col("value", "value_low", "value_high").round(3)).head(6)
-    shape: (6, 4)
-    ┌─────────────┬───────┬───────────┬────────────┐
-    │ measure     ┆ value ┆ value_low ┆ value_high │
-    │ ---         ┆ ---   ┆ ---       ┆ ---        │
-    │ str         ┆ f64   ┆ f64       ┆ f64        │
-    ╞═════════════╪═══════╪═══════════╪════════════╡
-    │ n           ┆ 442.0 ┆ null      ┆ null       │
-    │ events      ┆ 221.0 ┆ null      ┆ null       │
-    │ prevalence  ┆ 0.496 ┆ 0.446     ┆ 0.546      │
-    │ auc         ┆ 0.835 ┆ 0.791     ┆ 0.871      │
-    │ brier_score ┆ 0.167 ┆ 0.146     ┆ 0.189      │
-    │ log_loss    ┆ 0.5   ┆ 0.446     ┆ 0.56       │
-    └─────────────┴───────┴───────────┴────────────┘
+    >>> table.select("measure", pl.col("value", "value_low", "value_high").round(3))[3:7]
+    shape: (4, 4)
+    ┌──────────────┬───────┬───────────┬────────────┐
+    │ measure      ┆ value ┆ value_low ┆ value_high │
+    │ ---          ┆ ---   ┆ ---       ┆ ---        │
+    │ str          ┆ f64   ┆ f64       ┆ f64        │
+    ╞══════════════╪═══════╪═══════════╪════════════╡
+    │ auc          ┆ 0.835 ┆ 0.791     ┆ 0.871      │
+    │ brier_score  ┆ 0.167 ┆ 0.146     ┆ 0.189      │
+    │ log_loss     ┆ 0.5   ┆ 0.446     ┆ 0.56       │
+    │ scaled_brier ┆ 0.334 ┆ 0.243     ┆ 0.414      │
+    └──────────────┴───────┴───────────┴────────────┘
     """
     if smooth:
         require_loess("leave it out by smooth=False")

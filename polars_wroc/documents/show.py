@@ -42,16 +42,14 @@ class TableView:
 def show(table: Any, *, rows: PositiveInt | None = _ROWS) -> TableView:
     """Show a table in readable form: estimates with their intervals, and what differs.
 
-    Use it at the end of a cell of a notebook, or at the prompt, where the frame itself would hide
-    the result among its columns. In a script, ``print(wroc.show(table))``.
+    Use it at the end of a notebook cell or at the prompt. In a script, ``print(wroc.show(table))``.
 
     - Attributes are headings, and each estimate has its confidence limits in brackets.
     - Shares are written in percent, their differences in percentage points.
     - Columns that are empty, the same in all rows (``model``, ``metric``) or, in this package's
       tables, technical (standard errors, for example) are left out. The frame keeps all numbers.
-    - As many columns are shown as fit the terminal; a notebook shows all of them. A narrow terminal
-      keeps the difference with its limits, and the result as long as there is room for both.
-      Reasons that do not fit are below the rows.
+    - As many columns are shown as fit the terminal; a notebook shows all of them. Reasons that do
+      not fit are below the rows.
 
     Parameters
     ----------

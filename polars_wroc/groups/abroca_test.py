@@ -66,17 +66,12 @@ def abroca_test(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label
+    frame, label, score, weight, by, pos_label
         As for `summary`.
-    by
-        The groups: one or several columns or expressions.
     permutations
         Number of random permutations of the groups, at least 1.
     seed
-        Seed of the permutations, at least 0. The same seed gives the same results with the same
-        version of Polars.
+        Seed of the permutations, at least 0.
     max_groups
         Largest number of groups, since time grows with it.
 
@@ -84,20 +79,19 @@ def abroca_test(
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns; numbers are Float64. All are
-        null where the group or its complement lacks a class.
+        null where the group or its complement lacks a class. P-values are not adjusted for the
+        number of groups.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``permutations`` or a ``seed`` that are too small and, when a
-        LazyFrame is collected, for more groups than ``max_groups``.
+        As for `summary`; also, when a LazyFrame is collected, for more groups than ``max_groups``.
 
     Notes
     -----
     A permutation [3]_ exchanges groups between rows with the same label; each row keeps its label,
     score and weight. The null hypothesis is that within each class scores and weights have the same
-    distribution in all groups. P-values are not adjusted for the number of groups. Time grows with
-    rows times permutations times groups.
+    distribution in all groups.
 
     References
     ----------
@@ -107,8 +101,6 @@ def abroca_test(
 
     Examples
     --------
-    In one group the AUC is 1, in the other 0.5:
-
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame(

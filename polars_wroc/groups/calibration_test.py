@@ -89,10 +89,9 @@ def calibration_test(
 ) -> FrameT:
     """Return tests of calibration without bins, and the range of scores that is most off.
 
-    Use it to find out whether scores are off anywhere. With ``reference="rest"`` it tests instead
-    whether equal scores mean the same in a segment and in all others (sufficiency [4]_), also for
-    scores that are not probabilities. The limits allow for picking the range of scores that is most
-    off. A test that is not significant does not prove calibration: read the limits.
+    With ``reference="rest"`` it tests instead whether equal scores mean the same in a segment and
+    in all others (sufficiency [3]_), also for scores that are not probabilities. The limits allow
+    for picking the range of scores that is most off.
 
     The main columns are:
 
@@ -106,9 +105,7 @@ def calibration_test(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
+    frame, label, score, weight, by, pos_label, design
         As for `summary`; without a ``reference`` the score must lie between 0 and 1.
     level
         Confidence level, from 0.001 to 0.9999; limits of intervals use at least 0.5.
@@ -119,8 +116,6 @@ def calibration_test(
     adjust
         ``"holm"``, ``"bh"`` or ``"none"``, for all groups and models of the table: see
         `group_gaps`. Unless it is ``"none"``, limits hold for all of them together.
-    design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The test is then conservative.
 
     Returns
     -------
@@ -139,42 +134,31 @@ def calibration_test(
         the p-values are ``from_score, to_score``, where both sides differ most, and ``gap, gap_low,
         gap_high``, the difference there; ``share_compared``, the share of the segment's weight at
         scores where both sides have rows; ``n_blocks``, the blocks of scores; ``n, n_reference``.
-        If there are two segments, both rows are the same test.
 
-        Only the interval that is off most is named. Others may be off too, also in the other
-        direction: `calibration_curve` shows them all. The interval is null where nothing is off.
-
-        ``reason`` (String) says why there is no p-value and no limit: ``"fewer than 5 expected rows
-        of a class"``, ``"one score"``, ``"few scores"`` (fewer than 2 effective steps), ``"one
-        block of scores"``, ``"no equal scores"`` or ``"no variance"``.
+        Only the interval that is off most is named, and null where nothing is off:
+        `calibration_curve` shows the others. ``reason`` (String) says why there is no p-value and
+        no limit, for example ``"few scores"`` (fewer than 2 effective steps).
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `calibration_summary`; also for both ``by`` and ``attributes``, and for a reference
-        without attributes.
+        As for `calibration_summary`; also for both ``by`` and ``attributes``.
 
     Notes
     -----
-    The statistic is the range of a random walk [1]_ with half of Siegmund's correction
-    [2]_; without the correction, on distinct scores, this is the test of [3]_. It finds errors that
-    a mean hides, because scores are too high here and too low there, but has a little less power
-    than `calibration_summary` if all scores are off by the same amount. At equal scores,
-    differences are weighted as by Mantel and Haenszel [5]_. A finding there is no proof of
-    discrimination: any feature that the score leaves out and that differs between groups has this
-    effect. Formulas: [formulas](../explanation/formulas.md#calibration_test).
+    The statistic is the range of a random walk [1]_ with half of Siegmund's correction [2]_. At
+    equal scores, differences are weighted as by Mantel and Haenszel; any feature that the score
+    leaves out and that differs between groups causes them.
+    [Formulas](../explanation/statistics.md#calibration_test).
 
     References
     ----------
     .. [1] Feller, W. (1951), Annals of Mathematical Statistics 22, 427-432.
     .. [2] Siegmund, D. (1985), Sequential Analysis, Springer.
-    .. [3] Arrieta-Ibarra, I. et al. (2022), Journal of Machine Learning Research 23, 351.
-    .. [4] Barocas, S., Hardt, M., Narayanan, A. (2023), Fairness and Machine Learning, MIT Press.
-    .. [5] Mantel, N., Haenszel, W. (1959), Journal of the National Cancer Institute 22, 719-748.
+    .. [3] Barocas, S., Hardt, M., Narayanan, A. (2023), Fairness and Machine Learning, MIT Press.
 
     Examples
     --------
-    >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> loans = wroc.data.loans()
     >>> table = wroc.calibration_test(loans, "approved", "score", by="race")

@@ -65,8 +65,7 @@ def cross_auc(
 ) -> FrameT:
     """Return the AUC of each group's positives against each group's, or others', negatives.
 
-    Use it to find out whether the score ranks members of different groups correctly against each
-    other, which AUCs within groups cannot show.
+    It shows whether the score ranks members of different groups correctly against each other.
 
     The main columns are:
 
@@ -77,12 +76,8 @@ def cross_auc(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label, level, method, design
+    frame, label, score, weight, by, pos_label, level, method, design
         As for `summary`.
-    by
-        The groups: one or several columns or expressions.
     against
         ``"groups"``: a row for each ordered pair of groups. ``"rest"``: a row for each group,
         ranked against all others together.
@@ -95,27 +90,22 @@ def cross_auc(
         One row per ordered pair of groups (and model), sorted by them. After the main columns come
         ``xauc_se``; ``pair_weight``, the proportion of these pairs among all positive-negative
         pairs; and ``ci_method`` (String). Numbers are Float64; undefined values, and the gap of a
-        group to itself, are null.
+        group to itself, are null. The overall AUC is the mean of ``xauc`` weighted by
+        ``pair_weight``.
 
         Against the rest, one row per group (and model), sorted by the ``by`` columns, with three
         AUCs:
 
         - ``subgroup_auc``: within the group;
         - ``bpsn_auc`` (background positive, subgroup negative): low if the group's negatives score
-          higher than other groups' positives, which leads to false positives;
+          higher than other groups' positives;
         - ``bnsp_auc`` (background negative, subgroup positive): low if the group's positives score
-          lower than other groups' negatives, which leads to false negatives.
+          lower than other groups' negatives.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `summary`; also for more pairs than ``max_pairs``, when a LazyFrame is collected.
-
-    Notes
-    -----
-    The overall AUC is the mean of ``xauc`` weighted by ``pair_weight``. The mean over the rows of a
-    group with itself says how well the score ranks within groups, the mean over the others how well
-    it ranks between them. With a ``design``, time grows with the number of pairs of groups too.
 
     References
     ----------
@@ -139,18 +129,6 @@ def cross_auc(
     │ b          ┆ a          ┆ 0.0  │
     │ b          ┆ b          ┆ 1.0  │
     └────────────┴────────────┴──────┘
-    >>> wroc.cross_auc(df, "y", "s", by="g", against="rest").select(
-    ...     "g", "subgroup_auc", "bpsn_auc", "bnsp_auc"
-    ... )
-    shape: (2, 4)
-    ┌─────┬──────────────┬──────────┬──────────┐
-    │ g   ┆ subgroup_auc ┆ bpsn_auc ┆ bnsp_auc │
-    │ --- ┆ ---          ┆ ---      ┆ ---      │
-    │ str ┆ f64          ┆ f64      ┆ f64      │
-    ╞═════╪══════════════╪══════════╪══════════╡
-    │ a   ┆ 1.0          ┆ 0.0      ┆ 1.0      │
-    │ b   ┆ 1.0          ┆ 1.0      ┆ 0.0      │
-    └─────┴──────────────┴──────────┴──────────┘
     """
     require_groups(by)
     columns = read_columns(

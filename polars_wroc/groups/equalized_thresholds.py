@@ -58,9 +58,8 @@ def equalized_thresholds(
 ) -> FrameT:
     """Return thresholds that give all groups equal error rates at the least cost.
 
-    Use it to see which thresholds equalized odds or equal opportunity need, and what they cost.
     Decisions are randomized between two thresholds or by a coin, so that each group can reach any
-    point below the convex hull of its ROC curve [1]_. The optimum is exact, without a grid search.
+    point below the convex hull of its ROC curve [1]_.
 
     The main columns are:
 
@@ -74,19 +73,15 @@ def equalized_thresholds(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label
+    frame, label, score, weight, by, pos_label
         As for `summary`.
-    by
-        The groups: one or several columns or expressions.
     constraint
         ``"equalized_odds"``: the same tpr and fpr in all groups. ``"equal_opportunity"``: the same
         tpr.
     cost_fn, cost_fp
-        Costs of a false negative and a false positive; only their ratio matters for the
-        thresholds. If one is given, it must be from 0 to 1, and the other is 1 minus it. Without
-        both, each error costs 1.
+        Costs of a false negative and a false positive; only their ratio matters for the thresholds.
+        If one is given, it must be from 0 to 1, and the other is 1 minus it. Without both, each
+        error costs 1.
     min_rows
         Leave out groups with fewer rows in a class: the poor curve of a small group can limit the
         rates of all.
@@ -96,25 +91,19 @@ def equalized_thresholds(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns, with Float64 columns. The last
         two are ``overall_cost_common``, the cost of the best single threshold for all groups, and
-        ``overall_cost_unconstrained``, the cost of the best threshold for each group. All
-        costs are per row, in the unit of ``cost_fn`` and ``cost_fp``. Groups without weight in both
-        classes, or with fewer than ``min_rows``, are left out of everything, and their rows are
-        null.
+        ``overall_cost_unconstrained``, the cost of the best threshold for each group. All costs are
+        per row. Groups that are left out, or have no weight in a class, have null in all columns.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for an unknown constraint and for costs out of range.
+        As for `summary`; also for costs out of range.
 
     Notes
     -----
     A row is selected with the probability ``coin_probability * coin_rate + (1 - coin_probability) *
     (lower_probability * (score >= lower_threshold) + (1 - lower_probability) * (score >=
-    upper_threshold))``. A threshold of +inf selects no row. Among points of equal cost, the one
-    with the fewest selected rows is returned.
-
-    ``overall_cost - overall_cost_unconstrained`` is the cost of the constraint. On new data the
-    rates differ by chance, and costs are likely to be higher.
+    upper_threshold))``. On new data the rates differ by chance, and costs are likely to be higher.
 
     References
     ----------
@@ -133,16 +122,16 @@ def equalized_thresholds(
     ...     }
     ... )
     >>> table = wroc.equalized_thresholds(df, "y", "s", by="g")
-    >>> table.select("g", "upper_threshold", "lower_threshold", "tpr", "fpr", "overall_cost")
-    shape: (2, 6)
-    ┌─────┬─────────────────┬─────────────────┬──────┬──────┬──────────────┐
-    │ g   ┆ upper_threshold ┆ lower_threshold ┆ tpr  ┆ fpr  ┆ overall_cost │
-    │ --- ┆ ---             ┆ ---             ┆ ---  ┆ ---  ┆ ---          │
-    │ str ┆ f64             ┆ f64             ┆ f64  ┆ f64  ┆ f64          │
-    ╞═════╪═════════════════╪═════════════════╪══════╪══════╪══════════════╡
-    │ a   ┆ 0.9             ┆ 0.3             ┆ 0.75 ┆ 0.25 ┆ 0.25         │
-    │ b   ┆ 0.8             ┆ 0.8             ┆ 0.75 ┆ 0.25 ┆ 0.25         │
-    └─────┴─────────────────┴─────────────────┴──────┴──────┴──────────────┘
+    >>> table.select("g", "upper_threshold", "lower_threshold", "tpr", "fpr")
+    shape: (2, 5)
+    ┌─────┬─────────────────┬─────────────────┬──────┬──────┐
+    │ g   ┆ upper_threshold ┆ lower_threshold ┆ tpr  ┆ fpr  │
+    │ --- ┆ ---             ┆ ---             ┆ ---  ┆ ---  │
+    │ str ┆ f64             ┆ f64             ┆ f64  ┆ f64  │
+    ╞═════╪═════════════════╪═════════════════╪══════╪══════╡
+    │ a   ┆ 0.9             ┆ 0.3             ┆ 0.75 ┆ 0.25 │
+    │ b   ┆ 0.8             ┆ 0.8             ┆ 0.75 ┆ 0.25 │
+    └─────┴─────────────────┴─────────────────┴──────┴──────┘
     """
     require_groups(by)
     neither = cost_fn is None and cost_fp is None

@@ -64,10 +64,9 @@ def expected_metrics(
 ) -> FrameT:
     """Return the AUC and the rates that probabilities imply, with or without labels.
 
-    Use it before labels arrive, or to check labels against probabilities: if each row is positive
-    with its probability, these are the values to expect. Labels that give clearly other values show
-    that the probabilities are wrong; agreement shows only that this metric agrees. Do not use it as
-    a gate: without labels it assumes that the probabilities are right today and in each group.
+    Use it before labels arrive, or to check labels against probabilities: labels that give clearly
+    other values show that the probabilities are wrong; agreement shows only that this metric
+    agrees.
 
     The main columns are:
 
@@ -79,20 +78,16 @@ def expected_metrics(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
+    frame, by, weight, pos_label, level
+        As for `summary`.
     score
         Column or numeric expression that ranks the rows, and to which the threshold applies.
     probability
         Column or expression of the probability that a row is positive; None takes the score.
     label
         Labels to compare the expected values with.
-    by
-        One or several columns or expressions; a null key is a group of its own.
     threshold
         Rows with at least this score are selected. Without it there is only the AUC.
-    weight, pos_label, level
-        As for `summary`.
     adjust
         Adjustment of the p-values for all tests of the table: see `group_gaps`.
     design
@@ -107,7 +102,7 @@ def expected_metrics(
         numbers are Float64. After the main columns come ``n`` (Int64), the rows used;
         ``n_pos_expected, n_neg_expected``, the weight of each class that the probabilities imply;
         and ``n_impossible`` (Int64; null without labels), positives with a probability of 0 and
-        negatives with 1, which need no p-value.
+        negatives with 1.
 
         ``expected`` is null where a class or the denominator has no weight. Limits are null with
         fewer than ten expected effective rows of a class, or in a cell that a rate uses.
@@ -115,14 +110,12 @@ def expected_metrics(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `summary`; also for a probability outside 0 to 1 and for replicate weights.
+        As for `summary`; also for a probability outside 0 to 1.
 
     Notes
     -----
     The expected AUC is the expected weight of correctly ranked pairs divided by the expected weight
-    of all pairs [1]_. Probabilities that are too high or too low on average change it, although an
-    AUC depends on the order alone; check them with `calibration_summary`. Formulas:
-    [formulas](../explanation/formulas.md#expected_metrics).
+    of all pairs [1]_. [Formulas](../explanation/statistics.md#expected_metrics).
 
     References
     ----------

@@ -55,10 +55,9 @@ def fairness(
 ) -> FrameT:
     """Return the largest difference and the smallest ratio between groups in fairness metrics.
 
-    Use it for the usual one-number summaries of an attribute: demographic parity, equal
-    opportunity, equalized odds and others. With many small groups the largest difference is large
-    by chance, so read the limits and ``p_value`` too: they allow for picking the two most extreme
-    groups. To see which group differs from the others, use `group_gaps`.
+    Use it for one-number summaries of an attribute. With many small groups the largest difference
+    is large by chance; the limits and ``p_value`` allow for picking the two most extreme groups. To
+    see which group differs from the others, use `group_gaps`.
 
     The main columns are:
 
@@ -70,9 +69,7 @@ def fairness(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label, level, design
+    frame, label, score, weight, pos_label, level, design
         As for `summary`. Without a ``score`` there is no AUC; without a ``label``, only demographic
         parity. Rows where the label is null count in demographic parity alone.
     attributes, intersections
@@ -97,17 +94,12 @@ def fairness(
         - ``auc_difference``: of AUCs.
 
         In rows of a difference ``segment`` has the largest value and ``reference`` the smallest; in
-        rows of a ratio it is the other way round. For equalized odds, the values are those rates,
-        tpr or fpr, that are further apart. ``n, n_reference`` are the rows that both values are
-        based on.
+        rows of a ratio it is the other way round. ``n, n_reference`` are the rows that both values
+        are based on. All columns that are not named here are null.
 
-        Groups with an undefined value or too few rows are left out; ``reason`` says how many, for
-        example ``"2 groups with fewer than 30 positives left out"``. It is ``"nobody is selected"``
-        or ``"everybody is selected"`` if nothing can be compared, otherwise ``"undefined"`` if
-        fewer than two groups are left or, for a ratio, if the larger rate is 0. ``p_value`` is
-        the same for a difference and its ratio, and null for ``auc_difference`` and without a
-        comparison. Limits are between 0 and 1, and null if any group has no limits. All other
-        columns are null.
+        Groups with an undefined value or too few rows are left out; ``reason`` says how many, or
+        why nothing can be compared. ``p_value`` is null for ``auc_difference``. Limits are null if
+        any group has no limits.
 
     Raises
     ------
@@ -116,11 +108,9 @@ def fairness(
 
     Notes
     -----
-    Definitions follow fairlearn [1]_, except that 0/0 is null. The interval of a ratio excludes 1
-    exactly if the interval of the difference excludes 0. With a ``design``, the correlation between
-    groups that share sampling units is ignored, which is cautious if it is positive; `group_gaps`
-    uses it. Formulas:
-    [formulas](../explanation/formulas.md#fairness).
+    Definitions follow fairlearn [1]_, except that 0/0 is null. With a ``design``, the correlation
+    between groups that share sampling units is ignored, which is cautious if it is positive;
+    `group_gaps` uses it. [Formulas](../explanation/statistics.md#fairness).
 
     References
     ----------

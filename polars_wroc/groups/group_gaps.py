@@ -65,7 +65,8 @@ def group_gaps(
 ) -> FrameT:
     """Return the gaps in AUC and rates between each segment and a reference, with tests.
 
-    Read ``gap`` with its limits first, then ``verdict``, which allows for the number of tests.
+    Read ``gap`` with its limits first, then ``verdict``, which allows for the number of tests: a
+    gap whose interval excludes 0 can be inconclusive.
 
     The main columns are:
 
@@ -78,22 +79,20 @@ def group_gaps(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label, design
+    frame, label, score, weight, pos_label, design
         As for `summary`. Without a ``score``, only the ``selected`` decisions are compared, without
         AUCs. Without a ``label``, the metrics are ``"selection_rate"`` and
         ``"standardized_mean_difference"``; rows with a null label count in these two alone.
     attributes
         One or several columns or expressions, for example race and sex. The segments of an
-        attribute are its values; cut numbers into `ranges` first (a UserWarning advises some).
+        attribute are its values; cut numbers into `ranges` first.
     intersections
         True: also compare the combinations of all attributes; ``"only"``: compare only these.
     reference
-        What each segment is compared with. ``"rest"``: all other segments (for AUCs, their mean,
-        weighted by pairs). ``"overall"``: all segments, itself included. ``"best"``: the segment
-        with the highest AUC, the heaviest of several; tests and limits allow for this choice. Or a
-        segment, or a mapping like ``{"race": "white"}``; attributes not named use ``"rest"``.
+        What each segment is compared with. ``"rest"``: all other segments. ``"overall"``: all
+        segments, itself included. ``"best"``: the segment with the highest AUC; tests and limits
+        allow for this choice. Or a segment, or a mapping like ``{"race": "white"}``; attributes not
+        named use ``"rest"``.
     threshold, selected
         The decisions that rates need. ``threshold``: rows with at least this score are selected; a
         number, or, chosen from rows with a label, ``"median"`` or a rule of `polars_wroc.rules`.
@@ -102,13 +101,12 @@ def group_gaps(
     metrics
         Instead of the AUC and default rates: ``"auc"``, ``"standardized_mean_difference"``,
         ``"brier_score"``, ``"log_loss"`` and, with decisions, any metric of `threshold_metrics`.
-        ``margin`` is in the units of each metric.
     within
         Columns or expressions of strata, for example jobs or sites: segments are compared within
         each stratum, and the differences averaged. Not with ``metrics``, a ``design`` or the
         reference ``"overall"``.
     margin
-        Largest gap that does not matter, between 0 and 1.
+        Largest gap that does not matter, between 0 and 1. It has the unit of the metric.
     min_rows
         Fewest rows in ``n`` for a test; for an AUC, fewest rows of each class.
     level
@@ -129,15 +127,13 @@ def group_gaps(
         - ``p_value, p_adjusted`` (Float64): test of no gap, alone and adjusted; null if untested.
         - ``detectable`` (Float64): the smallest gap that the test would find with 80 % power.
 
-        Names are String, values Float64. Crossed attributes are joined by a multiplication sign,
-        their values by commas. A null ``segment`` has the rows without a value. A rate is null if
-        its denominator is 0, an AUC if a class is missing. The reference has no comparison.
+        Names are String, values Float64. Names of crossed attributes are joined by a multiplication
+        sign, values by commas. A null ``segment`` has the rows without a value. Undefined values
+        are null, and so is the comparison of the reference.
 
-        ``reason`` is ``"undefined"``, ``"no variance"``, ``"a stratum has one sampling unit"``,
-        ``"the reference"``, ``"no reference shown"``, ``"nobody is selected"``, ``"everybody is
-        selected"``, ``"fewer than 30 positives"`` (or another number or kind of rows, also ``"in
-        the reference"``), ``"few effective events"`` (so few that limits may be too narrow) or
-        ``"repeats female"`` (if there are two segments, both rows are the same test).
+        ``reason`` is, for example, ``"fewer than 30 positives"``, ``"nobody is selected"`` or
+        ``"few effective events"`` (limits may be too narrow): see
+        [all reasons](../explanation/contracts.md#reasons).
 
         ``within`` adds ``gap_crude``, the gap without strata; ``gap_explained``, the share of that
         gap which the strata explain (null if the crude gap may be 0); and ``share_within``, the
@@ -146,16 +142,14 @@ def group_gaps(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for an unknown option, both ``threshold`` and ``selected``, a metric
-        without its input, or a reference that does not exist.
+        As for `summary`; also for both ``threshold`` and ``selected``, a metric without its input,
+        or a reference that does not exist.
 
     Notes
     -----
     AUCs have DeLong's variance [1]_. The interval of a gap combines the intervals of both values
-    [2]_. Equivalence is shown by two one-sided tests [3]_. Verdicts are adjusted for the number of
-    tests, intervals and ``p_value`` are not: a gap whose interval excludes 0 can be inconclusive.
-    Near an AUC of 1 a test may be significant although the cautious interval includes 0. Formulas:
-    [formulas](../explanation/formulas.md#group_gaps).
+    [2]_. Equivalence is shown by two one-sided tests [3]_.
+    [Formulas](../explanation/statistics.md#group_gaps).
 
     References
     ----------
@@ -169,17 +163,17 @@ def group_gaps(
     >>> import polars_wroc as wroc
     >>> loans = wroc.data.loans()
     >>> gaps = wroc.group_gaps(loans, "approved", "score", attributes="race")
-    >>> gaps.select("segment", "metric", pl.col("gap", "gap_low", "gap_high").round(3), "verdict")
-    shape: (3, 6)
-    ┌──────────┬────────┬────────┬─────────┬──────────┬──────────────┐
-    │ segment  ┆ metric ┆ gap    ┆ gap_low ┆ gap_high ┆ verdict      │
-    │ ---      ┆ ---    ┆ ---    ┆ ---     ┆ ---      ┆ ---          │
-    │ str      ┆ str    ┆ f64    ┆ f64     ┆ f64      ┆ str          │
-    ╞══════════╪════════╪════════╪═════════╪══════════╪══════════════╡
-    │ black    ┆ auc    ┆ -0.036 ┆ -0.132  ┆ 0.051    ┆ inconclusive │
-    │ hispanic ┆ auc    ┆ 0.087  ┆ -0.046  ┆ 0.177    ┆ inconclusive │
-    │ white    ┆ auc    ┆ 0.01   ┆ -0.066  ┆ 0.093    ┆ inconclusive │
-    └──────────┴────────┴────────┴─────────┴──────────┴──────────────┘
+    >>> gaps.select("segment", pl.col("gap", "gap_low", "gap_high").round(3), "verdict")
+    shape: (3, 5)
+    ┌──────────┬────────┬─────────┬──────────┬──────────────┐
+    │ segment  ┆ gap    ┆ gap_low ┆ gap_high ┆ verdict      │
+    │ ---      ┆ ---    ┆ ---     ┆ ---      ┆ ---          │
+    │ str      ┆ f64    ┆ f64     ┆ f64      ┆ str          │
+    ╞══════════╪════════╪═════════╪══════════╪══════════════╡
+    │ black    ┆ -0.036 ┆ -0.132  ┆ 0.051    ┆ inconclusive │
+    │ hispanic ┆ 0.087  ┆ -0.046  ┆ 0.177    ┆ inconclusive │
+    │ white    ┆ 0.01   ┆ -0.066  ┆ 0.093    ┆ inconclusive │
+    └──────────┴────────┴─────────┴──────────┴──────────────┘
     """
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)

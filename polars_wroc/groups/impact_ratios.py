@@ -83,9 +83,8 @@ def impact_ratios(
 ) -> FrameT:
     """Return the selection rate of each category relative to the highest, with verdicts.
 
-    Use it for the four-fifths rule and bias audits. It needs no label, only decisions: recorded
-    ones, or decisions made by a threshold. The limits of the ratio decide the verdict, not the
-    p-value; they hold for all categories of an attribute together.
+    Use it for the four-fifths rule and bias audits; it needs no label. The limits of the ratio,
+    which hold for all categories of an attribute together, decide the verdict, not the p-value.
 
     The main columns are:
 
@@ -96,7 +95,7 @@ def impact_ratios(
     - ``value, value_low, value_high``: the ratio with joint limits, or the rate with its limits;
     - ``verdict``: ``"below four fifths"`` (the whole interval is below 0.8), ``"at least four
       fifths"`` or ``"inconclusive"``;
-    - ``reason``: why there is no verdict.
+    - ``reason``: why there is no verdict, for example ``"share below 2%"``.
 
     Parameters
     ----------
@@ -109,25 +108,23 @@ def impact_ratios(
     favorable
         Which decision is good for a person: ``"selected"`` (a loan, a job), or ``"rejected"`` if
         being selected is bad (a denial, a suspicion). Ratios compare the rates of the good
-        decision. The data cannot tell which one it is, so there is no default.
+        decision.
     threshold
         Rows with at least this score are selected. ``"median"``: rows above the median of all rows
-        are selected, that is at most half of the weight, and far less if many scores equal the
-        median.
+        are selected: far less than half of the weight if many scores equal the median.
     selected
-        Instead of ``score`` and ``threshold``: a column or expression, Boolean or of 0 and 1, with
-        the decisions.
+        Instead of ``score`` and ``threshold``: recorded decisions, as for `group_gaps`.
     reference
         What each category is compared with. ``"highest"``: the category with the highest rate of
-        the favorable decision; ties go to the larger weight, then to the first. Or one category, or
-        a mapping, for example ``{"race": "white"}``; attributes it does not name use the highest.
+        the favorable decision; ties go to the larger weight. Or one category, or a mapping, for
+        example ``{"race": "white"}``; attributes it does not name use the highest.
     unknown
         Which values count as unknown. ``"exclude"``: null. A list of values, for example ``["",
         "Prefer not to say"]``: null and these. ``"keep"``: none, null is a category. A row is
         unknown in crossed attributes if it is unknown in any of them.
     min_share
         Categories with a smaller share of the known weight get no limits of the ratio, no test and
-        no verdict, and cannot be the reference. 0 keeps all.
+        no verdict, and cannot be the reference.
     exact
         Test for small categories: ``"mid-p"`` for Fisher's test with the mid-p, or ``"fisher"`` for
         the conservative test without it.
@@ -135,33 +132,28 @@ def impact_ratios(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        The comparison table of `group_gaps`: a row with the rate and a row with the impact ratio of
-        each category and score, then the same for crossed attributes. Rows of unknown category are
-        the last segment of an attribute, which is null. Besides the main columns:
+        The comparison table of `group_gaps` with a row for the rate and a row for the impact ratio
+        of each category and score. Rows of unknown category are the last segment of an attribute,
+        which is null. Besides the main columns:
 
         - ``reference_value``: the rate of the reference in rows of rates, and 1 in rows of
           ``impact_ratio``, where ``ratio, ratio_low, ratio_high`` repeat the value.
         - ``n, n_reference``: rows with a decision.
         - ``p_value, p_adjusted``: of the test that both rates are equal; it allows for picking the
           highest rate.
-        - ``reason``: ``"an unknown category"``, ``"share below 2%"`` (or another ``min_share``),
-          ``"the reference"``, ``"undefined"``, ``"no variance"`` or ``"a stratum has one sampling
-          unit"``.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also unless decisions are given in exactly one way, for ``selected`` that
-        is not Boolean, and at collect for a named reference that does not exist or is below
-        ``min_share``.
+        As for `summary`; also unless decisions are given in exactly one way and, at collect, for a
+        named reference that does not exist or is below ``min_share``.
 
     Notes
     -----
     The four-fifths rule is a convention from guidelines of 1978 [1]_, which the Equal Employment
-    Opportunity Commission is rescinding (RIN 3046-AB43). New York City's rule on automated
-    employment decisions [2]_ requires ratios without setting a limit, and lets the auditor leave
-    out categories below 2 % if a reason is given. Neither a ratio of 0.8 nor a test says that a
-    decision is lawful. Formulas: [formulas](../explanation/formulas.md#impact_ratios).
+    Opportunity Commission is rescinding. New York City's rule on automated employment decisions
+    [2]_ requires ratios without setting a limit. Neither a ratio of 0.8 nor a test says that a
+    decision is lawful. [Formulas](../explanation/statistics.md#impact_ratios).
 
     References
     ----------
@@ -172,28 +164,21 @@ def impact_ratios(
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {
-    ...         "sex": ["f"] * 8 + ["m"] * 10 + [None] * 2,
-    ...         "hired": [True] * 2 + [False] * 6 + [True] * 8 + [False] * 2 + [True, False],
-    ...     }
-    ... )
-    >>> table = wroc.impact_ratios(df, attributes="sex", selected="hired", favorable="selected")
-    >>> table.filter(metric="impact_ratio").select(
-    ...     "segment", pl.col("value", "p_value").round(4), "verdict", "reason"
-    ... )
+    >>> loans = wroc.data.loans()
+    >>> options = {"threshold": 0.85, "favorable": "selected"}
+    >>> table = wroc.impact_ratios(loans, "score", attributes="race", **options)
+    >>> values = pl.col("value", "value_low", "value_high").round(3)
+    >>> table.filter(metric="impact_ratio").select("segment", values, "verdict")
     shape: (3, 5)
-    ┌─────────┬────────┬─────────┬──────────────┬─────────────────────┐
-    │ segment ┆ value  ┆ p_value ┆ verdict      ┆ reason              │
-    │ ---     ┆ ---    ┆ ---     ┆ ---          ┆ ---                 │
-    │ str     ┆ f64    ┆ f64     ┆ str          ┆ str                 │
-    ╞═════════╪════════╪═════════╪══════════════╪═════════════════════╡
-    │ f       ┆ 0.3125 ┆ 0.0392  ┆ inconclusive ┆ null                │
-    │ m       ┆ 1.0    ┆ null    ┆ null         ┆ the reference       │
-    │ null    ┆ null   ┆ null    ┆ null         ┆ an unknown category │
-    └─────────┴────────┴─────────┴──────────────┴─────────────────────┘
-    >>> table.filter(metric="selection_rate")["value"].to_list()
-    [0.25, 0.8, 0.5]
+    ┌──────────┬───────┬───────────┬────────────┬───────────────────┐
+    │ segment  ┆ value ┆ value_low ┆ value_high ┆ verdict           │
+    │ ---      ┆ ---   ┆ ---       ┆ ---        ┆ ---               │
+    │ str      ┆ f64   ┆ f64       ┆ f64        ┆ str               │
+    ╞══════════╪═══════╪═══════════╪════════════╪═══════════════════╡
+    │ black    ┆ 0.689 ┆ 0.585     ┆ 0.791      ┆ below four fifths │
+    │ hispanic ┆ 0.845 ┆ 0.708     ┆ 0.963      ┆ inconclusive      │
+    │ white    ┆ 1.0   ┆ null      ┆ null       ┆ null              │
+    └──────────┴───────┴───────────┴────────────┴───────────────────┘
     """
     limit = read_decision_threshold(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)

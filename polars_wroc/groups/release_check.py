@@ -93,10 +93,9 @@ def release_check(
 
     Use it before a release: a verdict of ``"no worse"`` means that the new score loses at most the
     ``margin``. "No worse in every row of the table" needs no adjustment for many tests [1]_; one
-    row picked from many carries no such guarantee. The result holds for rows like these: rows that
-    the old score kept from getting a label, for example rejected applications, are not among them.
-    Calibration is not tested; see
-    [two scores on the same rows](../guides/calibration.md#two-scores-on-the-same-rows).
+    row picked from many carries no such guarantee. Rows without a label, for example applications
+    that the old score rejected, are not compared. For calibration see [two scores on the same
+    rows](../guides/calibration.md#two-scores-on-the-same-rows).
 
     The main columns are:
 
@@ -108,14 +107,12 @@ def release_check(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, weight, pos_label, design
+    frame, label, weight, pos_label, design
         As for `summary`.
     old, new
         Columns or numeric expressions of the two scores; higher means more likely positive.
-    attributes, intersections
-        As for `group_gaps`; None: all rows only.
+    attributes, intersections, level, adjust
+        As for `group_gaps`. Without attributes: all rows only.
     threshold
         Rows with at least this score are selected: one number for both scores, or ``{"old": 0.5,
         "new": 0.47}``.
@@ -125,8 +122,7 @@ def release_check(
     metrics
         ``auc``; with decisions ``selection_rate, tpr, fpr, ppv, npv, accuracy, net_benefit``; for
         probabilities ``brier_score, log_loss``. None: the AUC, and with decisions all of their
-        metrics except the net benefit. Calibration is not compared, and may be worse in a segment
-        although these are better: see `calibration_summary` of both scores by group.
+        metrics except the net benefit.
     margin
         How much worse still counts as no worse: a number for the AUC and rates (0.01 by default),
         or a mapping of metrics to numbers. `brier_score`, `log_loss` and `net_benefit` have no
@@ -135,8 +131,6 @@ def release_check(
         Threshold probability whose odds weigh false positives in the net benefit; adds this metric.
     min_rows
         Fewest rows, or rows of each class for an AUC, for a test.
-    level, adjust
-        As for `group_gaps`.
 
     Returns
     -------
@@ -152,30 +146,25 @@ def release_check(
           the metric uses with either score; null for an AUC.
 
         ``"better"`` and ``"worse"`` mean that ``p_adjusted`` is at most ``1 - level``; ``"no
-        worse"`` that the worse limit is within the margin. Intervals and ``p_value`` are not
-        adjusted, so a change whose interval excludes 0 can be ``"inconclusive"``. A selection rate
-        has no good side: it is ``"equivalent"``, ``"different"`` or ``"inconclusive"``.
+        worse"`` that the worse limit is within the margin. A selection rate has no good side: it is
+        ``"equivalent"``, ``"different"`` or ``"inconclusive"``.
 
-        ``reason`` is ``"undefined"``; ``"fewer than 30 positives"`` (or another number or kind of
-        rows); ``"nobody is selected"`` or ``"everybody is selected"``; ``"no variance"``; ``"a
-        stratum has one sampling unit"``; ``"same scores"``, ``"same order"`` or ``"no decision
-        changed"`` (nothing differs in these rows, which does not show that no other row would
-        change); or ``"few effective events"`` (the changed rows are so heavy, or so few decide a
-        log loss, that limits may be too narrow).
+        ``reason`` is as in `group_gaps`, or ``"same scores"``, ``"same order"`` or ``"no decision
+        changed"``, which does not show that no other row would change.
 
         A row without its weight, a score or a decision is left out of all metrics, one without its
-        label of all but the selection rate. Columns of the table that are not named here are null.
+        label of all but the selection rate.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for an unknown metric or option, a metric without its input, or a
-        mean loss of scores outside 0 to 1.
+        As for `summary`; also for a metric without its input, or a mean loss of scores outside 0 to
+        1.
 
     Notes
     -----
-    Limits are too narrow where a few of some dozen clusters change as a whole. Formulas:
-    [formulas](../explanation/formulas.md#release_check).
+    Limits are too narrow where a few of some dozen clusters change as a whole.
+    [Formulas](../explanation/statistics.md#release_check).
 
     References
     ----------

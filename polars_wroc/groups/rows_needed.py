@@ -57,8 +57,8 @@ def rows_needed(
 ) -> pl.DataFrame:
     """Return how many rows one target needs, from assumptions or per segment of a table.
 
-    Use it to plan a study or audit, or to see how many more rows an inconclusive comparison needs.
-    Give exactly one target: ``half_width``, ``gap``, ``equivalent_within`` or ``no_worse_by``.
+    Use it to plan a study, or to see how many more rows an inconclusive comparison needs. Give one
+    target: ``half_width``, ``gap``, ``equivalent_within`` or ``no_worse_by``.
 
     The main columns are:
 
@@ -84,8 +84,7 @@ def rows_needed(
     half_width
         Target: half the width of the confidence interval.
     gap
-        Target: a gap below the reference that is found with the given power. Choose one that
-        matters, not the observed one.
+        Target: a gap below the reference that is found with the given power. Not the observed one.
     equivalent_within
         Target: equal values are shown to be equivalent within this margin.
     no_worse_by, changed
@@ -98,29 +97,26 @@ def rows_needed(
         the number in the table, whose level must be given if it is not 0.95.
     deff
         Without a table: how many times more rows a design needs, for example ``1 + (m - 1) * icc``
-        for clusters of m rows. A table shows its own.
+        for clusters of m rows.
 
     Returns
     -------
     pl.DataFrame
         One row, or one per segment, score and metric. ``target`` (String) and ``goal`` (Float64)
-        repeat the target; ``have`` (Float64) is ``n`` of the table, the rows that its value is
-        based on. ``sampling_unit`` (String) says which rows are counted: ``"positives"``,
-        ``"negatives"``, ``"selected"``, ``"rejected"`` or ``"rows"``, which for an AUC are those of
-        both classes. There is no number if more than a billion rows would be needed.
+        repeat the target; ``have`` (Float64) is ``n`` of the table. ``sampling_unit`` (String) says
+        which rows are counted: ``"positives"``, ``"negatives"``, ``"selected"``, ``"rejected"`` or
+        ``"rows"``, which for an AUC are those of both classes. There is no number above a billion.
 
     Raises
     ------
     TypeError, ValueError
-        For no target or several, a metric to which the target does not apply, and numbers out of
-        range.
+        For no target or several, a metric to which it does not apply, and numbers out of range.
 
     Notes
     -----
-    Gaps of rates use the formula of [1]_, the inverse of the ``detectable`` gap of a table, and
-    equivalence is two one-sided tests [2]_. AUCs are planned for normal scores with equal
-    variances. Effective sizes of a table, with its weights and design, are assumed to grow with the
-    rows. The power is for one comparison, not for all together.
+    Gaps of rates use the formula of [1]_, the inverse of ``detectable`` in a table, and equivalence
+    is two one-sided tests [2]_. AUCs are planned for normal scores with equal variances. The power
+    is for one comparison.
 
     References
     ----------

@@ -73,8 +73,7 @@ def trend(
     """Return metrics over time, overall and per segment, compared with all earlier periods.
 
     Use it to monitor a score: performance where labels have arrived, and shifts of the score
-    distribution where they have not. With more than some ten thousand rows, tests find shifts that
-    do not matter, so look at the values too.
+    distribution where they have not.
 
     The main columns are:
 
@@ -88,9 +87,7 @@ def trend(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label
+    frame, label, score, weight, pos_label
         As for `summary`. Without a ``label`` there are the selection rate and the shifts of the
         scores, all of which also use rows with a null label; without a ``score``, only the
         ``selected`` decisions.
@@ -108,9 +105,8 @@ def trend(
         Metrics of `group_gaps`, and ``"shift_auc"``, ``"score_ks"`` and ``"psi"``. None: the AUC,
         with decisions their rates, and these three.
     level, adjust
-        As for `group_gaps`, but without `Looks`, since each period begins anew. Tests are adjusted
-        within one table: for a new table in each of 12 months, ``level=1 - 0.05 / 12`` keeps the
-        yearly error at 5 % for each family of tests.
+        As for `group_gaps`, but without `Looks`. Tests are adjusted within one table: for a new
+        table in each of 12 months, ``level=1 - 0.05 / 12`` keeps the yearly error at 5 %.
     design
         As for `group_gaps`. Give clusters if people or other units return in later periods.
 
@@ -138,11 +134,9 @@ def trend(
     Notes
     -----
     ``p_adjusted`` covers the metrics of `group_gaps` in all segments and periods together; each of
-    the three shift measures is a family of its own. Intervals and ``p_value`` are not adjusted, so
-    a change whose interval excludes 0 can be inconclusive. PSI finds little in periods of fewer
-    than 75 rows. With a ``design`` KS and PSI are not tested. PSI is compared with chi-squared [1]_
-    and KS with Kolmogorov's distribution [2]_. Formulas:
-    [formulas](../explanation/formulas.md#trend).
+    the three shift measures is a family of its own. With a ``design`` KS and PSI are not tested.
+    PSI is compared with chi-squared [1]_ and KS with Kolmogorov's distribution [2]_.
+    [Formulas](../explanation/statistics.md#trend).
 
     References
     ----------
@@ -162,18 +156,16 @@ def trend(
     ... )
     >>> metrics = ["auc", "shift_auc"]
     >>> table = wroc.trend(df, "y", "s", over="month", metrics=metrics, min_rows=0)
-    >>> table.select("period", "metric", "value", "reference_value", "gap", "reason")
-    shape: (4, 6)
-    ┌────────┬───────────┬───────┬─────────────────┬───────┬──────────────────┐
-    │ period ┆ metric    ┆ value ┆ reference_value ┆ gap   ┆ reason           │
-    │ ---    ┆ ---       ┆ ---   ┆ ---             ┆ ---   ┆ ---              │
-    │ i64    ┆ str       ┆ f64   ┆ f64             ┆ f64   ┆ str              │
-    ╞════════╪═══════════╪═══════╪═════════════════╪═══════╪══════════════════╡
-    │ 1      ┆ auc       ┆ 1.0   ┆ null            ┆ null  ┆ the first period │
-    │ 1      ┆ shift_auc ┆ null  ┆ null            ┆ null  ┆ the first period │
-    │ 2      ┆ auc       ┆ 0.75  ┆ 1.0             ┆ -0.25 ┆ null             │
-    │ 2      ┆ shift_auc ┆ 0.5   ┆ 0.5             ┆ 0.0   ┆ null             │
-    └────────┴───────────┴───────┴─────────────────┴───────┴──────────────────┘
+    >>> table.filter(period=2).select("metric", "value", "reference_value", "gap")
+    shape: (2, 4)
+    ┌───────────┬───────┬─────────────────┬───────┐
+    │ metric    ┆ value ┆ reference_value ┆ gap   │
+    │ ---       ┆ ---   ┆ ---             ┆ ---   │
+    │ str       ┆ f64   ┆ f64             ┆ f64   │
+    ╞═══════════╪═══════╪═════════════════╪═══════╡
+    │ auc       ┆ 0.75  ┆ 1.0             ┆ -0.25 │
+    │ shift_auc ┆ 0.5   ┆ 0.5             ┆ 0.0   │
+    └───────────┴───────┴─────────────────┴───────┘
     """
     choice = read_threshold(threshold, selected)
     source = read_source(frame)

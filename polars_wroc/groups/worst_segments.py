@@ -55,8 +55,7 @@ def worst_segments(
 
     Use it to explore segments that nobody has named. It compares every combination of up to
     ``depth`` values with all other rows, and the limits allow for the whole search: each segment in
-    the table is worse than everyone else by at least the limit nearer to 0. The table does not say
-    why, nor that no other segment is worse.
+    the table is worse than everyone else by at least the limit nearer to 0.
 
     The main columns are:
 
@@ -68,13 +67,11 @@ def worst_segments(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label
+    frame, label, score, weight, pos_label
         As for `group_gaps`, with one score. ``selection_rate`` needs no label and counts all rows.
     attributes
         Two or more columns or expressions; null is a value. Cut numbers by `ranges` before looking
-        at outcomes: choosing cuts afterwards is a search of its own.
+        at outcomes.
     metric
         ``"selection_rate", "tpr", "fpr", "ppv", "npv"`` or ``"accuracy"`` of decisions; for
         probabilities ``"brier_score", "log_loss"`` or ``"mean_calibration_error"``. For several
@@ -100,11 +97,10 @@ def worst_segments(
     -------
     pl.DataFrame or pl.LazyFrame
         The comparison table of `group_gaps`: the row of all rows, then one row per segment, sorted
-        by the limit of the gap that is nearer to 0, the largest first. Segments are named as
-        crossed attributes are, and every ``verdict`` is ``"different"``. ``reference`` is
-        ``"rest"``, or ``"target"`` (0) for calibration. Losses have no value limits, and only rates
-        have ratios. ``reason`` is ``"no variance"`` in the row of all rows if their rate is 0 or 1,
-        so that nothing can be found.
+        by the limit of the gap that is nearer to 0, the largest first. Every ``verdict`` is
+        ``"different"``; ``reference`` is ``"rest"``, or ``"target"`` (0) for calibration. Losses
+        have no value limits, and only rates have ratios. ``reason`` is ``"no variance"`` in the row
+        of all rows if their rate is 0 or 1.
 
         After these columns come ``depth, n_examined, n_worse`` (Int64), where ``n_worse`` does not
         depend on ``top`` or ``redundant``; and ``explained_by`` (String): with ``redundant``, the
@@ -113,52 +109,38 @@ def worst_segments(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `group_gaps`; also for several scores, replicate weights, and more than 100,000
-        segments to examine.
+        As for `group_gaps`; also for more than 100,000 segments to examine.
 
     Notes
     -----
     The test allows for the skewness of rare events [1]_; unweighted rates far from the rest use the
-    hypergeometric test with the mid-p [2]_, and p-values are adjusted by Holm's method [3]_. With
-    uneven weights or few clusters the test is cautious, so finding nothing says little. Verdicts of
-    an audit never use this search. Formulas:
-    [formulas](../explanation/formulas.md#worst_segments).
+    hypergeometric test with the mid-p [2]_.
+    [Formulas](../explanation/statistics.md#worst_segments).
 
     References
     ----------
     .. [1] Hall, P. (1992), The Bootstrap and Edgeworth Expansion, section 3.
     .. [2] Lancaster, H. O. (1961), J. Am. Stat. Assoc. 56, 223-234.
-    .. [3] Holm, S. (1979), Scandinavian Journal of Statistics 6, 65-70.
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> cells = [("f", "old", 40, 20), ("f", "young", 60, 15), ("m", "old", 50, 27)]
-    >>> cells.append(("m", "young", 50, 26))
-    >>> people = pl.DataFrame(
-    ...     {"sex": sex, "age": age, "hired": number < hired}
-    ...     for sex, age, rows, hired in cells
-    ...     for number in range(rows)
-    ... )
+    >>> loans = wroc.data.loans()
+    >>> options = {"metric": "tpr", "threshold": 0.85, "favorable": "selected"}
     >>> table = wroc.worst_segments(
-    ...     people,
-    ...     attributes=["sex", "age"],
-    ...     selected="hired",
-    ...     metric="selection_rate",
-    ...     favorable="selected",
+    ...     loans, "approved", "score", attributes=["race", "sex"], **options
     ... )
-    >>> rounded = pl.col("value", "reference_value", "gap_high").round(3)
-    >>> table.select("segment", "n", rounded, "depth", "n_examined")
-    shape: (2, 7)
-    ┌──────────┬─────┬───────┬─────────────────┬──────────┬───────┬────────────┐
-    │ segment  ┆ n   ┆ value ┆ reference_value ┆ gap_high ┆ depth ┆ n_examined │
-    │ ---      ┆ --- ┆ ---   ┆ ---             ┆ ---      ┆ ---   ┆ ---        │
-    │ str      ┆ i64 ┆ f64   ┆ f64             ┆ f64      ┆ i64   ┆ i64        │
-    ╞══════════╪═════╪═══════╪═════════════════╪══════════╪═══════╪════════════╡
-    │ overall  ┆ 200 ┆ 0.44  ┆ null            ┆ null     ┆ 0     ┆ 8          │
-    │ f, young ┆ 60  ┆ 0.25  ┆ 0.521           ┆ -0.065   ┆ 2     ┆ 8          │
-    └──────────┴─────┴───────┴─────────────────┴──────────┴───────┴────────────┘
+    >>> table.select("segment", "n", pl.col("value", "reference_value", "gap_high").round(3))
+    shape: (2, 5)
+    ┌─────────────┬──────┬───────┬─────────────────┬──────────┐
+    │ segment     ┆ n    ┆ value ┆ reference_value ┆ gap_high │
+    │ ---         ┆ ---  ┆ ---   ┆ ---             ┆ ---      │
+    │ str         ┆ i64  ┆ f64   ┆ f64             ┆ f64      │
+    ╞═════════════╪══════╪═══════╪═════════════════╪══════════╡
+    │ overall     ┆ 1745 ┆ 0.822 ┆ null            ┆ null     │
+    │ black, male ┆ 100  ┆ 0.62  ┆ 0.835           ┆ -0.084   │
+    └─────────────┴──────┴───────┴─────────────────┴──────────┘
     """
     choice = read_threshold(threshold, selected)
     chosen = _read_metric(metric, has_label=label is not None, has_decisions=choice is not None)

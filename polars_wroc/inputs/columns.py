@@ -193,8 +193,8 @@ def frequency(weight: IntoColumn) -> Frequency:
     Returns
     -------
     Frequency
-        A value for an argument ``weight``. Functions that draw or exchange rows (`bootstrap`,
-        `abroca_test`, honest `threshold_metrics`) refuse it.
+        A value for an argument ``weight``. `bootstrap`, `abroca_test` and honest
+        `threshold_metrics` refuse it.
 
     Examples
     --------

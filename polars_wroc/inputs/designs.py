@@ -48,7 +48,7 @@ class ReplicateWeights:
     Raises
     ------
     TypeError, ValueError
-        For an unknown kind, or numbers that are missing, of the wrong type or out of range.
+        For an unknown kind, or numbers that are missing or out of range.
 
     Examples
     --------
@@ -139,13 +139,13 @@ class Survey:
         Contribution of a stratum with a single sampling unit to the variance of a group with rows
         in it. ``"null"``: unknown, and so is the variance. ``"certainty"``: nothing, as if the unit
         were certain to be sampled. ``"adjust"``: its squared distance from the mean of all units,
-        which is cautious. A stratum whose ``fpc`` is 1 adds nothing; if it is 1 in all strata, the
-        standard error is 0, and the interval is computed as for independent rows.
+        which is cautious. If the ``fpc`` is 1 in all strata, the interval is computed as for
+        independent rows.
 
     Raises
     ------
     TypeError, ValueError
-        For an unknown ``lonely``, or one without ``strata``. Columns are checked with the frame.
+        For an unknown ``lonely``, or one without ``strata``.
 
     Examples
     --------

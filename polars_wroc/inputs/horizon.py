@@ -43,10 +43,9 @@ def at_horizon(
 ) -> FrameT:
     """Add labels at a time horizon, and weights that make up for censored rows.
 
-    Use it first for outcomes that take time, and pass the label and the weight that it adds to the
-    other functions. Rows that were not observed long enough have no label; similar rows that were
-    observed longer carry their weight. This corrects for censoring if censoring does not depend on
-    the score or the risk within a group, which the data cannot show.
+    Pass the label and the weight that it adds to the other functions. Rows that were not observed
+    long enough have no label; others carry their weight. This assumes that within a group censoring
+    does not depend on the score or the risk.
 
     The added columns are:
 
@@ -58,8 +57,7 @@ def at_horizon(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; a LazyFrame is not collected. It must have all rows: filtering first
-        would change the weights.
+        DataFrame or LazyFrame with all rows: filtering first would change the weights.
     time
         Column of times from the score to the event or the end of observation: finite, zero or more.
     event
@@ -95,21 +93,17 @@ def at_horizon(
 
     Raises
     ------
-    TypeError
-        For columns of the wrong type, codes that the column cannot hold, or a frequency.
-    ValueError
-        For an impossible horizon, code, option or factor, or a column that exists already.
+    TypeError, ValueError
+        For an argument of the wrong type or out of range, or a column that exists already.
     polars.exceptions.PolarsError
-        For a column that does not exist; at collect, for a negative or infinite time, an unnamed
-        code or an invalid weight.
+        For a column that does not exist; at collect, for an invalid time or weight, or an unnamed
+        code.
 
     Notes
     -----
-    Weights are divided by the Kaplan-Meier probability of being uncensored [1]_. The
-    weighted share of the label 1 is then 1 minus the Kaplan-Meier estimate or the cumulative
-    incidence; mean losses are the losses of Graf et al. [2]_, and the AUC is cumulative and dynamic
-    [3]_. Entry after time 0, interval censoring and scores that change over time are not covered.
-    Formulas: [formulas](../explanation/formulas.md#at_horizon).
+    Weights are divided by the Kaplan-Meier probability of being uncensored [1]_. Mean losses are
+    then the losses of Graf et al. [2]_, and the AUC is cumulative and dynamic [3]_.
+    [Formulas](../explanation/statistics.md#at_horizon).
 
     References
     ----------
@@ -124,8 +118,8 @@ def at_horizon(
     >>> import polars_wroc as wroc
     >>> years, died = [1, 2, 3, 4, *[6, 7] * 5], [1, 0, 1, 0, *[1, 0] * 5]
     >>> df = pl.DataFrame({"years": years, "died": died})
-    >>> wroc.at_horizon(df, "years", "died", 5).head(6)
-    shape: (6, 5)
+    >>> wroc.at_horizon(df, "years", "died", 5).head(5)
+    shape: (5, 5)
     ┌───────┬──────┬───────────────┬────────────────┬────────────────┐
     │ years ┆ died ┆ horizon_label ┆ horizon_weight ┆ horizon_status │
     │ ---   ┆ ---  ┆ ---           ┆ ---            ┆ ---            │
@@ -136,7 +130,6 @@ def at_horizon(
     │ 3     ┆ 1    ┆ 1             ┆ 1.083333       ┆ event          │
     │ 4     ┆ 0    ┆ null          ┆ null           ┆ censored       │
     │ 6     ┆ 1    ┆ 0             ┆ 1.191667       ┆ no event       │
-    │ 7     ┆ 0    ┆ 0             ┆ 1.191667       ┆ no event       │
     └───────┴──────┴───────────────┴────────────────┴────────────────┘
     """
     columns.refuse_frequency(weight, "if weights are divided by probabilities")

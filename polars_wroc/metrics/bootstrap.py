@@ -73,8 +73,7 @@ def bootstrap(
     """Return metrics of a curve with bootstrap standard errors and intervals, per group.
 
     Use it for metrics for which no other function gives limits, or, with ``replicates=True``, for
-    contrasts between groups and scores. For an AUC alone, the interval of `summary` is better and
-    faster.
+    contrasts between groups and scores.
 
     The main columns are:
 
@@ -85,17 +84,14 @@ def bootstrap(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
+    frame, label, score, weight, by, pos_label
         As for `summary`.
     metrics
         One metric or several, as for `curve_metrics`.
     resamples
         Number of replicates, 2 or more.
     seed
-        Seed of the random numbers. The same seed gives the same results, in any order of the rows,
-        with the same version of Polars.
+        Seed of the random numbers. It gives the same results with the same version of Polars.
     multiplier
         Distribution of the factors that multiply the weights in a replicate. ``"poisson"``: as if
         rows were drawn with replacement. ``"gamma"``: exponential with mean 1, the Bayesian
@@ -125,7 +121,7 @@ def bootstrap(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.ColumnNotFoundError
-        As for `summary`; also for an unknown option.
+        As for `summary`.
 
     References
     ----------

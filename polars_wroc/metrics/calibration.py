@@ -274,7 +274,7 @@ class CalibrationSlopes:
 
 def _find_errors(variance: Array, squares: Array) -> Array:
     """Return standard errors, NaN where the sums of squared weights over- or underflow."""
-    is_known = (variance > 0) & np.isfinite(variance) & (squares >= LEAST_SQUARES)
+    is_known = np.isfinite(variance) & (squares >= LEAST_SQUARES)
     return np.where(is_known, np.sqrt(variance), np.nan)
 
 

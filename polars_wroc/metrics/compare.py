@@ -67,11 +67,9 @@ def compare(
 ) -> FrameT:
     """Return the differences in AUC between scores of the same rows, tested, per group.
 
-    Use it to find out which of several models ranks better. Intervals and ``p_value`` are per row;
-    the verdict uses ``p_adjusted``, so a difference whose interval excludes 0 can be inconclusive.
-    To check that a new score is no worse than an old one in any segment, with rates and a margin,
-    use `release_check`. For calibration, see
-    [two scores on the same rows](../guides/calibration.md#two-scores-on-the-same-rows).
+    Use it to find out which of several models ranks better. To check that a new score is no worse
+    than an old one in any segment, with rates and a margin, use `release_check`. For calibration,
+    see [two scores on the same rows](../guides/calibration.md#two-scores-on-the-same-rows).
 
     The main columns are:
 
@@ -84,13 +82,11 @@ def compare(
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, weight, by, pos_label, design
+    frame, label, weight, by, pos_label, design
         As for `summary`.
     score
         Two or more columns or numeric expressions. A row in which any score is missing is left out
-        of all comparisons, so that all AUCs are computed from the same rows.
+        of all comparisons.
     level, adjust
         As for `group_gaps`.
     method
@@ -100,8 +96,7 @@ def compare(
     paired
         False: DeLong's test for scores of different rows, to reproduce other software.
     max_pairs
-        Largest number of pairs of scores; more raise an error, since time grows with their number.
-        The default allows 100 scores.
+        Largest number of pairs of scores, since time grows with it. The default allows 100 scores.
 
     Returns
     -------
@@ -117,19 +112,14 @@ def compare(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for fewer than two scores, more pairs than ``max_pairs``, an unknown
-        option, or ``paired=False`` with a ``design``.
+        As for `summary`; also for fewer than two scores, or ``paired=False`` with a ``design``.
 
     Notes
     -----
-    DeLong's interval [1]_ is too narrow if few rows decide the difference, because the scores rank
-    most rows in the same way or the AUCs are near 1. In simulations, nominal 95 % intervals missed
-    the true difference in more than a third of the samples of 15 rows, and in a fifth of those of
-    110 rows; the default missed it in at most 6 %. The price is power: for scores with a
-    correlation of 0.9 or more, the default interval is 1.6 times as wide with 200 rows, and 1.1
-    times with 600.
-    ``"delong"`` is the paired test of ``roc.test`` in R's pROC, and ``paired=False`` its unpaired
-    test; both also take weights. Formulas: [formulas](../explanation/formulas.md#compare).
+    DeLong's interval [1]_ is too narrow if few rows decide the difference; the default is wider for
+    highly correlated scores. ``"delong"`` is the paired test of ``roc.test`` in R's pROC, and
+    ``paired=False`` its unpaired test; both also take weights.
+    [Formulas](../explanation/statistics.md#compare).
 
     References
     ----------

@@ -31,8 +31,7 @@ def roc_auc(
     """Return the weighted AUC: the share of positive-negative pairs that are ranked correctly.
 
     Use it in your own ``select``, ``group_by().agg()`` or ``.over()``; for a table with confidence
-    intervals use `summary`. The AUC is the area under the weighted ROC curve [1]_: 0.5 is chance
-    and 1 is perfect. Ties count half.
+    intervals use `summary`. The AUC is the area under the weighted ROC curve [1]_. Ties count half.
 
     Parameters
     ----------
@@ -41,17 +40,17 @@ def roc_auc(
     score
         Column name or numeric expression; higher means more likely positive.
     weight
-        Column name or expression of the row weights, zero or more; None weighs each row 1.
-        Rows of weight 0 are ignored.
+        Column name or expression of the row weights, zero or more; None weighs each row 1. Rows of
+        weight 0 are ignored.
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1. All other values but null
-        are negative, "unknown" too: make it null, or drop such rows, if it is no outcome.
+        are negative, "unknown" too.
 
     Returns
     -------
     pl.Expr
-        One Float64 per group, named ``roc_auc``, between 0 and 1; null where a class has no
-        weight. Rows with a null label, score or weight or a NaN score are left out.
+        One Float64 per group, named ``roc_auc``, between 0 and 1; null where a class has no weight.
+        Rows with a null label, score or weight or a NaN score are left out.
 
     Raises
     ------
@@ -283,8 +282,7 @@ def curve_metrics(
 ) -> pl.Expr:
     """Return several weighted metrics of one curve, computed from one sort.
 
-    Use it instead of several expressions, each of which would sort the rows of a group again. The
-    result is a struct with one field per metric.
+    Use it instead of several expressions, each of which would sort the rows of a group again.
 
     Parameters
     ----------
@@ -298,8 +296,7 @@ def curve_metrics(
           ``"brier_score"``, ``"log_loss"``: see the functions of these names;
         - ``"equal_error_rate"``: the false positive rate where it equals the false negative rate,
           which may be on the line between two thresholds;
-        - ``"roc_hull_auc"``: the area under the convex hull of the ROC curve, whose corners are the
-          thresholds that are best at some cost and prevalence [1]_;
+        - ``"roc_hull_auc"``: the area under the convex hull of the ROC curve [1]_;
         - ``"h_measure"``: the share of the expected loss that the score saves: see `HMeasure`.
 
     Returns

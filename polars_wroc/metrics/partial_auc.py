@@ -69,13 +69,13 @@ def partial_auc(
 
     Raises
     ------
-    ValueError
-        Without a range, or for one that does not rise or leaves [0, 1]; else as for `roc_auc`.
+    TypeError, ValueError, polars.exceptions.InvalidOperationError
+        As for `roc_auc`; also without a range, or for one that does not rise or leaves [0, 1].
 
     Notes
     -----
-    The integral is exact: the curve is interpolated at the ends of a range. ``fpr=(0, b),
-    standardize=True`` is scikit-learn's ``roc_auc_score(max_fpr=b)``.
+    The curve is interpolated at the ends of a range. ``fpr=(0, b), standardize=True`` is
+    scikit-learn's ``roc_auc_score(max_fpr=b)``.
 
     References
     ----------
@@ -359,14 +359,13 @@ def cost_partial_auc(
 
     Raises
     ------
-    ValueError
-        Without a cost, for negative costs, two costs of 0 or a prevalence out of range; else as for
-        `roc_auc`.
+    TypeError, ValueError, polars.exceptions.InvalidOperationError
+        As for `roc_auc`; also without a cost, and for costs or a prevalence out of range.
 
     Notes
     -----
-    The integral is exact. The slope of the line is ``cost_fp * (1 - prevalence) / (cost_fn *
-    prevalence)``. For ``"random"`` it crosses the diagonal where both rates equal the prevalence.
+    The slope of the line is ``cost_fp * (1 - prevalence) / (cost_fn * prevalence)``. For
+    ``"random"`` it crosses the diagonal where both rates equal the prevalence.
 
     Examples
     --------

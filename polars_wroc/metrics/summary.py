@@ -86,9 +86,8 @@ def summary(
 ) -> FrameT:
     """Return the AUC with its confidence interval, and other metrics of ranking, per group.
 
-    Start here: the table shows how well a score ranks positives above negatives in each group, and
-    how uncertain that is. To test the gaps between groups use `group_gaps`, between scores
-    `compare`. Most functions of the package take the same arguments as described here.
+    To test the gaps between groups use `group_gaps`, between scores `compare`. Most functions of
+    the package take the arguments described here.
 
     The main columns are:
 
@@ -101,10 +100,10 @@ def summary(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame, or a list of frames that are parts of one. A LazyFrame gives a
-        LazyFrame and is not collected. Tables from pandas, PyArrow, DuckDB and other packages that
-        export Arrow are read into memory and give a DataFrame. For more rows than fit in memory
-        see `Config`, or let a database count them with `score_counts`.
+        DataFrame or LazyFrame. A LazyFrame gives a LazyFrame and is not collected. Tables of
+        packages that export Arrow, for example pandas and DuckDB, are read into memory and give a
+        DataFrame. Here, and in `audit` and `score_counts`, also a list of frames that are parts of
+        one. For more rows than fit in memory see `Config`.
     label
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
@@ -112,8 +111,8 @@ def summary(
         the result has a ``model`` column. Whole numbers beyond 2**53 raise an error.
     weight
         Column name or expression: how much of the population a row represents, at least 0; the
-        scale does not matter. For a weight that counts identical rows use `frequency`. Rows of
-        weight 0 are ignored and not counted. None: each row has weight 1.
+        scale does not matter. Rows of weight 0 are ignored and not counted. For a weight that
+        counts identical rows use `frequency`.
     by
         One or several columns or expressions; a null key is a group of its own.
     pos_label
@@ -130,8 +129,8 @@ def summary(
         Treat the scores of a bin as ties, with about this many bins, at least 16. The AUC is then
         approximate, with bounds, and memory grows with groups times bins instead of rows.
     tolerance
-        Largest allowed ``auc_max - auc_min``: bins are divided until it is met, in two more passes.
-        This is slower than the exact summary; use it if ``bins`` alone give bounds too far apart.
+        Largest allowed ``auc_max - auc_min``: bins are divided until it is met. This is slower than
+        the exact summary.
     diagnostics
         Add columns that show what the interval is based on.
 
@@ -145,7 +144,7 @@ def summary(
 
         - ``auc_min, auc_max``: with ``bins`` or ``tolerance``, bounds of the exact AUC.
         - ``early, early_low, early_high, early_se`` for an area ``early``; with bins ``early_min,
-          early_max``. An area over ranges of both rates has no limits.
+          early_max``.
         - ``deff``: with `ReplicateWeights`, or a `Survey` that is more than clusters: how many
           times larger the variance is than with independent rows; ``df`` and ``df_segment``
           (Int64): degrees of freedom of the interval and of the group.
@@ -168,21 +167,18 @@ def summary(
     ValueError
         For a column named twice or named like a result column; at collect, for an invalid label,
         weight or score.
-    polars.exceptions.ColumnNotFoundError
-        For a column that does not exist.
-    polars.exceptions.InvalidOperationError
-        Instead of the ValueError with ``bins``, ``tolerance`` or several tables.
+    polars.exceptions.PolarsError
+        For a column that does not exist; instead of the ValueError with ``bins``, ``tolerance`` or
+        several tables.
 
     Notes
     -----
     The AUC is the weighted share of positive-negative pairs that are ranked correctly; ties count
-    half [1]_. With a design, and for partial AUCs, the variance is linearised [2]_. Formulas:
-    [formulas](../explanation/formulas.md#summary).
+    half [1]_. [Formulas](../explanation/statistics.md#summary).
 
     References
     ----------
     .. [1] Hanley, J. A., McNeil, B. J. (1982), Radiology 143, 29-36.
-    .. [2] Deville, J.-C. (1999), Survey Methodology 25, 193-203.
 
     Examples
     --------

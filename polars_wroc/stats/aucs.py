@@ -200,11 +200,10 @@ class Auc:
     def sample(self) -> Sample:
         """Return the AUC with 1 divided by its effective size in a test."""
         sizes = []
-        for moments, rows in zip((self.pos, self.neg), self.find_misranked(), strict=True):
-            q = np.maximum(rows.heaviness, 1.0)
+        for moments, number, _, q in self._class_ends("low"):
             pseudo = moments.h2 * q**2
-            own = self._own_size(moments, rows.number, pseudo)
-            sizes.append(_add_pseudo_rows(rows.number, own, _PSEUDO_ROWS_OF_TEST * q, pseudo))
+            own = self._own_size(moments, number, pseudo)
+            sizes.append(_add_pseudo_rows(number, own, _PSEUDO_ROWS_OF_TEST * q, pseudo))
         size = (sizes[0] + sizes[1]) * self.effect
         return Sample(self.value, self.complement, self.inverse_size, size, size)
 

@@ -14,7 +14,7 @@ from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.contrasts import Contrast, correlate_shares, credible_correlation
 from polars_wroc.stats.estimates import Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.rates import Count
+from polars_wroc.stats.rates import Count, find_inverse_size
 
 BRIER_SCALE, LOG_LOSS_SCALE = Scale(0.0, 1.0), Scale(0.0)
 # Below this proportion of its terms a difference of sums is a rounding error.
@@ -52,12 +52,8 @@ class Share:
 
     def estimate(self) -> Wilson:
         """Return the share with Wilson's limits, for the effective size implied by its variance."""
-        complement, kish = 1 - self.value, self.whole.inverse_size
-        # r = max(v / (p (1 - p)), h2); a variance of 0 says nothing.
-        spread = self.value * complement
-        known = (spread > 0) & (self.variance > 0)
-        size = np.where(known, np.maximum(self.variance / spread, kish), kish)
-        size = np.where(np.isnan(self.variance), np.nan, size)
+        complement = 1 - self.value
+        size = find_inverse_size(self.variance, self.value, complement, self.whole.inverse_size)
         return Wilson(self.value, complement, size, size)
 
 

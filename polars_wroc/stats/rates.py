@@ -123,11 +123,7 @@ class Rate:
         kish = self.all.inverse_size
         if self.variance is None:
             return kish
-        # A variance of 0 says nothing.
-        spread = self.value * self.complement
-        known = (spread > 0) & (self.variance > 0)
-        size = np.where(known, np.maximum(self.variance / spread, kish), kish)
-        return np.where(np.isnan(self.variance), np.nan, size)
+        return find_inverse_size(self.variance, self.value, self.complement, kish)
 
     @property
     def inverse_df(self) -> Array:
@@ -179,6 +175,18 @@ class Rate:
         """Return the rate with Wilson's limits."""
         value, complement, _, at_zero, at_one, _ = self.sample()
         return Wilson(value, complement, at_zero, at_zero, at_one - at_zero, df=self.df)
+
+
+def find_inverse_size(variance: Array, value: Array, complement: Array, kish: Array) -> Array:
+    """Return 1 divided by the effective size of a rate with a variance, at most Kish's size.
+
+    A variance of 0 says nothing, and neither does the variance of a rate of 0 or 1.
+    """
+    # r = max(v / (p (1 - p)), h2)
+    spread = value * complement
+    known = (spread > 0) & (variance > 0)
+    size = np.where(known, np.maximum(variance / spread, kish), kish)
+    return np.where(np.isnan(variance), np.nan, size)
 
 
 def estimate_between(

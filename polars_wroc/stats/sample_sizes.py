@@ -70,8 +70,8 @@ def square_placements(auc: Array) -> Array:
     complement = 1 - auc
     # The probability that two standard normal variables with a correlation of one half are both
     # below the quantile of the complement, by Owen's T
-    below = complement - 2 * scipy.special.owens_t(scipy.special.ndtri(complement), 1 / np.sqrt(3))
-    return np.where((complement > 0) & (complement < 1), below, complement)
+    below = scipy.special.owens_t(scipy.special.ndtri(complement), 1 / np.sqrt(3))
+    return np.asarray(complement - 2 * below)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import polars as pl
 
 from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 from polars_wroc.steps import PooledSteps, SegmentRows, pool_steps
+from polars_wroc.threads import map_in_threads
 from polars_wroc.thresholds.cells import Cells
 from polars_wroc.thresholds.rules import Point, Rule
 
@@ -135,13 +136,18 @@ def _search_selection_rate(rows: SegmentRows, rule: Rule) -> Thresholds | None:
 
 def _find_rows_between(rows: SegmentRows, low: float, high: float) -> tuple[Ints, float, float]:
     """Return the rows between two scores, the weight above them, and the total weight."""
-    near, weights = [], np.zeros(2)
-    for start in range(0, len(rows.score), _BLOCK_ROWS):
+
+    def find(start: int) -> tuple[Ints, Array]:
         part = slice(start, start + _BLOCK_ROWS)
         is_above = rows.score[part] > high
-        weights += np.bincount(is_above, np.abs(rows.weight[part]), 2)
-        near.append(start + np.flatnonzero((rows.score[part] >= low) & ~is_above))
-    return np.concatenate(near), float(weights[1]), float(weights.sum())
+        weights = np.bincount(is_above, np.abs(rows.weight[part]), 2)
+        places = start + np.flatnonzero((rows.score[part] >= low) & ~is_above)
+        return places.astype(np.int64, copy=False), weights.astype(np.float64, copy=False)
+
+    found = map_in_threads(find, range(0, len(rows.score), _BLOCK_ROWS))
+    near = np.concatenate([places for places, _ in found])
+    below, above = np.sum([weights for _, weights in found], axis=0)
+    return near, float(above), float(below + above)
 
 
 def choose_per_group(rows: SegmentRows, rule: Rule, *, per_group: bool) -> Thresholds:

@@ -62,17 +62,16 @@ def confusion_matrix(
     The main fields are:
 
     - ``threshold``;
-    - ``tp, fp, fn, tn``: the weight in each cell;
-    - the ``metrics``, in the order given.
+    - the ``metrics``, in the order given;
+    - ``tp, fp, fn, tn``: the weight in each cell.
 
     Parameters
     ----------
     label, score, weight, pos_label
-        As for `summary`.
+        As for `roc_auc`.
     threshold
         A number, an expression with one value per group, or a rule that chooses one in each group,
-        for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. Only a rule sorts the
-        rows.
+        for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`.
     metrics
         Names of the metrics, or ``"all"``: ``tpr``, ``fpr``, ``tnr``, ``fnr``, ``ppv``, ``npv``,
         ``selection_rate``, ``accuracy``, ``balanced_accuracy``, ``f1``, ``mcc``, ``youden`` (tpr -
@@ -90,15 +89,14 @@ def confusion_matrix(
     pl.Expr
         One struct per group, named ``confusion_matrix``, of Float64 fields. A rate whose
         denominator is 0 is null, and so is a cell that overflows. All fields are null for a null or
-        NaN threshold, and where a class that the rule needs has no weight. Rows with a null label,
-        score or weight or a NaN score are left out.
+        NaN threshold, and where a class that the rule needs has no weight.
 
     Raises
     ------
     TypeError, ValueError
         For an invalid argument, when the expression is built or planned.
     polars.exceptions.InvalidOperationError
-        At collect, for invalid labels or weights or a threshold that varies within a group.
+        As for `roc_auc`; also for a threshold that varies within a group.
 
     References
     ----------
@@ -109,16 +107,10 @@ def confusion_matrix(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "w": [1, 2, 1, 1]})
-    >>> matrix = df.select(wroc.confusion_matrix("y", "s", threshold=0.5, weight="w"))
-    >>> matrix.unnest("confusion_matrix").select("tp", "fp", "fn", "tn", "ppv")
-    shape: (1, 5)
-    ┌─────┬─────┬─────┬─────┬─────┐
-    │ tp  ┆ fp  ┆ fn  ┆ tn  ┆ ppv │
-    │ --- ┆ --- ┆ --- ┆ --- ┆ --- │
-    │ f64 ┆ f64 ┆ f64 ┆ f64 ┆ f64 │
-    ╞═════╪═════╪═════╪═════╪═════╡
-    │ 2.0 ┆ 2.0 ┆ 0.0 ┆ 1.0 ┆ 0.5 │
-    └─────┴─────┴─────┴─────┴─────┘
+    >>> metrics = ["tpr", "ppv"]
+    >>> matrix = wroc.confusion_matrix("y", "s", threshold=0.5, weight="w", metrics=metrics)
+    >>> df.select(matrix).item()
+    {'threshold': 0.5, 'tpr': 1.0, 'ppv': 0.5, 'tp': 2.0, 'fp': 2.0, 'fn': 0.0, 'tn': 1.0}
     """
     names = read_threshold_metrics(metrics)
     carried = {}

@@ -5,12 +5,10 @@ good thresholds the highest is chosen; with a limit on the tpr or fpr, the one t
 other rate comes first. The threshold is +inf if selecting nobody is best, and null if a class that
 the rule needs has no weight.
 
-Metrics at the chosen threshold are optimistic if they are measured on the same rows. With normal
-scores, an AUC of 0.85 and three negatives for each positive, the tpr of ``youden()`` is about 0.08
-lower on other rows if the threshold was chosen with 20 positives, 0.05 lower with 50 and 0.02 lower
-with 200; the tpr of ``max_fpr(0.1)`` is 0.05, 0.02 and 0.005 lower. A limit holds for the rows at
-hand: on other rows the fpr exceeds it in 41 to 45 % of such samples. `threshold_metrics` estimates
-the rates on other rows with ``honest="bootstrap"``.
+Metrics at the chosen threshold are optimistic if they are measured on the same rows: with 20
+positives the tpr is about 0.05 to 0.08 too high. A limit holds for these rows only: on other rows
+the fpr exceeds it in 41 to 45 % of samples. `threshold_metrics` estimates the rates on other rows
+with ``honest="bootstrap"``.
 """
 
 from __future__ import annotations

@@ -72,27 +72,23 @@ def threshold_metrics(
 ) -> FrameT:
     """Return rates and other metrics at thresholds, with confidence limits, per group.
 
-    Use it for tpr, ppv, F1 and similar metrics: at thresholds that you give, at a threshold that a
-    rule chooses, or for recorded decisions. Rows with a score of at least the threshold are
-    selected. If a rule chooses the threshold from the same rows, the rates are optimistic;
-    ``honest`` corrects them.
+    Use it at given thresholds, at a threshold that a rule chooses, or for recorded decisions. Rows
+    with a score of at least the threshold are selected. Rates at a threshold chosen from the same
+    rows are optimistic; ``honest`` corrects them.
 
     The main columns are:
 
     - the ``by`` columns (and ``model``), and ``threshold``;
     - each metric, for example ``tpr``, with its limits ``tpr_low, tpr_high``;
     - ``tp, fp, fn, tn``: the weight in each cell of the confusion matrix;
-    - ``expected_cost``: for a rule with costs, the mean cost per row in their unit, ``cost of fn *
-      share of fn + cost of fp * share of fp``; for other thresholds compute it from the cells;
-    - ``reason``: why a row tells little: ``"no threshold"`` (none satisfies the rule), ``"nobody is
-      selected"``, ``"everybody is selected"`` or ``"fewer than 30 positives"`` (or negatives).
+    - ``expected_cost``: for a rule with costs, ``cost of fn * share of fn + cost of fp * share of
+      fp``;
+    - ``reason``: why rates are uncertain or missing, for example ``"nobody is selected"``.
 
     Parameters
     ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
-        As for `summary`. Rows without a label are in no matrix, and so not in its selection rate:
+    frame, label, score, weight, by, pos_label
+        As for `summary`. Rows without a label are left out, also of the selection rate:
         `impact_ratios` and `group_gaps` have the selection rates of all rows.
     threshold
         One or several numbers, converted to the type of the score; ``"median"``, of all rows; or a
@@ -108,24 +104,22 @@ def threshold_metrics(
     min_rows
         Fewest rows of each class in a group without a ``reason``; nothing is left out.
     prevalence
-        Prevalence in the target population: see `confusion_matrix`. None: the prevalence given to
-        the rule, or else the prevalence in the data.
+        Prevalence in the target population: see `confusion_matrix`.
     level
         Level of the confidence intervals, or `Looks`; None for no intervals. Without ``honest``,
         intervals treat the threshold as given.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. It needs a ``level``, and a
-        ``threshold`` or ``selected``, and cannot be combined with ``prevalence``.
+        As for `summary`. It needs a ``level``, and a ``threshold`` or ``selected``, and cannot be
+        combined with ``prevalence``.
     honest
         Estimate the metrics on rows other than the ones from which the rule chose. ``"bootstrap"``
         subtracts most of the optimism from the metrics at the chosen threshold, with intervals.
-        ``"crossfit"`` measures the rule instead: it chooses from some folds and is measured on the
-        others, without intervals. Both draw single rows and take no ``design``. None: no
-        correction.
+        ``"crossfit"`` chooses from some folds and measures on the others, without intervals. Both
+        draw single rows and take no ``design``.
     resamples
         Number of resamples, 1 or more, for ``honest="bootstrap"``.
     seed
-        Seed of the resamples and folds: the same seed gives the same results.
+        Seed of the resamples and folds.
 
     Returns
     -------
@@ -134,27 +128,21 @@ def threshold_metrics(
         A rule gives one row per group, and so do recorded decisions, whose ``threshold`` is null.
         Numbers are Float64; ``reason`` is null at all points of a curve.
 
-        A metric and its limits are null if the denominator is 0, and all columns are null if no
-        threshold satisfies the rule. Limits are null also if squares of the weights overflow or
-        underflow, or the design leaves the variance unknown. With ``honest``, the threshold, the
-        cells and the prevalence still describe the given rows; a metric is null also if it is
-        undefined in every resample or fold.
+        A metric and its limits are null if the denominator is 0, and all columns if no threshold
+        satisfies the rule; limits also if the variance is unknown.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for thresholds that are not numbers, for both ``threshold`` and
-        ``selected``, and for ``per_group`` or ``honest`` without a rule.
+        As for `summary`; also for both ``threshold`` and ``selected``, and for ``per_group`` or
+        ``honest`` without a rule.
 
     Notes
     -----
     Proportions have Wilson's intervals [1]_, with effective sample sizes if there are weights;
-    other metrics use the delta method [2]_. In simulations, 95 % intervals of weighted rates
-    covered 92 % or more with at least five expected rows of the rarer outcome, and 85 to 92 % with
-    fewer and weights that depend on the outcome. The bootstrap [3]_ removed 60 to 80 % of the
-    optimism of the tpr. It corrects the rates, not the choice: with ``max_fpr`` the true fpr
-    exceeds the limit as often as before. Formulas:
-    [formulas](../explanation/formulas.md#threshold_metrics).
+    other metrics use the delta method [2]_. The bootstrap [3]_ corrects the rates, not the choice:
+    with ``max_fpr`` the true fpr exceeds the limit as often as before.
+    [Formulas](../explanation/statistics.md#threshold_metrics).
 
     References
     ----------

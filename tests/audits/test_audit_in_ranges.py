@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import INVALID_VALUES
-from divided import audit_in_ranges
+from divided import SCORES, WEIGHTS, audit_in_ranges
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import weight_as
@@ -312,13 +312,8 @@ rows = st.lists(
         st.sampled_from(["a", "a", "a", "b", None]),
         st.sampled_from([1, 2]),
         st.sampled_from([True, False, True, False, None]),
-        # In bins of their own, and so close together that many are in one bin.
-        st.one_of(
-            st.none(),
-            st.floats(-3, 3),
-            st.tuples(st.integers(-2, 2), st.integers(-9, 9)).map(lambda n: n[0] + n[1] * 1e-5),
-        ),
-        st.sampled_from([0.0, 0.25, 1.0, 3.0, None]),
+        SCORES,
+        WEIGHTS,
     ),
     min_size=1,
     max_size=40,

@@ -419,6 +419,22 @@ def test_slopes_of_few_rows_of_a_class(people: pl.DataFrame, rows: int, reason: 
     assert found["reason"] == reason
 
 
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize(("events", "is_tested"), [(4, False), (6, True)])
+def test_mean_errors_need_5_expected_rows_of_the_rarer_class(
+    events: int, is_tested: bool, flipped: bool
+) -> None:
+    row, rows = pl.col("row"), pl.DataFrame({"row": range(100)})
+    a = rows.select(g=pl.lit("a"), s=events / 100, y=row < events)
+    b = rows.select(g=pl.lit("b"), s=0.5, y=row < 50)
+    frame = pl.concat([a, b])
+    if flipped:
+        frame = frame.with_columns(1 - pl.col("s"), ~pl.col("y"))
+    found = wroc.audit(frame, "y", "s", attributes="g").table.filter(segment="a", metric=LARGE)
+    reason = None if is_tested else "fewer than 5 expected rows of a class"
+    assert (found["p_value"].item() is not None, found["reason"].item()) == (is_tested, reason)
+
+
 @pytest.mark.slow
 def test_slopes_leave_out_scores_of_0_and_1(people: pl.DataFrame) -> None:
     extreme = people.with_columns(s=pl.when(g="a").then(pl.col("s").round(1)).otherwise("s"))

@@ -19,7 +19,6 @@ from sweeps import sweep
 from wide_tables import fairness_of, gaps_of, impact_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.small_cells import hidden_segments
 from polars_wroc.cli import main
 
 CALL: dict[str, Any] = {
@@ -27,7 +26,6 @@ CALL: dict[str, Any] = {
     "threshold": 0.5,
     "favorable": "selected",
 }
-COUNTS = st.lists(st.integers(0, 30), min_size=4, max_size=4)
 
 
 @pytest.fixture(scope="module")
@@ -43,38 +41,56 @@ def rows() -> pl.DataFrame:
 GAP_METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 
 
-def segments_of(counts: dict[str, list[int]]) -> pl.DataFrame:
-    """Segments of an attribute and all rows, from positives, negatives, selected and others."""
-    whole = [sum(numbers) for numbers in zip(*counts.values(), strict=True)]
-    listed = [("overall", "overall", *whole), *(("g", g, *row) for g, row in counts.items())]
-    names = ["attribute", "segment", "n_pos", "n_neg", "n_selected", "__rejected"]
-    frame = pl.DataFrame(listed, names, orient="row")
-    decided = pl.col("n_selected") + pl.col("__rejected")
-    return frame.with_columns(n=decided, n_decided=decided)
+def count_sides(rows: pl.DataFrame) -> list[int]:
+    """Return the numbers of positives, negatives, selected and other rows."""
+    is_selected = pl.col("s") >= 0.5
+    return [
+        rows.filter(side).height for side in (pl.col("y"), ~pl.col("y"), is_selected, ~is_selected)
+    ]
 
 
-@given(
-    st.dictionaries(st.sampled_from("abcdef"), COUNTS, min_size=1),
-    st.integers(2, 15),
-)
-def test_nothing_that_is_left_out_can_be_computed(counts: dict[str, list[int]], least: int) -> None:
-    hidden = {name for _, name in hidden_segments(segments_of(counts), least)}
-    shown = counts.keys() - hidden
-    assert all(min(counts[name]) >= least for name in shown)
-    out = [counts[name] for name in counts if name in hidden]
-    if "overall" in hidden or not out:
-        return
-    # The total less what is shown is several segments with enough rows, or nothing is shown.
-    assert not shown or len(out) > 1
-    together = [sum(numbers) for numbers in zip(*out, strict=True)]
-    assert not shown or min(together) >= least
+@given(st.integers(0, 9999), st.integers(2, 15))
+def test_nothing_that_is_left_out_can_be_computed(seed: int, least: int) -> None:
+    random = np.random.default_rng(seed)
+    size = int(random.integers(120, 300))
+    attributes = {
+        f"{number} groups": random.choice(
+            [*"abcdef"][:number], size, p=random.dirichlet([1] * number)
+        )
+        for number in range(1, 7)
+    }
+    rows = pl.DataFrame({**attributes, "y": random.random(size) < 0.4, "s": random.random(size)})
+    options = CALL | {"attributes": [*attributes], "min_cell": least}
+    audit = wroc.audit(rows, "y", "s", **options)
+    assert audit.segments["segment"][0] == "overall"
+    for attribute in attributes:
+        parts = rows.partition_by(attribute, as_dict=True)
+        counts = {str(segment): count_sides(part) for (segment,), part in parts.items()}
+        shown = {*audit.segments.filter(attribute=attribute)["segment"]}
+        assert all(min(counts[segment]) >= least for segment in shown)
+        out = [counts[segment] for segment in counts.keys() - shown]
+        if shown and out:
+            # The total less what is shown is several segments with enough rows.
+            assert len(out) > 1
+            assert min(sum(numbers) for numbers in zip(*out, strict=True)) >= least
 
 
 def test_no_more_is_left_out_than_protects_the_others() -> None:
+    # Positives, negatives, selected and other rows.
     counts = {"a": [90, 90, 90, 90], "b": [40, 40, 40, 40], "c": [9, 9, 9, 9], "d": [2, 9, 5, 6]}
-    hidden = hidden_segments(segments_of(counts), 5)
-    assert hidden == [("g", "c"), ("g", "d")]
-    assert hidden_segments(segments_of(counts), 2) == []
+    parts = [
+        {
+            "g": segment,
+            "y": [True] * n_pos + [False] * n_neg,
+            "s": [0.9] * selected + [0.1] * others,
+        }
+        for segment, (n_pos, n_neg, selected, others) in counts.items()
+    ]
+    rows = pl.concat([pl.DataFrame(part) for part in parts])
+    # Of c and d together, 11 are positive, which is too few if 12 are needed.
+    for least, left_out in ((5, ["g c", "g d"]), (2, []), (12, ["g b", "g c", "g d"])):
+        audit = wroc.audit(rows, "y", "s", **CALL | {"attributes": "g"}, min_cell=least)
+        assert list(audit.run.left_out) == left_out
 
 
 def test_crossed_segments_are_refused(rows: pl.DataFrame) -> None:

@@ -6,11 +6,12 @@ import json
 import math
 import re
 from base64 import b64encode
-from importlib.resources import files
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import altair as alt
 import polars as pl
 import pytest
 import vl_convert
@@ -29,8 +30,7 @@ from pictures import share_that_differs
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.figures import draw_svg
-from polars_wroc.charts.look import BETTER_COLOR, DARK, GREY, INK, LIGHT, LINE, SOFT, WORSE_COLOR
+from polars_wroc.cli import main
 
 SHORT = ["white", "black", "hispanic", "asian", "native american", "two or more races", "a", "b"]
 LONG = [f"a department with a long name, section {n}" for n in range(3)]
@@ -207,9 +207,44 @@ def test_rows_of_two_models_have_the_height_of_two_points() -> None:
     assert heights[1] < 2 * heights[0]
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_colours_differ_in_all_kinds_of_sight_and_can_be_read(place: int) -> None:
-    palette, background = ((LIGHT, "#ffffff"), (DARK, "#333333"))[place]
+# White, and the dark background of Vega's theme. The page of an audit is darker still.
+BACKGROUNDS = ["#ffffff", "#333333"]
+
+
+class Mark(NamedTuple):
+    """A text or another mark of a picture, with its kind in Vega, colour, opacity and box."""
+
+    kind: str
+    color: str
+    opacity: float
+    box: Box
+
+
+def list_marks(chart: Any, background: str) -> Iterator[Mark]:
+    """List the texts and marks of a chart on a background; halos and grids are left out."""
+
+    def walk(item: dict[str, Any], left: float, top: float) -> Iterator[Mark]:
+        for part in item.get("items", []):
+            x, y = left + part.get("x", 0), top + part.get("y", 0)
+            if item["marktype"] == "group":
+                for inner in part["items"]:
+                    yield from walk(inner, x, y)
+                continue
+            color = part.get("fill") or part.get("stroke") or ""
+            is_halo = color in ("black", background)
+            if not is_halo and color != "transparent" and item["role"] != "axis-grid":
+                box = (x, y, x + part.get("width", 0), y + part.get("height", 0))
+                yield Mark(item["marktype"], color, part.get("opacity", 1), box)
+
+    spec = chart.to_dict() | {"background": background}
+    yield from walk(vl_convert.vegalite_to_scenegraph(spec)["scenegraph"], 0, 0)
+
+
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_colours_differ_in_all_kinds_of_sight_and_can_be_read(background: str) -> None:
+    chart = CHARTS["roc_chart"](make_rows(SHORT[:5]), "s")
+    palette = {mark.color for mark in list_marks(chart, background) if mark.kind == "line"}
+    assert len(palette) == 5
     for one, other in combinations(palette, 2):
         for name, sight in SIGHTS.items():
             assert math.dist(lab(one, sight), lab(other, sight)) >= 14, (one, other, name)
@@ -227,23 +262,49 @@ def mix(color: str, background: str, opacity: float) -> str:
     return f"#{parts[0]:02x}{parts[1]:02x}{parts[2]:02x}"
 
 
-@pytest.mark.parametrize(("place", "background"), [(1, "#ffffff"), (0, "#333333"), (0, "#161718")])
-def test_texts_can_be_read_on_the_page_and_on_tiles(place: int, background: str) -> None:
-    def shown(color: dict[str, str]) -> str:
-        # The expression is: is the background dark ? dark : light.
-        return color["expr"].split("'")[1::2][place]
+@pytest.mark.parametrize("background", BACKGROUNDS)
+@pytest.mark.parametrize("name", [name for name in CHARTS if name != "matrix_chart"])
+def test_texts_and_marks_can_be_read_on_light_and_on_dark(name: str, background: str) -> None:
+    marks = [*list_marks(CHARTS[name](make_rows(SHORT[:3]), "s"), background)]
+    texts = [mark for mark in marks if mark.kind == "text"]
+    assert min(contrast(text.color, background) for text in texts) >= 4.5
+    others = [mark for mark in marks if mark.kind != "text" and mark.opacity == 1]
+    assert len({mark.kind for mark in others}) > 1
+    assert min(contrast(mark.color, background) for mark in others) >= 3
 
-    assert {shown(INK), shown(SOFT)} <= {"#1C1E21", "#5F6368", "#ECECEC", "#B4B8BC"}
-    for text in (INK, SOFT):
-        assert contrast(shown(text), background) >= 4.5
-    for tile in (WORSE_COLOR, BETTER_COLOR, SOFT, LINE):
-        strong, pale = (mix(shown(tile), background, opacity) for opacity in (0.4, 0.15))
-        assert contrast(shown(INK), strong) >= 4.5
-        assert contrast(shown(SOFT), pale) >= 4.5
-    assert min(contrast(color, background) for color in (DARK, LIGHT)[place]) >= 4.5
-    # Marks without words.
-    assert min(contrast(shown(mark), background) for mark in (WORSE_COLOR, BETTER_COLOR, SOFT)) >= 3
-    assert contrast(GREY, background) >= 3
+
+@pytest.fixture(scope="module")
+def tiles() -> list[Any]:
+    """Charts with tiles that are worse, better, different, like others, and of few rows."""
+    rows = make_rows(["low", "high", "usual", "few"], 2000)
+    score = pl.when(g="low").then("t").when(g="high").then(pl.col("y") * 0.8).otherwise("s")
+    is_dropped = (pl.col("g") == "few") & (pl.int_range(pl.len()) % 99 > 0)
+    rows = rows.with_columns(s=score).filter(~is_dropped)
+    options: dict[str, Any] = {"attributes": ["g", "h"], "intersections": True}
+    audit = wroc.audit(rows, "y", "s", threshold=0.5, favorable="selected", **options)
+    return [
+        wroc.matrix_chart(audit.table, metric="selection_rate"),
+        wroc.matrix_chart(wroc.group_gaps(rows, "y", "s", **options)),
+    ]
+
+
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_texts_can_be_read_on_tiles(tiles: list[Any], background: str) -> None:
+    seen = set()
+    for chart in tiles:
+        marks = [*list_marks(chart, background)]
+        rects = [mark for mark in marks if mark.kind == "rect"]
+        seen |= {(rect.color, rect.opacity) for rect in rects}
+        for text in (mark for mark in marks if mark.kind == "text"):
+            x, y = text.box[:2]
+            behind = [
+                mix(rect.color, background, rect.opacity)
+                for rect in rects
+                if rect.box[0] <= x <= rect.box[2] and rect.box[1] <= y <= rect.box[3]
+            ]
+            assert min(contrast(text.color, each) for each in behind or [background]) >= 4.5
+    assert {opacity for _, opacity in seen} == {0.4, 0.15}
+    assert len({color for color, _ in seen}) == 4
 
 
 def test_browsers_draw_all_charts_without_a_warning(chromium: Chromium, tmp_path: Path) -> None:
@@ -272,18 +333,43 @@ def test_browsers_draw_all_charts_without_a_warning(chromium: Chromium, tmp_path
         assert (chromium.printed == []) == is_quiet, chromium.printed
 
 
-@pytest.mark.parametrize("name", CHARTS)
-def test_charts_on_a_page_look_like_the_charts_themselves(name: str) -> None:
-    style = files("polars_wroc.audits.report").joinpath("page.css").read_text("utf-8")
+# Charts on pages of the command line, by its options.
+PAGES = {
+    "curve --by g": "roc_chart",
+    "curve --by g --kind det": "det",
+    "curve --by g --kind pr": "pr_chart",
+    "curve --by g --kind gain": "gain_chart",
+    "curve --by g --kind cost --cost-fn 5 --cost-fp 1": "cost_chart",
+    "curve --by g --kind decision": "decision_chart",
+    "calibrate --by g --bins 4 --strategy uniform": "calibration_chart",
+    "trend --over month --attribute g": "time_chart",
+    "gaps --attribute g --attribute h --threshold 0.5 --metric tpr": "gap_chart",
+}
+
+
+@pytest.mark.parametrize("options", PAGES)
+def test_charts_on_a_page_look_like_the_charts_themselves(
+    options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = make_rows(["a", "b", "c"])
+    rows.write_parquet("rows.parquet")
+    command, *flags = f"{options} --label y --score s -o page.html".split()
+    assert main([command, "rows.parquet", *flags]) == 0
+    page = Path("page.html").read_text("utf-8")
     # The first colors are those of a light page.
-    colors = dict(re.findall(r"--([\w-]+): (#\w+);", style)[::-1])
-    chart = CHARTS[name](make_rows(["a", "b", "c"]), ["s", "t"])
-    page = re.sub(r"var\(--([\w-]+)\)", lambda found: colors[found[1]], draw_svg(chart, {}))
+    colors = dict(re.findall(r"--([\w-]+): ?(#\w+);", page)[::-1])
+    (drawn,) = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    drawn = re.sub(r"var\(--([\w-]+)\)", lambda found: colors[found[1]], drawn)
+    facet = {"facet": "g"} if "--by" in options else {}
+    chart = CHARTS[PAGES[options]](rows, "s", **facet)
+    # The title is a part of the page.
+    chart.title = alt.Undefined
     background = re.compile(r'<rect width="\d+" height="\d+" fill="white"/>')
     pictures = [
         # Letters have the font of the page.
         vl_convert.svg_to_png(re.sub("<text.*?</text>", "", background.sub("", svg)))
-        for svg in (svg_of(chart), page)
+        for svg in (svg_of(chart), drawn)
     ]
     assert share_that_differs(*pictures) < 0.001
 

@@ -59,18 +59,6 @@ def assert_follows(
     assert found == pytest.approx(np.array(expected), abs=tolerance)
 
 
-@pytest.fixture
-def groups(people: pl.DataFrame) -> dict[str | None, pl.DataFrame]:
-    """The people of each group; those of d belong to no group that has a name."""
-    named = people.with_columns(pl.col("y").cast(pl.Int64), g=pl.when(pl.col("g") != "d").then("g"))
-    return {key: named.filter(pl.col("g").eq_missing(key)) for key in (None, "a", "b", "c")}
-
-
-@pytest.fixture
-def grouped(groups: dict[str | None, pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat(groups.values()).sample(fraction=1.0, shuffle=True, seed=2)
-
-
 @given(FRAMES, st.sampled_from(KINDS), st.sampled_from(WEIGHT_TYPES), st.floats(0.3, 0.999))
 def test_bands_follow_their_definition(
     frame: pl.DataFrame, kind: Kind, weight_type: Any, level: float
@@ -96,13 +84,13 @@ def test_simultaneous_band_holds_the_pointwise_one_and_that_the_curve(
 @pytest.mark.parametrize("kind", KINDS)
 def test_bands_of_groups(
     grouped: pl.DataFrame,
-    groups: dict[str | None, pl.DataFrame],
+    named_groups: dict[str | None, pl.DataFrame],
     kind: Kind,
 ) -> None:
     plan = wroc.roc_curve(grouped.lazy(), "y", "s", weight="w", by="g", band=kind)
     table = plan.collect()
-    assert table["g"].unique(maintain_order=True).to_list() == list(groups)
-    for key, frame in groups.items():
+    assert table["g"].unique(maintain_order=True).to_list() == list(named_groups)
+    for key, frame in named_groups.items():
         own = table.filter(pl.col("g").eq_missing(key))
         assert own["threshold"].to_list() == [np.inf, *sorted(set(frame["s"]), reverse=True)]
         assert_follows(own, roc_of(frame), kind)

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_calibration import sample
 from polars.testing import assert_frame_equal
 from scipy.stats import binomtest, norm
 from sklearn.calibration import calibration_curve as learned_curve
@@ -51,20 +52,6 @@ ROWS = st.lists(
 def frame_of(rows: Sequence[Row]) -> pl.DataFrame:
     schema = {"y": pl.Boolean, "s": pl.Float64, "w": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def sample(seed: int, rows: int = 400, digits: int = 9) -> pl.DataFrame:
-    """Weighted rows of three groups, with a score that promises a bit too much."""
-    random = np.random.default_rng(seed)
-    s = random.beta(1, 2, rows).round(digits)
-    return pl.DataFrame(
-        {
-            "g": random.choice(["a", "b", "c"], rows),
-            "y": random.random(rows) < 0.8 * s,
-            "s": s,
-            "w": random.lognormal(size=rows, sigma=0.5),
-        }
-    )
 
 
 def bin_of(score: float, rows: Sequence[Row], bins: int, strategy: str) -> int:

@@ -379,7 +379,9 @@ def test_a_calibration_summary_refuses_what_is_no_probability() -> None:
     frame = sample(8)
     for bad in (1.5, -0.1, math.inf):
         off = frame.with_columns(s=pl.when(pl.int_range(pl.len()) == 3).then(bad).otherwise("s"))
-        with pytest.raises(ValueError, match=f"`score` must be a probability.*{bad}"):
+        with pytest.raises(
+            ValueError, match=f"`score` must be a probability.*{bad} in column 's'$"
+        ):
             wroc.calibration_summary(off, "y", "s", by="g")
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'oe_ratio'"):
         wroc.calibration_summary(frame.rename({"g": "oe_ratio"}), "y", "s", by="oe_ratio")

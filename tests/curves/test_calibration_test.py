@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -28,15 +27,6 @@ DISTINCT = ROWS.with_columns(
     y=pl.Series([1, 0, 1, 0, 0, 1, 0, 0, 0, 0]),
 )
 PLACE = ["direction", "from_score", "to_score"]
-
-
-@pytest.fixture
-def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Test however few rows are expected."""
-    # The module of a function is imported when the function is first used, and must not take over
-    # the number for good.
-    import_module("polars_wroc.groups.calibration_test")
-    monkeypatch.setattr("polars_wroc.stats.walks.LEAST_EXPECTED", 0)
 
 
 def one(table: pl.DataFrame) -> dict[str, Any]:

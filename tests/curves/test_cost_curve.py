@@ -227,20 +227,8 @@ def test_costs_that_cannot_be(options: dict[str, Any], message: str) -> None:
 # Groups, several scores and both engines.
 
 
-def messy(people: pl.DataFrame) -> pl.DataFrame:
-    """People with a group without a name, infinite scores, and rows that are not there."""
-    strange = {
-        "g": ["a", "a", "b", "b", None, None, None, "one", "one"],
-        "y": [True, None, False, True, True, False, True, True, True],
-        "s": [math.nan, 9.0, math.inf, -math.inf, math.inf, 0.5, 0.5, 1.0, 2.0],
-        "w": [1.0, 1.0, 2.0, 3.0, 1.0, 2.0, 0.0, 1.0, 1.0],
-        "limit": [0.0] * 9,
-    }
-    return pl.concat([people, pl.DataFrame(strange)]).sample(fraction=1, shuffle=True, seed=2)
-
-
-def test_groups_and_scores_are_as_if_alone(people: pl.DataFrame) -> None:
-    rows = messy(people)
+def test_groups_and_scores_are_as_if_alone(messy: pl.DataFrame) -> None:
+    rows = messy
     scores = [pl.col("s").alias("later"), (-pl.col("s")).alias("earlier")]
     options: dict[str, Any] = {"weight": "w", "cost_fn": 0.3, "prevalence": 0.2}
     lazy = wroc.cost_curve(rows.lazy(), "y", scores, by="g", **options)

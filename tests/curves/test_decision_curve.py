@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_calibration import sample
 from plain_rates import rate_of
 from plain_roc import weight_as
 from polars.testing import assert_frame_equal
@@ -63,20 +64,6 @@ DCURVES: dict[float | None, list[list[float]]] = {
         ],
     ],
 }
-
-
-def sample(seed: int, rows: int = 400, digits: int = 9) -> pl.DataFrame:
-    """Weighted rows of three groups."""
-    random = np.random.default_rng(seed)
-    s = random.beta(1, 2, rows).round(digits)
-    return pl.DataFrame(
-        {
-            "g": random.choice(["a", "b", "c"], rows),
-            "y": random.random(rows) < 0.8 * s,
-            "s": s,
-            "w": random.lognormal(size=rows, sigma=0.5),
-        }
-    )
 
 
 def benefits(frame: pl.DataFrame, threshold: float, prevalence: float | None) -> dict[str, Any]:

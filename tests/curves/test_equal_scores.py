@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -35,15 +34,6 @@ BLOCKS = pl.DataFrame(
         "g": ["own" if i + 1 in (3, 6, 7, 12, 14, 18) else "others" for i in range(20)],
     }
 )
-
-
-@pytest.fixture
-def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Test however few rows are expected."""
-    # The module of a function is imported when the function is first used, and must not take over
-    # the number for good.
-    import_module("polars_wroc.groups.calibration_test")
-    monkeypatch.setattr("polars_wroc.stats.walks.LEAST_EXPECTED", 0)
 
 
 def equal_scores(frame: Any, label: str, score: Any, *, by: str, **options: Any) -> Any:

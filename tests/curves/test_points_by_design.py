@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
-from plain_survey import Row, covariance, rate_influences, totals
+from plain_survey import SAMPLE, Row, covariance, rate_influences, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
-
-SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
 @pytest.fixture(scope="module")

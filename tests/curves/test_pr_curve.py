@@ -130,19 +130,6 @@ def test_seven_rows_have_the_worked_curve(seven: pl.DataFrame) -> None:
 # Groups, several scores and both engines.
 
 
-@pytest.fixture
-def messy(people: pl.DataFrame) -> pl.DataFrame:
-    """People with a group without a name, infinite scores, and rows that are not there."""
-    strange = {
-        "g": ["a", "a", "b", "b", None, None, None, "one", "one"],
-        "y": [True, None, False, True, True, False, True, True, True],
-        "s": [math.nan, 9.0, math.inf, -math.inf, math.inf, 0.5, 0.5, 1.0, 2.0],
-        "w": [1.0, 1.0, 2.0, 3.0, 1.0, 2.0, 0.0, 1.0, 1.0],
-        "limit": [0.0] * 9,
-    }
-    return pl.concat([people, pl.DataFrame(strange)]).sample(fraction=1, shuffle=True, seed=2)
-
-
 @pytest.mark.parametrize("name", CURVES)
 def test_rates_of_a_class_that_is_not_there_are_null(messy: pl.DataFrame, name: str) -> None:
     found = CURVES[name](messy, "y", "s", weight="w", by="g").filter(g="one")

@@ -41,18 +41,6 @@ LIMITED = ["fpr", "tpr", "tpr_low", "tpr_high"]
 RATES = st.integers(0, 16).map(lambda k: k / 16)
 
 
-@pytest.fixture
-def groups(people: pl.DataFrame) -> dict[str | None, pl.DataFrame]:
-    """The people of each group; those of d belong to no group that has a name."""
-    named = people.with_columns(pl.col("y").cast(pl.Int64), g=pl.when(pl.col("g") != "d").then("g"))
-    return {key: named.filter(pl.col("g").eq_missing(key)) for key in (None, "a", "b", "c")}
-
-
-@pytest.fixture
-def grouped(groups: dict[str | None, pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat(groups.values()).sample(fraction=1.0, shuffle=True, seed=2)
-
-
 def test_seven_rows_have_the_worked_points(seven: pl.DataFrame) -> None:
     found = wroc.roc_point(seven, "y", "s", weight="w", fpr=0.3)
     assert found.columns == ["fpr", "tpr", "tpr_low", "tpr_high", "one_sided"]
@@ -180,14 +168,18 @@ def test_rates_are_sorted_and_each_is_there_once(
     assert wroc.roc_point(seven, "y", "s", tpr=rates)["tpr"].to_list() == expected
 
 
-def test_points_of_groups(grouped: pl.DataFrame, groups: dict[str | None, pl.DataFrame]) -> None:
+def test_points_of_groups(
+    grouped: pl.DataFrame, named_groups: dict[str | None, pl.DataFrame]
+) -> None:
     rates = [0.05, 0.3, 0.7]
     options: dict[str, Any] = {"weight": "w", "by": "g"}
     of_tpr = wroc.roc_point(grouped.lazy(), "y", "s", fpr=rates, **options)
     of_fpr = wroc.roc_point(grouped.lazy(), "y", "s", tpr=rates, **options)
     found, turned = (plan.collect() for plan in (of_tpr, of_fpr))
-    assert found.select("g", "fpr").rows() == [(key, rate) for key in groups for rate in rates]
-    for i, frame in enumerate(groups.values()):
+    assert found.select("g", "fpr").rows() == [
+        (key, rate) for key in named_groups for rate in rates
+    ]
+    for i, frame in enumerate(named_groups.values()):
         roc = roc_of(frame)
         for j, rate in enumerate(rates):
             tpr, fpr = roc.tpr_at(rate), roc.fpr_at(rate)

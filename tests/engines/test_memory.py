@@ -9,10 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,9 @@ from polars.testing import assert_frame_equal
 from processes import COMMAND, PLAIN
 
 import polars_wroc as wroc
-from polars_wroc import config, progress
 from polars_wroc.cli import main
-from polars_wroc.config import MEMORY, Division, division, in_words, usable_memory
-from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges
 
+MEMORY = "POLARS_WROC_MEMORY"
 TWO = pl.LazyFrame({"y": [1, 0], "s": [0.5, 0.1], "g": ["a", "b"]})
 
 
@@ -39,36 +36,55 @@ def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MEMORY, raising=False)
 
 
-@pytest.fixture
-def ranges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many ranges each table was cut into."""
-    found: list[int] = []
+@pytest.fixture(scope="module")
+def scores() -> pl.DataFrame:
+    """600 rows with as many scores, in two groups."""
+    number = pl.int_range(600)
+    return pl.select(y=number % 3 == 0, s=3 + number.hash(1) / 2.0**64, g=number % 2, unit=number)
 
-    def counted(*arguments: Any) -> Any:
-        cuts = cut_ranges(*arguments)
-        found.append(len(cuts))
-        return cuts
 
-    monkeypatch.setattr("polars_wroc.metrics.counted_parts.cut_ranges", counted)
-    return found
+def count_reads(frame: pl.DataFrame, call: Callable[[pl.LazyFrame], Any]) -> int:
+    """Count how often a call reads rows: at least once for each range that it is divided into."""
+    reads: list[int] = []
+
+    def read(part: pl.DataFrame) -> pl.DataFrame:
+        reads.append(part.height)
+        return part
+
+    call(frame.lazy().map_batches(read, streamable=False))
+    return len(reads)
+
+
+def summarise(lazy: pl.LazyFrame) -> pl.DataFrame:
+    """Return the AUC of all rows."""
+    return wroc.summary(lazy, "y", "s").collect()
+
+
+def audit(lazy: pl.LazyFrame) -> wroc.Audit:
+    """Audit the groups."""
+    return wroc.audit(lazy, "y", "s", attributes="g")
+
+
+def count_reads_within(memory: str, scores: pl.DataFrame) -> int:
+    """Count how often `summary` reads rows with an amount of memory."""
+    with wroc.Config(memory=memory):
+        return count_reads(scores, summarise)
 
 
 @pytest.mark.parametrize(
     ("given", "bytes_of"),
-    [
-        ("4GB", 4e9),
-        ("1.5 TB", 1.5e12),
-        ("500mb", 5e8),
-        ("20KB", 2e4),
-        ("17B", 17),
-        ("50%", usable_memory() / 2),
-    ],
+    [("4GB", 4e9), ("1.5 TB", 1.5e12), ("500mb", 5e8), ("20KB", 2e4), ("17B", 17)],
 )
 def test_amounts(given: str, bytes_of: float) -> None:
-    with wroc.Config(memory=given):
-        divided = division()
-    assert divided is not None
-    assert divided.memory == pytest.approx(bytes_of)
+    assert wroc.Config(memory=given).memory == pytest.approx(bytes_of)
+
+
+def test_a_percentage_is_of_the_memory_of_the_machine() -> None:
+    half, whole = (wroc.Config(memory=given).memory for given in ("50%", "100%"))
+    assert half is not None
+    assert whole is not None
+    assert half == pytest.approx(whole / 2)
+    assert 0 < whole <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize("given", ["4", "GB", "0GB", "4 GiB", "-1GB", "all", ""])
@@ -87,42 +103,82 @@ def test_numbers_are_no_amounts() -> None:
         wroc.Config(memory=4_000_000_000)  # type: ignore[arg-type]
 
 
-def test_blocks_keep_what_the_enclosing_one_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert division() is None
-    monkeypatch.setenv(MEMORY, "3GB")
-    client = SimpleNamespace(map=map, gather=list)
+class Client:
+    """Workers that are this process, and how many tasks they got."""
+
+    def __init__(self) -> None:
+        self.tasks = 0
+
+    def map(self, task: Callable[[Any], Any], items: Sequence[Any], *, pure: bool) -> list[Any]:
+        assert not pure
+        self.tasks += len(items)
+        return [*map(task, items)]
+
+    def gather(self, result: Any) -> Any:
+        return result
+
+
+def test_blocks_keep_what_the_enclosing_one_says(
+    scores: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, thirds, sixths = (count_reads_within(m, scores) for m in ("none", "40KB", "20KB"))
+    assert whole < thirds < sixths
+    assert count_reads(scores, summarise) == whole
+    monkeypatch.setenv(MEMORY, "40KB")
+    assert count_reads(scores, summarise) == thirds
+    client = Client()
     with wroc.Config(client=client):
-        assert division() == (3e9, client)
-        with wroc.Config(memory="2GB"), wroc.Config():
-            assert division() == (2e9, client)
+        assert count_reads(scores, summarise) == thirds
+        assert (tasks := client.tasks) > 1
+        with wroc.Config(memory="20KB"), wroc.Config():
+            assert count_reads(scores, summarise) == sixths
+            assert client.tasks > 2 * tasks
             with wroc.Config(memory="none"):
-                assert division() is None
-        assert division() == (3e9, client)
-    assert division("60%") == (3e9, None)
-    monkeypatch.delenv(MEMORY)
-    assert division("60%") == (0.6 * usable_memory(), None)
-    with wroc.Config(client=client):
-        assert division("60%") == (2e9, client)
+                assert count_reads(scores, summarise) == whole
+        tasks = client.tasks
+        assert count_reads(scores, summarise) == thirds
+        assert client.tasks > tasks
+    tasks = client.tasks
+    assert count_reads(scores, summarise) == thirds
+    assert client.tasks == tasks
 
 
-def test_each_thread_has_its_own_choices() -> None:
+def test_audits_take_most_of_the_memory_of_the_machine(
+    scores: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = count_reads(scores, audit)
+    with wroc.Config(memory="30KB"):
+        divided = count_reads(scores, audit)
+    assert whole < divided
+    monkeypatch.setattr("polars_wroc.config.usable_memory", lambda: 50_000)
+    assert count_reads(scores, audit) == divided
+    assert count_reads(scores, summarise) == 1
+    # A worker may have other memory than this machine.
+    with wroc.Config(client=Client()):
+        assert count_reads(scores, audit) == whole
+    monkeypatch.setenv(MEMORY, "1GB")
+    assert count_reads(scores, audit) == whole
+
+
+def test_each_thread_has_its_own_choices(scores: pl.DataFrame) -> None:
     both_inside = threading.Barrier(2, timeout=30)
 
-    def choose(memory: str) -> Division | None:
+    def choose(memory: str) -> tuple[int, int]:
         with wroc.Config(memory=memory):
             both_inside.wait()
-            chosen = division()
+            inside = count_reads(scores, summarise)
             both_inside.wait()
-        assert division() is None
-        return chosen
+        return inside, count_reads(scores, summarise)
 
+    amounts = ["20KB", "40KB"]
+    expected = [count_reads_within(memory, scores) for memory in amounts]
     with ThreadPoolExecutor(2) as pool:
-        assert [*pool.map(choose, ["1GB", "2GB"])] == [(1e9, None), (2e9, None)]
-    with wroc.Config(memory="3GB"):
+        assert [*pool.map(choose, amounts)] == [(reads, 1) for reads in expected]
+    with wroc.Config(memory="20KB"):
         # A thread that is started in a block has not entered it.
         with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(division).result() is None
-        assert division() == (3e9, None)
+            assert pool.submit(count_reads, scores, summarise).result() == 1
+        assert count_reads(scores, summarise) == expected[0]
 
 
 @pytest.mark.parametrize(
@@ -150,51 +206,48 @@ def test_the_limit_of_a_container(
         places = {"/proc/self/cgroup": tmp_path / "cgroup", "/sys/fs/cgroup": tmp_path}
         return places[first].joinpath(*parts)
 
-    usable_memory.cache_clear()
-    machine = usable_memory()
-    monkeypatch.setattr(config, "Path", path)
-    usable_memory.cache_clear()
-    try:
-        assert usable_memory() == min(limit, machine)
-    finally:
-        usable_memory.cache_clear()
+    machine = wroc.Config(memory="100%").memory
+    assert machine is not None
+    monkeypatch.setattr("polars_wroc.config.Path", path)
+    assert wroc.Config(memory="100%").memory == min(limit, machine)
 
 
-@pytest.mark.slow
-def test_what_is_divided(people: pl.DataFrame, ranges: list[int]) -> None:
-    lazy = people.lazy()
-    calls: dict[str, Callable[[], Any]] = {
-        "summary": lambda: wroc.summary(lazy, "y", "s").collect(),
-        "audit": lambda: wroc.audit(lazy, "y", "s", attributes="g"),
-        "a plan": wroc.summary(lazy, "y", "s").collect,
-        "an audit in memory": lambda: wroc.audit(people, "y", "s", attributes="g"),
-        "a DataFrame": lambda: wroc.summary(people, "y", "s"),
-        "an audit of clusters": lambda: wroc.audit(lazy, "y", "s", attributes="g", design="limit"),
-        "clusters": lambda: wroc.summary(lazy, "y", "s", design="limit").collect(),
-        "bins": lambda: wroc.summary(lazy, "y", "s", bins=64).collect(),
+def test_what_is_divided(scores: pl.DataFrame) -> None:
+    calls: dict[str, Callable[[pl.LazyFrame], Any]] = {
+        "summary": summarise,
+        "audit": audit,
+        "an audit of clusters": lambda lazy: wroc.audit(
+            lazy, "y", "s", attributes="g", design="unit"
+        ),
+        "clusters": lambda lazy: wroc.summary(lazy, "y", "s", design="unit").collect(),
+        "bins": lambda lazy: wroc.summary(lazy, "y", "s", bins=64).collect(),
     }
-    found = {}
-    for memory in ("20KB", "none", "1GB"):
+    reads = {}
+    for memory in ("20KB", "1GB", "none"):
         with wroc.Config(memory=memory):
-            # Audits are slow.
-            for name, call in [*calls.items()][:: 1 if memory == "20KB" else 2]:
-                ranges.clear()
-                call()
-                found[memory, name] = bool(ranges)
-    assert {key for key, divided in found.items() if divided} == {
-        ("20KB", "audit"),
-        ("20KB", "summary"),
-    }
+            reads[memory] = {name: count_reads(scores, call) for name, call in calls.items()}
+    assert set(reads["none"].values()) == {1}
+    # One more, to count them.
+    assert max(reads["1GB"].values()) == 2
+    divided = {name for name in calls if reads["20KB"][name] > reads["1GB"][name]}
+    assert divided == {"summary", "audit"}
 
 
-def test_the_choice_is_that_of_the_call(people: pl.DataFrame, ranges: list[int]) -> None:
-    with wroc.Config(memory="20KB"):
-        plan = wroc.summary(people.lazy(), "y", "s", weight="w", by="g")
+def test_the_choice_is_that_of_the_call(people: pl.DataFrame) -> None:
+    plans: list[pl.LazyFrame] = []
     expected = wroc.summary(people, "y", "s", weight="w", by="g")
-    assert plan.collect_schema() == expected.schema
-    assert ranges == []
-    assert_frame_equal(plan.collect(), expected, rel_tol=1e-12)
-    assert ranges[0] > 2
+
+    def plan(lazy: pl.LazyFrame) -> None:
+        with wroc.Config(memory="20KB"):
+            plans.append(wroc.summary(lazy, "y", "s", weight="w", by="g"))
+
+    def plan_and_collect(lazy: pl.LazyFrame) -> None:
+        plan(lazy)
+        assert_frame_equal(plans[-1].collect(), expected, rel_tol=1e-12)
+
+    assert count_reads(people, plan) == 0
+    assert plans[0].collect_schema() == expected.schema
+    assert count_reads(people, plan_and_collect) > 2
 
 
 def some_rows(seed: int, rows: int) -> pl.DataFrame:
@@ -244,14 +297,15 @@ def test_any_rows_in_any_ranges(
     assert_frame_equal(*of_aucs, rel_tol=1e-11, abs_tol=1e-13)
 
 
+@pytest.mark.parametrize("left", [599, 0])
 @pytest.mark.parametrize("what", ["summary", "audit"])
-def test_rows_that_change_between_passes_raise(what: str, people: pl.DataFrame) -> None:
+def test_rows_that_change_between_passes_raise(what: str, left: int, people: pl.DataFrame) -> None:
     reads: list[int] = []
 
     def read(frame: pl.DataFrame) -> pl.DataFrame:
         reads.append(frame.height)
-        # After some passes a row is gone.
-        return frame if len(reads) < 5 else frame[1:]
+        # After some passes a row or all are gone.
+        return frame if len(reads) < 5 else frame.tail(left)
 
     lazy = people.with_columns(s=3 + pl.int_range(600) / 6000).lazy()
     changing = lazy.map_batches(read, streamable=False)
@@ -264,32 +318,6 @@ def test_rows_that_change_between_passes_raise(what: str, people: pl.DataFrame) 
             with pytest.raises(Exception, match=message[1:]):
                 wroc.summary(changing, "y", "s").collect()
     assert len(reads) >= 5
-
-
-def test_rows_that_vanish_between_passes_are_not_measured(
-    people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reads, reads_before_formulas = list[int](), list[int]()
-
-    def read(frame: pl.DataFrame) -> pl.DataFrame:
-        reads.append(frame.height)
-        return frame if len(reads) < 5 else frame.clear()
-
-    def weigh(each: ScoreRange, segments: Any) -> Any:
-        reads_before_formulas.append(len(reads))
-        return outside(each, segments)
-
-    outside = ScoreRange.outside
-    monkeypatch.setattr(ScoreRange, "outside", weigh)
-    lazy = people.with_columns(s=3 + pl.int_range(600) / 6000).lazy()
-    vanishing = lazy.map_batches(read, streamable=False)
-    with (
-        wroc.Config(memory=memory_of(100)),
-        pytest.raises(ValueError, match="must have the same rows whenever it is read"),
-    ):
-        wroc.audit(vanishing, "y", "s", attributes="g")
-    assert len(reads) >= 5
-    assert all(number < 5 for number in reads_before_formulas)
 
 
 @pytest.fixture
@@ -307,17 +335,26 @@ def test_the_command_divides(
     by_variable: bool,
     rows: str,
     people: pl.DataFrame,
-    ranges: list[int],
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     output = Path(rows).with_name("auc.parquet")
     options = [] if by_variable else ["--memory", "20KB"]
     if by_variable:
         monkeypatch.setenv(MEMORY, "20KB")
-    assert main(["auc", rows, *COLUMNS, "--by", "g", "-o", str(output), *options]) == 0
-    assert ranges[0] > 2
+    command = ["auc", rows, *COLUMNS, "--by", "g", "-o", str(output), *options]
+    assert main(command) == 0
     expected = wroc.summary(people, "y", "s", by="g")
     assert_frame_equal(pl.read_parquet(output), expected, rel_tol=1e-12)
+
+    def stop(*_: Any) -> None:
+        message = "cut into ranges"
+        raise ValueError(message)
+
+    monkeypatch.setattr("polars_wroc.metrics.counted_parts.cut_ranges", stop)
+    assert main(command) == 2
+    assert "cut into ranges" in capsys.readouterr().err
+    assert main([*command, "--memory", "none"]) == 0
 
 
 def test_a_wrong_amount_of_memory(rows: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -339,8 +376,8 @@ def test_ctrl_c_between_ranges(people: pl.DataFrame) -> None:
         with pytest.raises(KeyboardInterrupt):
             wroc.audit(lazy.map_batches(read, streamable=False), "y", "s", attributes="g")
         assert len(reads) < 15
-    assert progress.Progress._open == []
-    assert division() is None
+    # Nothing of it remains: the next call is not divided, and shows its own progress.
+    assert count_reads(people, summarise) == 1
 
 
 @pytest.mark.slow
@@ -374,11 +411,3 @@ def test_a_full_disk(rows: str) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(b"polars-wroc: cannot write to standard output: ")
     assert done.stderr.count(b"\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [(0.0, "0 B"), (999, "999 B"), (45_000, "45 KB"), (999_600_000, "1 GB"), (7.5e13, "75 TB")],
-)
-def test_amounts_of_memory_in_words(size: float, words: str) -> None:
-    assert in_words(size) == words

@@ -11,6 +11,7 @@ import plain_score
 import polars as pl
 import pytest
 from plain_survey import (
+    SAMPLE,
     Row,
     Unit,
     auc_degrees_of_freedom,
@@ -30,7 +31,6 @@ import polars_wroc as wroc
 Pair: TypeAlias = tuple[float, float]
 Influences: TypeAlias = dict[tuple[int, int], float]
 
-SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 REFERENCES = ["rest", "overall", "a", "best"]
 RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
 THRESHOLD = 0.5

@@ -10,7 +10,7 @@ import numpy as np
 import plain_picked
 import polars as pl
 import pytest
-from plain_survey import Row, covariance, degrees_of_freedom, rate_influences, totals
+from plain_survey import SAMPLE, Row, covariance, degrees_of_freedom, rate_influences, totals
 from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 from sweeps import sweep
@@ -20,7 +20,6 @@ import polars_wroc as wroc
 from polars_wroc.typing import Favorable
 
 THRESHOLD = 0.5
-DESIGN: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +53,7 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
 def test_against_the_definition(survey: pl.DataFrame, favorable: Favorable) -> None:
     units = {row.psu for row in rows_of(survey)}
     table = wide_ratios(
-        survey, "s", attributes="g", threshold=THRESHOLD, favorable=favorable, **DESIGN
+        survey, "s", attributes="g", threshold=THRESHOLD, favorable=favorable, **SAMPLE
     )
     groups = {g: rows_of(rows) for (g,), rows in survey.group_by("g")}
     own: dict[str, tuple[float, float, dict[tuple[int, int], float], int]] = {}
@@ -117,7 +116,7 @@ def limits_of_ratio(
 
 @pytest.mark.parametrize("replicated", sweep([False, True]))
 def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: bool) -> None:
-    design = DESIGN
+    design = SAMPLE
     if replicated:
         # Each leaves out the rows of one unit number.
         weights = [(pl.col("w") * (pl.col("c") != i) * 4 / 3).alias(f"w{i}") for i in range(4)]
@@ -141,7 +140,7 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
 
 @pytest.mark.slow
 def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"threshold": THRESHOLD, "adjust": "none", **DESIGN}
+    options: dict[str, Any] = {"threshold": THRESHOLD, "adjust": "none", **SAMPLE}
     both = wide_ratios(
         survey, "s", attributes=["g", "sex"], intersections=True, **options, favorable="selected"
     )

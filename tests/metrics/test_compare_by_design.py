@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 import pytest
-from plain_survey import Row, auc_degrees_of_freedom, auc_influences, covariance, totals
+from plain_survey import SAMPLE, Row, auc_degrees_of_freedom, auc_influences, covariance, totals
 from scipy import stats
 from sweeps import sweep
 
 import polars_wroc as wroc
 
 METHODS: list[Literal["delong"] | None] = [None, "delong"]
-SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 from partial_areas import AREA_COLUMNS, summarise_area
-from plain_survey import Row, covariance, totals
+from plain_survey import SAMPLE, Row, covariance, totals
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
 
 RANGES: list[dict[str, Any]] = [{"fpr": (0.0, 0.3)}, {"tpr": (0.7, 1.0)}, {"fpr": (0.0, 1.0)}]
-SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +71,13 @@ def test_a_standardized_area_has_standardized_limits(survey: pl.DataFrame) -> No
         "mean": wroc.PartialAUC(fpr=(0.0, 0.3), standardize="mean"),
         "mcclish": wroc.PartialAUC(fpr=(0.0, 0.3), standardize=True),
     }
-    found = wroc.summary(survey, "y", "s", weight="w", areas=areas).row(0, named=True)
-    for end in ("", "_low", "_high"):
+    found = wroc.summary(survey, "y", "s", weight="w", areas=areas, bins=20).row(0, named=True)
+    for end in ("", "_low", "_high", "_min", "_max"):
         plain = found[f"plain{end}"]
         assert found[f"mean{end}"] == pytest.approx(plain / 0.3)
         assert found[f"mcclish{end}"] == pytest.approx((1 + (plain - 0.045) / 0.255) / 2)
+    exact = survey.select(wroc.partial_auc("y", "s", weight="w", fpr=(0.0, 0.3))).item()
+    assert found["plain_min"] < exact < found["plain_max"]
     assert found["mean_se"] == pytest.approx(found["plain_se"] / 0.3)
     assert found["mcclish_se"] == pytest.approx(found["plain_se"] / 0.51)
 

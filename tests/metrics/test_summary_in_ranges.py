@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import Engine
-from divided import summary_in_ranges
+from divided import SCORES, WEIGHTS, summary_in_ranges
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import weight_as
@@ -199,13 +199,8 @@ rows = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", None]),
         st.sampled_from([True, False, True, False, None]),
-        # In bins of their own, and so close together that many are in one bin.
-        st.one_of(
-            st.none(),
-            st.floats(-3, 3),
-            st.tuples(st.integers(-2, 2), st.integers(-9, 9)).map(lambda n: n[0] + n[1] * 1e-5),
-        ),
-        st.sampled_from([0.0, 0.25, 1.0, 3.0, None]),
+        SCORES,
+        WEIGHTS,
     ),
     min_size=1,
     max_size=40,

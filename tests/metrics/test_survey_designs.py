@@ -11,34 +11,22 @@ import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from plain_survey import Row, auc_degrees_of_freedom, auc_influences, covariance, totals
+from plain_survey import (
+    SAMPLE,
+    SURVEYS,
+    Row,
+    auc_degrees_of_freedom,
+    auc_influences,
+    covariance,
+    survey_frame,
+    totals,
+)
 from polars.testing import assert_frame_equal
 from scipy import special, stats
 
 import polars_wroc as wroc
 
 summary_of = partial(wroc.summary, diagnostics=True)
-
-
-ROWS = st.lists(
-    st.builds(
-        Row,
-        st.integers(0, 2),
-        st.integers(0, 3),
-        st.integers(0, 1),
-        st.integers(0, 6).map(float),
-        # Some have no weight, but their units count.
-        st.integers(0, 4).map(float),
-    ),
-    min_size=10,
-    max_size=40,
-)
-KEYS: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
-
-
-def frame_of(rows: list[Row]) -> pl.DataFrame:
-    schema = {"h": pl.Int64, "c": pl.Int64, "y": pl.Int64, "s": pl.Float64, "w": pl.Float64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def of_both_classes(rows: list[Row]) -> bool:
@@ -72,7 +60,7 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
 
 
 def test_example_by_hand(sampled: pl.DataFrame) -> None:
-    found = summary_of(sampled, "y", "s", **KEYS).row(0, named=True)
+    found = summary_of(sampled, "y", "s", **SAMPLE).row(0, named=True)
     assert found["auc"] == pytest.approx(0.575, rel=1e-12)
     assert found["auc_se"] ** 2 == pytest.approx(0.00888125, rel=1e-12)
     assert found["deff"] == pytest.approx(0.10302, abs=5e-6)
@@ -83,24 +71,27 @@ def test_example_by_hand(sampled: pl.DataFrame) -> None:
 
 def test_other_methods_use_students_quantile(sampled: pl.DataFrame) -> None:
     se, quantile = math.sqrt(0.00888125), stats.t.ppf(0.95, 2)
-    wald = summary_of(sampled, "y", "s", **KEYS, method="delong", level=0.9).row(0, named=True)
+    wald = summary_of(sampled, "y", "s", **SAMPLE, method="delong", level=0.9).row(0, named=True)
     assert wald["auc_high"] == pytest.approx(0.575 + quantile * se, rel=1e-9)
-    found = summary_of(sampled, "y", "s", **KEYS, method="logit", level=0.9)
+    found = summary_of(sampled, "y", "s", **SAMPLE, method="logit", level=0.9)
     expected = special.expit(special.logit(0.575) - quantile * se / (0.575 * 0.425))
     assert found["auc_low"].item() == pytest.approx(expected, rel=1e-9)
 
 
-@given(ROWS, st.booleans(), st.sampled_from(["certainty", "adjust"]))
+@given(SURVEYS, st.booleans(), st.sampled_from(["certainty", "adjust"]))
 def test_variance_is_that_of_the_totals_of_units(
     rows: list[Row], corrected: bool, lonely: Any
 ) -> None:
     inside = [row for row in rows if row.weight > 0]
     assume(of_both_classes(inside))
     fractions = {0: 0.25, 1: 0.5, 2: 0.0} if corrected else {}
-    frame = frame_of(rows)
+    frame = survey_frame(rows)
     fpc = pl.col("h").replace_strict({0: 0.25, 1: 0.5, 2: 0.0}) if corrected else None
     found = summary_of(
-        frame, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc, lonely=lonely)})
+        frame,
+        "y",
+        "s",
+        **(SAMPLE | {"design": wroc.Survey("c", strata="h", fpc=fpc, lonely=lonely)}),
     ).row(0, named=True)
     auc, influences = auc_influences(inside)
     z, units = totals(inside, influences), {row.psu for row in rows}
@@ -112,14 +103,14 @@ def test_variance_is_that_of_the_totals_of_units(
     assert found["df_segment"] == len(present) - len({row.stratum for row in inside})
 
 
-@given(ROWS)
+@given(SURVEYS)
 def test_without_clusters_each_row_is_a_unit(rows: list[Row]) -> None:
     numbered = [row._replace(unit=i) for i, row in enumerate(rows)]
     inside = [row for row in numbered if row.weight > 0]
     # A class in one row has no variance.
     assume(min(sum(row.label == label for row in inside) for label in (0, 1)) > 1)
     options: dict[str, Any] = {"weight": "w", "design": wroc.Survey(strata="h", lonely="certainty")}
-    found = summary_of(frame_of(rows), "y", "s", **options)
+    found = summary_of(survey_frame(rows), "y", "s", **options)
     _, influences = auc_influences(inside)
     z = totals(inside, influences)
     expected = covariance(z, z, {row.psu for row in numbered})
@@ -127,7 +118,7 @@ def test_without_clusters_each_row_is_a_unit(rows: list[Row]) -> None:
 
 
 def test_units_of_other_groups_count(survey: pl.DataFrame) -> None:
-    plan = summary_of(survey.lazy(), "y", "s", by="g", **KEYS)
+    plan = summary_of(survey.lazy(), "y", "s", by="g", **SAMPLE)
     units = {row.psu for row in rows_of(survey)}
     for found in plan.collect().rows(named=True):
         rows = rows_of(survey.filter(g=found["g"]))
@@ -138,7 +129,7 @@ def test_units_of_other_groups_count(survey: pl.DataFrame) -> None:
             survey.filter(g=found["g"]),
             "y",
             "s",
-            **(KEYS | {"design": wroc.Survey("c", strata="h", lonely="certainty")}),
+            **(SAMPLE | {"design": wroc.Survey("c", strata="h", lonely="certainty")}),
         )
         if found["g"] == "b":
             assert alone["auc_se"].item() != pytest.approx(found["auc_se"], rel=1e-3)
@@ -154,7 +145,7 @@ def test_rows_that_are_missing_or_weigh_nothing_count_as_units(sampled: pl.DataF
             "h": [1] * 3,
         }
     )
-    found = summary_of(pl.concat([sampled, nothing]), "y", "s", **KEYS).row(0, named=True)
+    found = summary_of(pl.concat([sampled, nothing]), "y", "s", **SAMPLE).row(0, named=True)
     z = {1: (-0.02375, -0.05875, 0.0, 0.0, 0.0), 2: (-0.0025, 0.085)}
     expected = sum(len(values) * np.var(values, ddof=1) for values in z.values())
     assert found["auc_se"] ** 2 == pytest.approx(expected, rel=1e-10)
@@ -163,28 +154,28 @@ def test_rows_that_are_missing_or_weigh_nothing_count_as_units(sampled: pl.DataF
 
 def test_each_model_has_its_variance(survey: pl.DataFrame) -> None:
     two = survey.with_columns(t=-pl.col("s").round(0))
-    found = summary_of(two, "y", ["t", "s"], **KEYS)
-    bare = [summary_of(two, "y", score, **KEYS) for score in ("t", "s")]
+    found = summary_of(two, "y", ["t", "s"], **SAMPLE)
+    bare = [summary_of(two, "y", score, **SAMPLE) for score in ("t", "s")]
     assert_frame_equal(found.drop("model"), pl.concat(bare), rel_tol=1e-9)
 
 
 def test_a_lonely_unit_leaves_the_variance_unknown(sampled: pl.DataFrame) -> None:
     lonely = sampled.with_columns(h=pl.when(pl.col("c") == 4).then(3).otherwise("h"))
-    found = summary_of(lonely, "y", "s", **KEYS).row(0, named=True)
+    found = summary_of(lonely, "y", "s", **SAMPLE).row(0, named=True)
     assert found["auc"] == pytest.approx(0.575)
     names = ("auc_se", "auc_low", "auc_high", "ci_method", "deff")
     assert [found[name] for name in names] == [None] * len(names)
     assert found["ci_note"] == "a stratum has one sampling unit"
     for method in ("logit", "delong"):
-        other = summary_of(lonely, "y", "s", **KEYS, method=method).row(0, named=True)
+        other = summary_of(lonely, "y", "s", **SAMPLE, method=method).row(0, named=True)
         assert (other["auc_low"], other["ci_note"]) == (None, found["ci_note"])
     # Both strata that the unit was moved between have one.
     certain = pl.when(pl.col("h") > 1).then(1.0).otherwise(0.0)
     by_fpc = summary_of(
-        lonely, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=certain)})
+        lonely, "y", "s", **(SAMPLE | {"design": wroc.Survey("c", strata="h", fpc=certain)})
     )
     by_option = summary_of(
-        lonely, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", lonely="certainty")})
+        lonely, "y", "s", **(SAMPLE | {"design": wroc.Survey("c", strata="h", lonely="certainty")})
     )
     assert_frame_equal(by_fpc, by_option)
     assert by_fpc["auc_se"].item() > 0
@@ -195,7 +186,7 @@ def test_one_class_has_no_variance(sampled: pl.DataFrame) -> None:
         sampled.filter(y=1),
         "y",
         "s",
-        **(KEYS | {"design": wroc.Survey("c", strata="h", lonely="adjust")}),
+        **(SAMPLE | {"design": wroc.Survey("c", strata="h", lonely="adjust")}),
     )
     assert found.select("auc", "auc_se", "auc_low", "deff", "ci_note").row(0) == (None,) * 5
 
@@ -203,23 +194,23 @@ def test_one_class_has_no_variance(sampled: pl.DataFrame) -> None:
 def test_population_sizes_are_fractions(survey: pl.DataFrame) -> None:
     sizes = survey.with_columns(n=3 * (pl.col("h") + 2))
     by_size = summary_of(
-        sizes, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc="n")})
+        sizes, "y", "s", **(SAMPLE | {"design": wroc.Survey("c", strata="h", fpc="n")})
     )
     by_fraction = summary_of(
         sizes,
         "y",
         "s",
-        **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=1 / (pl.col("h") + 2))}),
+        **(SAMPLE | {"design": wroc.Survey("c", strata="h", fpc=1 / (pl.col("h") + 2))}),
     )
     assert_frame_equal(by_size, by_fraction)
     decimals = sizes.with_columns(pl.col("n").cast(pl.Decimal(38, 1)))
     assert_frame_equal(
         summary_of(
-            decimals, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc="n")})
+            decimals, "y", "s", **(SAMPLE | {"design": wroc.Survey("c", strata="h", fpc="n")})
         ),
         by_size,
     )
-    bare = summary_of(sizes, "y", "s", **KEYS)
+    bare = summary_of(sizes, "y", "s", **SAMPLE)
     assert by_size["auc_se"].item() < bare["auc_se"].item()
 
 
@@ -244,12 +235,14 @@ def test_population_corrections_outside_their_range_are_refused(
     sampled: pl.DataFrame, fpc: pl.Expr, message: str
 ) -> None:
     with pytest.raises(ValueError, match=f"`fpc` {message}"):
-        summary_of(sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)}))
+        summary_of(
+            sampled, "y", "s", **(SAMPLE | {"design": wroc.Survey("c", strata="h", fpc=fpc)})
+        )
 
 
 def test_corrections_that_vary_need_strata(sampled: pl.DataFrame) -> None:
     fpc = pl.when(pl.col("h") == pl.col("h").first()).then(0.25).otherwise(0.5)
-    summary_of(sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)}))
+    summary_of(sampled, "y", "s", **(SAMPLE | {"design": wroc.Survey("c", strata="h", fpc=fpc)}))
     message = r"^`fpc` must be .* in all rows, as `strata` is not given; found 0\.25 to 0\.5$"
     with pytest.raises(ValueError, match=message):
         summary_of(sampled, "y", "s", weight="w", design=wroc.Survey("c", fpc=fpc))
@@ -265,7 +258,7 @@ def test_summary_refuses_options_that_do_not_go_with_a_survey(
     sampled: pl.DataFrame, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        summary_of(sampled, "y", "s", **(KEYS | options))
+        summary_of(sampled, "y", "s", **(SAMPLE | options))
 
 
 @pytest.mark.parametrize(
@@ -310,5 +303,5 @@ def test_text_is_no_correction(sampled: pl.DataFrame) -> None:
             sampled.with_columns(n=pl.lit("a")),
             "y",
             "s",
-            **(KEYS | {"design": wroc.Survey("c", strata="h", fpc="n")}),
+            **(SAMPLE | {"design": wroc.Survey("c", strata="h", fpc="n")}),
         )

@@ -54,6 +54,15 @@ def test_no_segments_have_no_ranges() -> None:
     assert find_ranges(steps).size.size == 0
 
 
+@pytest.mark.parametrize("weight", [0.0, 1e-310, 1e308])
+def test_weights_that_are_zero_overflow_or_underflow_have_no_range(weight: float) -> None:
+    each = np.full(3, weight)
+    steps = WalkSteps(each, each, each, each * [1, -1, 1], each, np.array([0, 3]))
+    with np.errstate(all="ignore"):
+        found = find_ranges(steps)
+    assert np.isnan([found.size, found.variance, found.from_score, found.weight_inside]).all()
+
+
 def test_the_law_of_the_range() -> None:
     x = np.concatenate([np.linspace(0.2, 8, 79), [1.999999, 2.0]])
     expected = [range_tail(each) for each in x]
@@ -62,3 +71,7 @@ def test_the_law_of_the_range() -> None:
     known = [2.2411746364, 2.4976721610, 3.0233410818, plain_quantile(1e-9)]
     assert quantiles == pytest.approx(known, rel=1e-9)
     assert range_quantile(0.9) == range_quantile(0.5)
+    with np.errstate(all="ignore"):
+        assert range_p_value(np.array([0.0, np.nan])).tolist() == pytest.approx(
+            [1.0, np.nan], nan_ok=True
+        )

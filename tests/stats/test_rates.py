@@ -149,6 +149,15 @@ def test_variance_by_a_design_gives_at_most_kish_and_none_without() -> None:
     assert sample.at_zero.tolist() == pytest.approx(sample.at_one.tolist(), nan_ok=True)
 
 
+def test_a_rate_of_0_or_1_has_kishs_size_whatever_its_variance() -> None:
+    everything, nothing = (Count(*[np.array([weight])] * 3) for weight in (8.0, 0.0))
+    for rate_of_all in (
+        Rate(everything, nothing, np.array([0.03])),
+        Rate(nothing, everything, np.array([0.03])),
+    ):
+        assert rate_of_all.inverse_size.tolist() == [1 / 8]
+
+
 def test_rates_of_no_rows_and_of_weights_that_overflow_are_undefined() -> None:
     weights = np.array([[0.0, 1e308, 1e-160, 1.0], [0.0, 1.5e308, 1e-160, 2.0]])
     events, others = (Count(each, each**2, np.array([0.0, 1, 1, 1])) for each in weights)

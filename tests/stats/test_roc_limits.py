@@ -91,6 +91,19 @@ def test_few_rows_beyond_the_threshold_leave_one_side_open(rows: int) -> None:
     assert (low == 0) == one_sided
 
 
+@pytest.mark.parametrize("rows", [30, 40])
+def test_few_positives_below_the_threshold_leave_the_upper_side_open(rows: int) -> None:
+    along, _ = two_curves(highest=False)
+    # The effective number of rows is 20 at a rate of 0, and ``rows`` at a rate of 1.
+    rate, size = np.array([0.9]), np.array([1 / 20])
+    given = Wilson(rate, 1 - rate, size, size, slope=1 / rows - size)
+    points = RocPoints(given, wilson(rate, 50), np.array([0, 1, 1]))
+    (_, high), one_sided = limit_points(points, along, Z)
+    # Whether all positives are above the threshold with more than half the error
+    assert one_sided == (stats.binom.pmf(0, rows, 0.1) > 0.025)
+    assert (high == 1) == one_sided
+
+
 def test_a_band_shifts_the_curve_by_those_of_both_classes() -> None:
     along, [(x, y), _] = two_curves(highest=True)
     given, level = np.array([0.5]), 0.9
@@ -100,6 +113,16 @@ def test_a_band_shifts_the_curve_by_those_of_both_classes() -> None:
     expected = np.interp(given - aside, x, y) - up, np.interp(given + aside, x, y) + up
     # The law of Kolmogorov is that of the inequality but for terms of exp(-8 x^2).
     assert np.array([low, high]) == pytest.approx(np.clip(expected, 0, 1), abs=1e-5)
+
+
+def test_a_band_has_no_lower_limit_where_the_shifted_curve_has_not_begun() -> None:
+    # The curve begins with a vertical piece, at half of the positives.
+    given, found = np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.5, 1.0])
+    along = RatesAlongCurves(given, found, np.array([0, 3]), highest=True)
+    sizes = np.array([1 / 300]), np.array([1 / 40_000])
+    low, _ = limit_curves(np.array([0.05, 0.1]), np.array([0, 2]), sizes, along, 0.1)
+    shift = np.sqrt(np.log(2 / (1 - np.sqrt(0.9))) / 2 / np.array([300, 40_000]))
+    assert low == pytest.approx([0.0, np.interp(0.1 - shift[0], [0, 1], [0.5, 1]) - shift[1]])
 
 
 def test_limits_are_unknown_where_a_rate_is() -> None:

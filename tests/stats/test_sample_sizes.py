@@ -74,6 +74,11 @@ def test_a_limit_at_the_value_has_the_size_of_the_other() -> None:
         sizes = invert_limits(zero, np.array([low]), np.array([high]), Z, 0.0)
     assert 1 / sizes.low[0] == pytest.approx(40)
     assert 1 / sizes.high[0] == pytest.approx(40)
+    # A value between 0 and 1 may have such a limit too.
+    values = np.array([0.3])
+    high = values + 0.1
+    sizes = invert_limits(values, values, high, Z, 0.0)
+    assert sizes.low == sizes.high > 0
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 0.5, 0.93])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from polars_wroc.stats.skewed_sums import (
+    exact_tail,
     limit_rates,
     lower_tail,
     pearson_tail,
@@ -59,6 +60,17 @@ def test_skewed_tails_are_mirrored_and_those_of_scipy(z: float, skewness: float)
     # SciPy has few digits where there is hardly any skewness.
     tolerance = 1e-8 if abs(skewness) > 0.1 else 1e-5
     assert upper == pytest.approx(stats.pearson3.sf(z, skewness), abs=tolerance)
+
+
+@pytest.mark.parametrize(("total", "events", "rows"), [(60, 20, 25), (500, 400, 490), (9, 3, 3)])
+def test_exact_tails_are_those_of_scipys_hypergeometric_law(
+    total: int, events: int, rows: int
+) -> None:
+    law = stats.hypergeom(total, events, rows)
+    both = np.arange(max(0, events + rows - total), min(events, rows) + 1)
+    sizes = (np.full(both.shape, float(number)) for number in (rows, events, total))
+    found = exact_tail(both.astype(float), *sizes)
+    assert found == pytest.approx(law.sf(both) + law.pmf(both) / 2, rel=1e-9)
 
 
 def test_limits_of_rates_are_where_the_tails_have_the_probability() -> None:

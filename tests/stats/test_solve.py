@@ -32,3 +32,15 @@ def test_condition_that_never_holds_gives_the_upper_end() -> None:
 
 def test_no_rows_give_no_places() -> None:
     assert first_place(lambda x: x > 0, np.zeros(0), np.ones(0)).size == 0
+
+
+def test_place_has_as_many_digits_as_wanted_from_values_inside_the_interval() -> None:
+    tried: list[float] = []
+
+    def is_reached(x: np.ndarray) -> np.ndarray:
+        tried.extend(x.ravel())
+        return np.asarray(x >= 0.99)
+
+    (found,) = first_place(is_reached, np.zeros(1), np.ones(1), digits=8)
+    assert 0.99 <= found <= 0.99 + 2**-8
+    assert 0 < min(tried) < max(tried) < 1

@@ -10,31 +10,22 @@ import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from plain_survey import Row, covariance, degrees_of_freedom, rate_influences, totals
+from plain_survey import (
+    SAMPLE,
+    SURVEYS,
+    Row,
+    covariance,
+    degrees_of_freedom,
+    rate_influences,
+    survey_frame,
+    totals,
+)
 from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 
 import polars_wroc as wroc
 
-KEYS: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 RATES = ("tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy")
-ROWS = st.lists(
-    st.builds(
-        Row,
-        st.integers(0, 2),
-        st.integers(0, 3),
-        st.integers(0, 1),
-        st.integers(0, 6).map(float),
-        st.integers(0, 4).map(float),
-    ),
-    min_size=10,
-    max_size=40,
-)
-
-
-def frame_of(rows: list[Row]) -> pl.DataFrame:
-    schema = {"h": pl.Int64, "c": pl.Int64, "y": pl.Int64, "s": pl.Float64, "w": pl.Float64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def wilson(rate: float, size: float, quantile: float) -> tuple[float, float]:
@@ -52,7 +43,7 @@ def wilson(rate: float, size: float, quantile: float) -> tuple[float, float]:
     )
 
 
-@given(ROWS, st.sampled_from(RATES), st.integers(1, 6), st.sampled_from([0.9, 0.95]))
+@given(SURVEYS, st.sampled_from(RATES), st.integers(1, 6), st.sampled_from([0.9, 0.95]))
 def test_limits_are_wilsons_with_the_variance_of_the_design(
     rows: list[Row], rate: str, threshold: int, level: float
 ) -> None:
@@ -64,7 +55,7 @@ def test_limits_are_wilsons_with_the_variance_of_the_design(
         "level": level,
         "design": wroc.Survey("c", strata="h", lonely="certainty"),
     }
-    found = wroc.threshold_metrics(frame_of(rows), "y", "s", **KEYS | options)
+    found = wroc.threshold_metrics(survey_frame(rows), "y", "s", **SAMPLE | options)
     row = found.filter(threshold=threshold).row(0, named=True)
     value, weights, influences = rate_influences(inside, rate, threshold)
     assert row[rate] == (None if value is None else pytest.approx(value, abs=1e-12))
@@ -93,7 +84,7 @@ def test_units_without_rows_of_the_segment_count() -> None:
             "g": [0, 0, 1, 0, 0, 0],
         }
     )
-    found = wroc.threshold_metrics(toy, "y", "s", by="g", threshold=0.5, level=0.95, **KEYS)
+    found = wroc.threshold_metrics(toy, "y", "s", by="g", threshold=0.5, level=0.95, **SAMPLE)
     row = found.filter(g=0).row(0, named=True)
     assert row["selection_rate"] == pytest.approx(2 / 3)
     size = min(2 / 9 / 0.0308642, 36 / 8)
@@ -101,7 +92,7 @@ def test_units_without_rows_of_the_segment_count() -> None:
     found_limits = row["selection_rate_low"], row["selection_rate_high"]
     assert found_limits == pytest.approx(limits, abs=1e-6)
     alone = toy.filter(g=0)
-    unknown = wroc.threshold_metrics(alone, "y", "s", threshold=0.5, level=0.95, **KEYS)
+    unknown = wroc.threshold_metrics(alone, "y", "s", threshold=0.5, level=0.95, **SAMPLE)
     assert unknown.select("tpr_low", "selection_rate_high").row(0) == (None, None)
 
 
