@@ -14,7 +14,7 @@ from polars_wroc.arrays import Array, Mask
 from polars_wroc.bounds import Above, InnerProportion, MinRows, StrictlyBetween
 from polars_wroc.calls import check_call
 from polars_wroc.groups.categories import Grouping, Intersections
-from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, FEW_EVENTS, METRICS
+from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, METRICS
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.groups.group_columns import (
     adjust_together,
@@ -28,7 +28,14 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.metric import calibration_hint, check_metric
-from polars_wroc.inputs.reasons import EVERYBODY, NO_VARIANCE, NOBODY, UNDEFINED, few_rows
+from polars_wroc.inputs.reasons import (
+    EVERYBODY,
+    FEW_EVENTS,
+    NO_VARIANCE,
+    NOBODY,
+    UNDEFINED,
+    few_rows,
+)
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import paired_changes
