@@ -21,10 +21,11 @@ from unittest.mock import patch
 
 import polars as pl
 import pytest
+from hypothesis import Phase, settings
 
 PACKAGE = "polars_wroc"
 # Imported once, since it takes longer than most tests.
-LIBRARIES = ("numpy", "scipy.stats", "sklearn.metrics", "statsmodels.api", "altair", "hypothesis")
+LIBRARIES = ("numpy", "scipy.stats", "sklearn.metrics", "statsmodels.api", "altair")
 
 
 @contextmanager
@@ -65,6 +66,11 @@ def main() -> None:
     os.dup2(quiet, 1)
     for library in LIBRARIES:
         importlib.import_module(library)
+    # The example that fails first is good enough.
+    phases = Phase.explicit, Phase.generate
+    settings.register_profile(
+        "mutants", deadline=None, max_examples=1, derandomize=True, phases=phases
+    )
     for line in sys.stdin:
         answers.write(json.dumps(run(**json.loads(line))) + "\n")
         answers.flush()
@@ -85,7 +91,7 @@ def _run(module: str, tests: list[str]) -> dict[str, object]:
     outcome = _Outcome()
     plugins = ("cacheprovider", "xdist", "unraisableexception")
     without = [option for plugin in plugins for option in ("-p", f"no:{plugin}")]
-    options = ["-q", "-x", "--tb=no", "--assert=plain", *without]
+    options = ["-q", "-x", "--tb=no", "--assert=plain", "--hypothesis-profile=mutants", *without]
     with warnings.catch_warnings():
         code = pytest.main([*options, *tests], plugins=[outcome])
     return {"code": int(code), "passed": outcome.passed, "failed": outcome.failed}

@@ -451,11 +451,10 @@ def _map_batches(
 
 def _cut_batches(starts: Ints) -> list[tuple[int, int]]:
     """Return batches: small segments up to about a block of rows, or one large segment."""
-    if len(starts) == 1:
-        return []
-    large = np.flatnonzero(np.diff(starts) > _BLOCK_ROWS)
+    # The first segments at or after a multiple of the block size, so also those after large ones
     cuts = np.searchsorted(starts, np.arange(0, starts[-1], _BLOCK_ROWS))
-    ends = np.unique(np.concatenate([[0, len(starts) - 1], cuts, large, large + 1]))
+    large = np.flatnonzero(np.diff(starts) > _BLOCK_ROWS)
+    ends = np.unique(np.concatenate([cuts, large, [len(starts) - 1]]))
     return list(pairwise(ends.tolist()))
 
 

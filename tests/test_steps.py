@@ -76,7 +76,8 @@ def test_placement_values_are_those_of_all_pairs(
         np.testing.assert_allclose(placed[first:stop], expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("sizes", [[40_000], [5, 40_000, 3, 17_000], [3] * 20_000])
+# Blocks have 65,536 rows.
+@pytest.mark.parametrize("sizes", [[150_000], [5, 150_000, 3, 17_000], [3] * 30_000])
 def test_sums_of_blocks_are_those_of_rows(sizes: list[int]) -> None:
     rows = make_rows(sizes, 1, decimals=2)
     sums = reduce_steps(rows, sum_misranked, maxima=frozenset({"heaviest"}))

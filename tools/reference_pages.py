@@ -6,7 +6,8 @@ import inspect
 import json
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -224,10 +225,10 @@ know these methods, because they are added when the program runs. If types matte
 
 
 _ABOUT_COMMANDS = """\
-`polars-wroc COMMAND --help` prints the same. The exit code is 0 when all is done, 1 if a condition
-of `--fail-if` holds, 3 if one could not be judged, 130 if the command was interrupted, and 2 after
-any other error. [On the command line](../guides/command-line.md) shows what it is for, with files
-of options and completion."""
+`polars-wroc COMMAND --help` prints all options of a command. The exit code is 0 when all is done, 1
+if a condition of `--fail-if` holds, 3 if one could not be judged, 130 if the command was
+interrupted, and 2 after any other error. [On the command line](../guides/command-line.md) shows
+what it is for, with files of options and completion."""
 
 
 def _commands() -> str:
@@ -240,12 +241,45 @@ def _commands() -> str:
         re.sub(r"^(polars-wroc (\S+)) \2\b", r"\1", text, flags=re.MULTILINE) for text in usage
     )
     commands = [f"## {re.sub(_CONTINUED, ' ', text).strip()}" for text in usage]
-    last = commands.pop().split("\n## ")[0].strip()
-    return "\n\n".join(["# Command line", _ABOUT_COMMANDS, table, *commands, last]) + "\n"
+    commands[-1] = commands[-1].split("\n## ")[0]
+    sections = _describe_once([text.strip() for text in commands])
+    return "\n\n".join(["# Command line", _ABOUT_COMMANDS, table, *sections]) + "\n"
+
+
+def _describe_once(commands: Sequence[str]) -> list[str]:
+    """Move options that many commands have, in the same words, to a section in front of them."""
+    counts = Counter(option for command in commands for option in _OPTION.findall(command))
+    shared = {option for option, count in counts.items() if count >= _MANY_COMMANDS}
+    groups: dict[str, dict[str, None]] = defaultdict(dict)
+    shortened = []
+    for command in commands:
+        text, *parts = _GROUP.split(command)
+        moved = []
+        for title, group in zip(parts[::2], parts[1::2], strict=True):
+            options = _OPTION.findall(group)
+            moved += [option for option in options if option in shared]
+            groups[title] |= dict.fromkeys(option for option in options if option in shared)
+            own = [option for option in options if option not in shared]
+            if own:
+                text += "\n\n" + _write_group(title, own)
+        if moved:
+            names = ", ".join(f"`{_OPTION_NAME.findall(option)[0]}`" for option in moved)
+            text += f"\n\n[Options of many commands](#options-of-many-commands): {names}."
+        shortened.append(text)
+    described = [_write_group(title, options) for title, options in groups.items() if options]
+    return ["\n\n".join(["## Options of many commands", *described]), *shortened]
+
+
+def _write_group(title: str, options: Iterable[str]) -> str:
+    return "\n".join([f"**{title}**:", "", *options])
 
 
 # Lines of the description of an option after its first.
 _CONTINUED = re.compile(r"\n {8}")
+_OPTION = re.compile(r"^\* .*$", re.MULTILINE)
+_OPTION_NAME = re.compile(r"^\* `([\w-]+)")
+_GROUP = re.compile(r"\n\n\*\*([\w ]+)\*\*:\n\n")
+_MANY_COMMANDS = 10
 
 
 def _between(page: str, mark: str, text: str) -> str:

@@ -50,8 +50,6 @@ THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
 FIRST_PERIOD = "the first period"
 UNKNOWN_REASON = "an unknown category"
 REPEATS, SMALL_SHARE = "repeats ", "share below "
-# Limits of a weighted rate may be too narrow: a few rows may miss the heaviest ones.
-FEW_EVENTS = "few effective events"
 # The reference of the overall rows of calibration metrics.
 TARGET = "target"
 # The place of an attribute and segment in the order of the table.

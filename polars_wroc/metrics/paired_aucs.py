@@ -105,7 +105,7 @@ class ScoredRows:
         assert self.sample is not None
         units = self.sample.units
         if self.influences is not None:
-            influence = self.influences[new] + -self.influences[old]
+            influence = self.influences[new] - self.influences[old]
             return paired.by_design(units.variance(influence), units.df(influence))
         unit_changes = self.total_in_units(changes)
         influence = difference_influence(self.total_in_units(self.powers[0]), unit_changes)

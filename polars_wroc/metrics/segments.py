@@ -28,7 +28,7 @@ from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.mean_differences import StandardizedSums
-from polars_wroc.steps import OutsideWeights, SegmentRows
+from polars_wroc.steps import OutsideWeights, SegmentRows, find_changes
 from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
 from polars_wroc.thresholds.registry import RateMetric, ThresholdMetric
 
@@ -194,7 +194,7 @@ class Numbering(NamedTuple):
 
     def _combine(self, values: Array, combine: np.ufunc) -> Array:
         order = np.argsort(self.number, kind="stable")
-        starts = np.flatnonzero(np.diff(self.number[order], prepend=-1))
+        starts = np.flatnonzero(find_changes(self.number[order]))
         if not len(starts):
             return np.zeros((*values.shape[:-1], self.size))
         combined: Array = combine.reduceat(values[..., order], starts, axis=-1)

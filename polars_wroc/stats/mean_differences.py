@@ -144,12 +144,12 @@ def _find_influence(
         difference = own.units[1] / own.units[0] - other.units[1] / other.units[0]
         return replicate_influence(difference / np.sqrt(_find_scatter(whole, squares)))
     difference = own.mean - other.mean
-    of_means = units.ratio_influence(own.units[1], own.units[0]) + -units.ratio_influence(
-        other.units[1], other.units[0]
-    )
+    own_mean = units.ratio_influence(own.units[1], own.units[0])
+    other_mean = units.ratio_influence(other.units[1], other.units[0])
     everywhere = np.broadcast_to(whole, own.units.shape)
     # The standard deviation is the root of a mean of squares.
-    return of_means + units.ratio_influence(everywhere[2], everywhere[0]) * (-difference / 2)
+    mean_square = units.ratio_influence(everywhere[2], everywhere[0])
+    return own_mean - other_mean - mean_square * (difference / 2)
 
 
 def _find_scatter(sums: Array, squares: Array) -> Array:

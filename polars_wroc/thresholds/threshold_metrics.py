@@ -16,7 +16,7 @@ from polars_wroc.calls import check_call
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
+from polars_wroc.inputs.reasons import EVERYBODY, FEW_EVENTS, NOBODY, few_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.queries import FrameT
@@ -35,6 +35,7 @@ from polars_wroc.thresholds.choice import Thresholds, choose_per_group, trace_cu
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, read_threshold_metrics
 from polars_wroc.thresholds.honest import Honest, HonestRates, number_rows
 from polars_wroc.thresholds.limits import DecidedRows, limit_metrics, measure_metrics
+from polars_wroc.thresholds.registry import RATES
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold, refuse_functions
 
 COST, _REASON = "expected_cost", "reason"
@@ -83,7 +84,8 @@ def threshold_metrics(
     - ``tp, fp, fn, tn``: the weight in each cell of the confusion matrix;
     - ``expected_cost``: for a rule with costs, ``cost of fn * share of fn + cost of fp * share of
       fp``;
-    - ``reason``: why rates are uncertain or missing, for example ``"nobody is selected"``.
+    - ``reason``: why rates are uncertain or missing, for example ``"nobody is selected"`` or, with
+      weights, ``"few effective events: tpr, npv"``.
 
     Parameters
     ----------
@@ -95,8 +97,8 @@ def threshold_metrics(
         rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: +inf, and then
         every distinct score.
     selected
-        Instead of ``threshold``: a column or expression with recorded decisions, Boolean or of 0
-        and 1. Rows in which the decision, or the score if one is given, is null are left out.
+        Instead of ``threshold``: recorded decisions, as for `group_gaps`. Rows without a score, if
+        one is given, are left out too.
     metrics
         Names of the metrics, or ``"all"``: see `confusion_matrix`.
     per_group
@@ -411,4 +413,22 @@ def _find_reasons(decided: DecidedRows, plan: _Plan) -> pl.Series:
         (negatives < plan.min_rows, few_rows(plan.min_rows, "negatives")),
     ]
     reasons = np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
-    return pl.Series(_REASON, [reason or None for reason in reasons.tolist()], pl.String)
+    uncertain = _list_uncertain_rates(decided, plan)
+    found = [
+        reason or (f"{FEW_EVENTS}: {', '.join(rates)}" if rates else None)
+        for reason, rates in zip(reasons.tolist(), uncertain, strict=True)
+    ]
+    return pl.Series(_REASON, found, pl.String)
+
+
+def _list_uncertain_rates(decided: DecidedRows, plan: _Plan) -> list[list[str]]:
+    """Return the rates of each matrix whose limits may be too narrow, because events are few."""
+    names = [name for name in plan.metrics if name in RATES]
+    if plan.level is None or (plan.honest is not None and plan.honest.honest == "crossfit"):
+        names = []
+    few = {}
+    for name in names:
+        rate = decided.cells.rate(RATES[name].counted, RATES[name].others, decided.units)
+        few[name] = rate.has_few_events.tolist()
+    places = range(len(decided.threshold))
+    return [[name for name in names if few[name][place]] for place in places]

@@ -129,6 +129,16 @@ def test_statsmodels_has_the_same_coefficients(
         assert row["observed_rate"] == pytest.approx(np.average(y, weights=w))
 
 
+@pytest.mark.parametrize("rows", [2000, 2001])
+def test_rows_and_the_bins_of_more_rows_have_the_same_slope(rows: int) -> None:
+    frame = sample(7, rows)
+    table = wroc.calibration_summary(frame, "y", "s", weight="w")
+    y, s, w = (frame[name].to_numpy() for name in "ysw")
+    expected, _ = fitted(y, s, w, "probability")
+    assert table["calibration_slope"].item() == pytest.approx(expected.value, rel=1e-8)
+    assert table["calibration_slope_se"].item() == pytest.approx(expected.se, rel=1e-8)
+
+
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_the_larger_variance_counts(weight: str | None) -> None:
     rng = np.random.default_rng(31)

@@ -115,11 +115,11 @@ def test_groups_of_few_effective_rows_have_a_reason_instead_of_limits(
     assert table["reason"].to_list() == (["fewer than 25 rows"] * 2 if few else repeats)
 
 
+@pytest.mark.parametrize("reference", ["rest", "a"])
 @given(
-    st.integers(0, 10**6),
-    st.sampled_from(["rest", "a"]),
-    st.sampled_from(["probability", "frequency"]),
-    st.sampled_from([0.0, 1e6]),
+    seed=st.integers(0, 10**6),
+    weight_type=st.sampled_from(["probability", "frequency"]),
+    offset=st.sampled_from([0.0, 1e6]),
 )
 def test_against_the_definition(seed: int, reference: str, weight_type: str, offset: float) -> None:
     random = np.random.default_rng(seed)

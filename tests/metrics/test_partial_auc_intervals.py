@@ -52,9 +52,14 @@ def test_areas_are_those_of_the_expression(
 
 @pytest.mark.parametrize("standardize", [False, True, "mean"])
 @pytest.mark.parametrize("ranges", [((0.0, 0.5), (0.5, 1.0)), ((0.6, 0.9), (0.1, 0.3))])
+@pytest.mark.parametrize("decimals", [0, 9])
 def test_an_area_over_both_rates_has_no_limits(
-    survey: pl.DataFrame, ranges: tuple[tuple[float, float], ...], standardize: Any
+    survey: pl.DataFrame,
+    ranges: tuple[tuple[float, float], ...],
+    standardize: Any,
+    decimals: int,
 ) -> None:
+    survey = survey.with_columns(pl.col("s").round(decimals))
     fpr, tpr = ranges
     part = wroc.PartialAUC(fpr=fpr, tpr=tpr, standardize=standardize)
     found = wroc.summary(survey, "y", "s", weight="w", areas={"part": part}).row(0, named=True)

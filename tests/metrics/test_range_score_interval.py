@@ -177,6 +177,20 @@ def test_worst_score_has_wilsons_interval_of_the_pseudo_observations() -> None:
     assert limits == pytest.approx([0, 0, 0.5 * extra / (1 + extra)])
 
 
+@pytest.mark.parametrize(("labels", "start"), [("1011001111", 0.4), ("1010001111", 0.3)])
+def test_a_class_has_at_most_three_times_the_variance_of_its_pseudo_row(
+    labels: str, start: float
+) -> None:
+    rows = labelled(labels)
+    pseudo_variance = 1 / labels.count("1") / (1 - start)
+    missed = share_missed(rows, start)
+    own = variance(rows, start, 1, frequency=False) / (missed * (1 - missed))
+    assert own > 6 * pseudo_variance
+    interval = found(frame_of(rows), tpr=(start, 1))
+    ends = [interval["partial_auc_low"], interval["partial_auc_high"]]
+    assert ends == pytest.approx(limits(rows, start), abs=1e-8)
+
+
 @given(
     st.integers(0, 10_000),
     st.sampled_from([1.0, 4.0, 100.0]),

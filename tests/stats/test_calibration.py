@@ -48,6 +48,18 @@ def test_limits_are_where_the_squared_distance_is_that_of_the_variance(seed: int
     assert (limits.low.item(), limits.high.item()) == pytest.approx((low, high), rel=1e-9)
 
 
+def test_limits_reach_as_far_as_those_of_the_logarithm_where_residuals_vary_more() -> None:
+    # So few effective rows that the limits of the rate itself are narrower
+    p, scores, squares = 0.02, 0.2, 0.3
+    residuals = 1.01 * p * (scores - p * squares)
+    rate = RateOfScores(
+        np.array([p]), np.array([scores]), np.array([squares]), np.array([residuals])
+    )
+    limits = rate.limits(Z)
+    margin = Z * np.sqrt(residuals) / p
+    assert np.log(np.ravel(limits) / p) == pytest.approx([-margin, margin])
+
+
 @pytest.mark.parametrize("positives", [0, 3, 40])
 def test_limits_of_equal_scores_are_those_of_wilson(positives: int) -> None:
     y = np.repeat([1.0, 0.0], [positives, 40 - positives])

@@ -111,7 +111,10 @@ def test_equivalence_by_simulation() -> None:
     value = np.array([0.7])
     plan = RowsPlan(value, OF_ONE, np.array([2.0]), ONE)
     one_sided = stats.norm.ppf(0.95)
-    rows = math.ceil(plan.find_rows_for_equivalence(0.06, one_sided, 0.8)[0])
+    (found,) = plan.find_rows_for_equivalence(0.06, one_sided, 0.8)
+    mirrored = RowsPlan(1 - value, OF_ONE, np.array([2.0]), ONE)
+    assert mirrored.find_rows_for_equivalence(0.06, one_sided, 0.8) == pytest.approx(found)
+    rows = math.ceil(found)
     random = np.random.default_rng(3)
     sides = []
     for n in (rows, 2 * rows):

@@ -396,6 +396,29 @@ def test_groups_with_few_rows_of_a_class_are_marked(people: pl.DataFrame) -> Non
     assert none.select("threshold", "reason").row(0) == (None, "no threshold")
 
 
+def test_weighted_rates_with_few_events_are_named() -> None:
+    # 40 positives, 4 of them missed, and 40 negatives, 20 of them selected, with weights 1 and 3
+    # in turn: Kish's effective size of each class is (20 + 60)^2 / (20 + 180) = 32, so that 3.2
+    # missed positives are fewer than 5, and 16 selected negatives are not. Of the 24 rejected rows
+    # 1 / 6 are positive, 19.2 effective rows in all.
+    rows = pl.DataFrame(
+        {
+            "y": [1] * 40 + [0] * 40,
+            "s": [1] * 36 + [0] * 4 + [1] * 20 + [0] * 20,
+            "w": [1.0, 3.0] * 40,
+        }
+    )
+    metrics = ["tpr", "fpr", "fnr", "npv", "accuracy", "f1"]
+    options: dict[str, Any] = {"threshold": 0.5, "metrics": metrics}
+    weighted = wroc.threshold_metrics(rows, "y", "s", weight="w", **options)
+    assert weighted["reason"].item() == "few effective events: tpr, fnr, npv"
+    few = wroc.threshold_metrics(rows, "y", "s", weight="w", min_rows=41, **options)
+    assert few["reason"].item() == "fewer than 41 positives"
+    for other in ({"weight": None}, {"weight": "w", "level": None}):
+        found = wroc.threshold_metrics(rows, "y", "s", **other, **options)
+        assert found["reason"].item() is None
+
+
 @pytest.mark.parametrize("metrics", ["tpr", ["lift", "tpr"], ["tpr", "tpr"], "all"])
 def test_metrics_are_those_asked_for(people: pl.DataFrame, metrics: Any) -> None:
     every = wroc.threshold_metrics(people, "y", "s", threshold=[0.2, 0.5], metrics="all")
