@@ -28,6 +28,17 @@ from sweeps import sweep
 import polars_wroc as wroc
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
+Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
+
+# Ten rows with an old and a new score, worked by hand.
+TWO_SCORES = pl.DataFrame(
+    {
+        "y": [1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
+        "old": [0.9, 0.7, 0.4, 0.2, 0.8, 0.5, 0.3, 0.3, 0.15, 0.1],
+        "new": [0.95, 0.6, 0.45, 0.5, 0.7, 0.35, 0.4, 0.2, 0.2, 0.05],
+        "w": [1, 2, 1, 3, 1, 2, 1, 1, 2, 1],
+    }
+)
 
 # Values that cannot be used: found in arrays, or by a plan.
 INVALID_VALUES = (ValueError, pl.exceptions.InvalidOperationError)
@@ -248,7 +259,7 @@ def pair_auc() -> Callable[[pl.DataFrame], float]:
 
 
 @pytest.fixture
-def groups() -> Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]:
+def groups() -> Groups:
     """Each group of a frame as a frame of its own, in the order of their names."""
 
     def of(frame: pl.DataFrame) -> Sequence[tuple[str, pl.DataFrame]]:

@@ -243,7 +243,7 @@ def file(judged: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.slow(reason="runs several commands")
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("name", sweep(CHOICES))
 def test_command_measures_the_same(
     file: str, judged: pl.DataFrame, name: str, capsys: pytest.CaptureFixture[str]

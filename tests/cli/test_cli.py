@@ -157,7 +157,7 @@ def test_curve_writes_tables_and_charts(tmp_path: Path, suffix: str) -> None:
         assert curve.columns[:4] == ["sex", "threshold", "fpr", "tpr"]
 
 
-@pytest.mark.slow(reason="runs several commands")
+@pytest.mark.slow(reason="makes several audits")
 def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.DataFrame) -> None:
     call = ["audit", str(PATIENTS), *COLUMNS, "--attribute", "sex", "--cluster", "age", "-o", "-"]
     assert main(call) == 0

@@ -136,7 +136,7 @@ def test_plans_are_refused_when_they_run(bins: int | None, change: Change, rule:
             plan.collect()
 
 
-@pytest.mark.slow(reason="computes many tables")
+@pytest.mark.slow(reason="has a large table")
 def test_the_first_row_that_breaks_a_rule_is_named() -> None:
     table = pl.concat([counts().with_columns(part=part) for part in range(300)])
     table = changed(changed(table, 4_001, n_pos=-1), 4_500, w_pos=-1.0)

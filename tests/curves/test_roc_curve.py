@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 import polars as pl
 import pytest
+from conftest import Groups
 from hypothesis import example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sklearn import metrics as sklearn_metrics
 
 import polars_wroc as wroc
-
-Groups = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
 INFINITY = float("inf")
 

@@ -160,7 +160,7 @@ def test_more_rows_than_the_engine_takes_at_once() -> None:
     assert found["abroca"][0] == pytest.approx(expected, abs=1e-11)
 
 
-@pytest.mark.slow(reason="computes many tables")
+@pytest.mark.slow(reason="draws thousands of permutations")
 def test_each_group_keeps_its_classes_and_each_row_its_weight() -> None:
     # All rows of a class are the same, so that every permutation is the data again.
     frame = pl.DataFrame(

@@ -56,7 +56,7 @@ def trend(frame: Any, metrics: list[str] | None = None, **options: Any) -> pl.Da
     return table
 
 
-@pytest.mark.slow(reason="computes many tables")
+@pytest.mark.slow(reason="tries each design, in memory and lazily")
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("lazy", [False, True])
 def test_the_last_period_is_compared_as_a_segment_with_the_rest(design: str, lazy: bool) -> None:

@@ -469,7 +469,7 @@ def test_weighted_rates_that_differ_have_limits_that_say_so() -> None:
     assert found.count(False) <= 1
 
 
-@pytest.mark.slow(reason="runs several commands")
+@pytest.mark.slow(reason="draws charts")
 @pytest.mark.parametrize("command", ["gaps", "auc", "compare", "calibrate"])
 def test_charts_say_the_level_of_looks(command: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)

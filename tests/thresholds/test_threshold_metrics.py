@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
+from conftest import Groups
 from polars.testing import assert_frame_equal
 from sklearn import metrics as sklearn_metrics
 from sweeps import sweep
 
 import polars_wroc as wroc
 
-Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 Metrics: TypeAlias = dict[str, float | None]
 
 INFINITY = float("inf")
