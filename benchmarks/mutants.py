@@ -19,7 +19,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import mutant_report
@@ -133,7 +133,7 @@ def read_results(path: Path) -> dict[tuple[object, ...], Result]:
     return {identify(result): result for result in results}
 
 
-def write_result(path: Path, mutant: Mutant, result: Mapping[str, object]) -> None:
+def write_result(path: Path, mutant: Mutant, result: Result) -> None:
     """Add a result to a file."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({**mutant._asdict(), **result}) + "\n")

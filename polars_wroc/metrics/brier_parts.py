@@ -31,8 +31,7 @@ def decompose_brier(rows: SegmentRows) -> dict[str, Array]:
     prevalence = np.repeat(positives / total, np.diff(steps.starts))
     w_pos, w_neg = steps.w
     weight = w_pos + w_neg
-    # Scores whose weight is lost to rounding have no rate, and contribute to no sum.
-    rate = np.divide(w_pos, weight, out=np.zeros_like(weight), where=weight > 0)
+    rate = w_pos / weight
     losses = np.stack(
         [
             w_pos * (1 - steps.score) ** 2 + w_neg * steps.score**2,

@@ -268,6 +268,13 @@ def test_worked_cost_areas(
     assert found["corrected"] == pytest.approx((area - chance) / (most - chance))
 
 
+@pytest.mark.parametrize("cost_fn", [0, 1])
+def test_no_shares_of_an_area_where_a_perfect_score_has_none(cost_fn: float) -> None:
+    # One decision for everybody costs nothing.
+    found = cost(SEVEN, cost_fn=cost_fn, baseline="trivial")
+    assert [found[name] for name in AREAS] == [0, 0, 0, None, None]
+
+
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("cost_fn", [0.02, 0.3, 0.6, 0.9, 1.0])
 @pytest.mark.parametrize("prevalence", sweep([None, 0.05, 0.4, 0.8], fast=[0.05]))

@@ -235,6 +235,15 @@ def test_a_mean_of_aucs_has_the_influences_of_its_rows() -> None:
     assert np.isfinite(clusters(9).variance(mean)).all()
 
 
+def test_a_unit_that_is_a_whole_segment_has_no_influence_on_its_term_of_a_mean() -> None:
+    part, whole = np.array([[3.0, 1.0], [0.0, 1.0]]), np.array([[9.0, 2.0], [0.0, 3.0]])
+    influence = ratio_influence(part, whole)
+    assert np.isnan(influence.total[:, 0]).all()
+    mean = influence.average(lambda values: values @ np.array([[0.25], [0.75]]))
+    assert mean.total == pytest.approx(0.75 * influence.total[:, 1:])
+    assert mean.terms[0].share == pytest.approx(np.array([[0.25 + 0.75 * 0.4], [0.75 * 0.6]]))
+
+
 # Units a and b in stratum 1, of which b has no rows of the segment, c and d in stratum 2.
 STRATUM = np.array([0, 0, 1, 1])
 

@@ -321,9 +321,10 @@ def test_the_unpaired_test_is_welchs_as_proc_has_it() -> None:
     assert found.p_value(LEVEL)[0] == pytest.approx(2 * stats.t.sf(abs(t), df))
 
 
-def test_powers_that_underflow_leave_no_limits() -> None:
-    paired = paired_of(OLD, NEW, LABEL, 1e-90 * WEIGHT)
-    assert np.isnan(described(paired.estimate())).all()
+def test_powers_that_underflow_or_overflow_leave_no_limits() -> None:
+    for new, scale in ((NEW, 1e-90), (OLD, 1e-120), (OLD, 1e120)):
+        paired = paired_of(OLD, new, LABEL, scale * WEIGHT)
+        assert np.isnan(described(paired.estimate())).all()
 
 
 def test_functions_hold_for_no_segments() -> None:

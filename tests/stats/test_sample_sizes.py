@@ -107,6 +107,16 @@ def test_sizes_of_planned_aucs_fall_with_rows() -> None:
     assert cautious[0] == max(few[0][0], few[1][0])
 
 
+def test_sizes_of_a_plan_give_the_limits_that_they_are_from() -> None:
+    value, rows = np.array([0.83]), np.array([150.0])
+    limits = np.array([0.71]), np.array([0.89])
+    plan = AucPlan(value, square_placements(value), 0.3, 0.7)
+    sizes = RowSizes.from_limits(value, limits, rows, Z, plan)
+    assert np.ravel(sizes.estimate(value, rows).limits(Z)) == pytest.approx(np.ravel(limits))
+    wider, narrower = (sizes.estimate(value, rows * factor).limits(Z) for factor in (0.9, 1.1))
+    assert wider.low < limits[0] < narrower.low < narrower.high < limits[1] < wider.high
+
+
 def test_equivalence_by_simulation() -> None:
     value = np.array([0.7])
     plan = RowsPlan(value, OF_ONE, np.array([2.0]), ONE)
