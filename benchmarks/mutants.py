@@ -136,7 +136,7 @@ def read_results(path: Path) -> dict[tuple[object, ...], Result]:
 def write_result(path: Path, mutant: Mutant, result: Result) -> None:
     """Add a result to a file."""
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(mutant._asdict() | result) + "\n")
+        file.write(json.dumps({**mutant._asdict(), **result}) + "\n")
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """Say in which phases `summary` and `audit` spend their time, beside what the machine allows.
 
-Another thread looks every millisecond at what each thread of the call is doing. The time on the
-clock is shared equally among the threads that are busy at that moment, so the phases add up to
-the whole call. Beside them stand two limits, with as many threads: the time to copy the columns
-of all rows once, and that to sort the scores alone in blocks that fit into the cache.
+Another thread looks about every millisecond at what each thread of the call is doing. The time
+since its last look is shared equally among the threads that are busy. Beside the phases stand two
+limits of the machine, on as many threads: the time to copy the columns of all rows once, and that
+to sort the scores alone in blocks that fit into the cache.
 
     python benchmarks/phases.py --rows 10000000 --output benchmarks/phases.md
 """
@@ -13,11 +13,12 @@ from __future__ import annotations
 import sys
 import tempfile
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from types import FrameType
 
 import altair as alt
@@ -29,7 +30,7 @@ from small import spent
 import polars_wroc as wroc
 from polars_wroc.charts.look import LIGHT
 
-READ, GROUP, SORT, POOL, SUMS, STATISTICS, TABLE = PHASES = (
+READ, GROUP, SORT, POOL, SUMS, STATISTICS, TABLE, OTHER = PHASES = (
     "read and check rows",
     "move rows to their groups",
     "sort by score",
@@ -37,9 +38,10 @@ READ, GROUP, SORT, POOL, SUMS, STATISTICS, TABLE = PHASES = (
     "add up",
     "statistics",
     "tables",
+    "other",
 )
-# Modules, or functions of a module, and their phase. The innermost of a stack decides.
-OF_FUNCTIONS: dict[tuple[str, str], str] = {
+# Functions of modules and their phase; the innermost of a stack decides.
+PHASES_OF_FUNCTIONS: dict[tuple[str, str], str] = {
     ("buckets", "move_to_buckets"): GROUP,
     ("buckets", "sort_groups"): GROUP,
     ("buckets", "code_groups"): GROUP,
@@ -66,10 +68,25 @@ OF_FUNCTIONS: dict[tuple[str, str], str] = {
     ("rows", "make_table"): TABLE,
     ("audit_rows", "arrays"): READ,
 }
-OF_FOLDERS = {"stats": STATISTICS, "metrics": SUMS, "inputs": READ, "audits": TABLE}
-IDLE = {("threading", "wait"), ("threading", "_wait_for_tstate_lock"), ("thread", "_worker")}
-BLOCK = 1 << 16
+PHASES_OF_FOLDERS = {
+    "stats": STATISTICS,
+    "metrics": SUMS,
+    "thresholds": SUMS,
+    "groups": TABLE,
+    "inputs": READ,
+    "audits": TABLE,
+}
+# Functions in which threads wait for others.
+IDLE = {
+    ("threading", "wait"),
+    ("threading", "join"),
+    ("threading", "_wait_for_tstate_lock"),
+    ("thread", "_worker"),
+}
+BLOCK_ROWS = 1 << 16
+# Seconds between two looks
 INTERVAL = 0.001
+PACKAGE = Path(wroc.__file__).parent
 
 
 def main() -> None:
@@ -84,8 +101,9 @@ def main() -> None:
     title = "# Phases of `summary` and `audit`"
     what = (
         f"{options.rows:,} weighted rows in {speed.SEGMENTS} groups; `audit` has a second "
-        f"attribute of two values, and a threshold. Medians of {options.rounds} calls after a "
-        "first one, in milliseconds on the clock; the phases are samples taken every millisecond."
+        f"attribute of two values, and a threshold. {options.rounds} calls after a first "
+        "one, in milliseconds on the clock: their median, divided by the mean shares of the phases "
+        "in as many more. Limits are the fastest of as many."
     )
     parts = [title, speed.machine(), what, *tables(found, limits)]
     if options.output:
@@ -129,7 +147,7 @@ def measure(run: Callable[[], object], rounds: int) -> tuple[float, dict[str, fl
             run()
         shares.append(sampler.shares())
     whole = median(seconds)
-    return whole, {phase: whole * median(each[phase] for each in shares) for phase in PHASES}
+    return whole, {phase: whole * fmean(each[phase] for each in shares) for phase in PHASES}
 
 
 class Sampler:
@@ -153,40 +171,42 @@ class Sampler:
         return {phase: self._found[phase] / total for phase in PHASES}
 
     def _look(self) -> None:
+        last = time.perf_counter()
         while not self._done.wait(INTERVAL):
             own = threading.get_ident()
             frames = sys._current_frames()  # noqa: SLF001
             stacks = [stack for at, stack in frames.items() if at != own]
-            busy = [phase for stack in stacks if (phase := phase_of(stack)) is not None]
-            # Nothing is busy in Python while Polars reads.
-            for phase in busy or [READ]:
-                self._found[phase] += 1 / max(len(busy), 1)
+            busy = [phase for stack in stacks if (phase := find_phase(stack)) is not None]
+            # Nothing else is busy in Python while Polars reads.
+            phases = [phase for phase in busy if phase != OTHER] or busy or [READ]
+            now = time.perf_counter()
+            for phase in phases:
+                self._found[phase] += (now - last) / len(phases)
+            last = now
 
 
-def phase_of(frame: FrameType | None) -> str | None:
-    """Return the phase of a thread; None if it waits for others."""
-    if frame is not None and _name(frame) in IDLE:
+def find_phase(frame: FrameType | None) -> str | None:
+    """Return the phase of a thread; None if it waits for others or runs none of our functions."""
+    if frame is not None and (Path(frame.f_code.co_filename).stem, frame.f_code.co_name) in IDLE:
         return None
+    is_ours = False
     while frame is not None:
         path = Path(frame.f_code.co_filename)
-        if "polars_wroc" in path.parts:
-            for function in _functions(frame, path.stem):
-                if function in OF_FUNCTIONS:
-                    return OF_FUNCTIONS[function]
-            if path.parent.name in OF_FOLDERS:
-                return OF_FOLDERS[path.parent.name]
+        if path.is_relative_to(PACKAGE):
+            is_ours = True
+            for function in _name_functions(frame, path.stem):
+                if function in PHASES_OF_FUNCTIONS:
+                    return PHASES_OF_FUNCTIONS[function]
+            if path.parent.name in PHASES_OF_FOLDERS:
+                return PHASES_OF_FOLDERS[path.parent.name]
         frame = frame.f_back
-    return None
+    return OTHER if is_ours else None
 
 
-def _functions(frame: FrameType, module: str) -> list[tuple[str, str]]:
+def _name_functions(frame: FrameType, module: str) -> list[tuple[str, str]]:
     """Return the function of a frame and those it is written in, the innermost first."""
     names = frame.f_code.co_qualname.replace("<locals>.", "").split(".")
     return [(module, name) for name in reversed(names)]
-
-
-def _name(frame: FrameType) -> tuple[str, str]:
-    return Path(frame.f_code.co_filename).stem, frame.f_code.co_name
 
 
 def measure_limits(df: pl.DataFrame, rounds: int) -> dict[str, float]:
@@ -194,7 +214,7 @@ def measure_limits(df: pl.DataFrame, rounds: int) -> dict[str, float]:
     columns = [df[name].to_numpy() for name in speed.COLUMNS]
     copies = [np.zeros_like(values) for values in columns]
     score = df["score"].to_numpy()
-    blocks = [slice(start, start + BLOCK) for start in range(0, len(score), BLOCK)]
+    blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, len(score), BLOCK_ROWS)]
 
     def copy(part: slice) -> None:
         for values, copied in zip(columns, copies, strict=True):

@@ -12,9 +12,14 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
+import axe_core_python
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # For a machine that is busy; nobody waits so long where all is well.
 _PATIENCE = 180.0
+_AXE = Path(axe_core_python.__file__).parent / "axe.min.js"
+_VIOLATIONS = """axe.run(document, OPTIONS).then(found =>
+  found.violations.map(one => [one.id, one.help, one.nodes.map(node => node.html)]))"""
 
 
 def browser() -> str | None:
@@ -118,6 +123,13 @@ class Chromium:
         )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def broken_rules(self, *tags: str) -> Any:
+        """Rules of axe-core with any of the tags, or of all, that elements of the page break."""
+        self.call("Runtime.evaluate", expression=_AXE.read_text(encoding="utf-8"))
+        assert self.evaluate("axe.version")
+        options = {"resultTypes": ["violations"]} | ({"runOnly": tags} if tags else {})
+        return self.evaluate(_VIOLATIONS.replace("OPTIONS", json.dumps(options)))
 
     def press(self, key: str, text: str = "") -> None:
         """Press a key where the focus is."""

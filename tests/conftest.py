@@ -28,6 +28,17 @@ from sweeps import sweep
 import polars_wroc as wroc
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
+Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
+
+# Ten rows with an old and a new score, worked by hand.
+TWO_SCORES = pl.DataFrame(
+    {
+        "y": [1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
+        "old": [0.9, 0.7, 0.4, 0.2, 0.8, 0.5, 0.3, 0.3, 0.15, 0.1],
+        "new": [0.95, 0.6, 0.45, 0.5, 0.7, 0.35, 0.4, 0.2, 0.2, 0.05],
+        "w": [1, 2, 1, 3, 1, 2, 1, 1, 2, 1],
+    }
+)
 
 # Values that cannot be used: found in arrays, or by a plan.
 INVALID_VALUES = (ValueError, pl.exceptions.InvalidOperationError)
@@ -73,18 +84,27 @@ def pytest_collection_modifyitems(
     reasons, such as two values of sweeps together, is for .ci/nightly.
     """
     for item in items:
+        _require_reasons(item)
         if len(list(item.iter_markers("slow"))) > 1:
-            item.add_marker("nightly")
+            item.add_marker(pytest.mark.nightly(reason="slow for two reasons"))
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
         if _asks_for_slow(config) and is_hypothesis_test(getattr(item, "obj", None)):
-            item.add_marker("slow")
+            item.add_marker(pytest.mark.slow(reason="tries more random rows"))
     yield
     if browser() is None:
         left_out = [item for item in items if item.get_closest_marker("browser")]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
         _note(config, len(left_out))
+
+
+def _require_reasons(item: pytest.Item) -> None:
+    """Raise for a test that is left out of the fast run without saying why."""
+    for mark in item.iter_markers():
+        if mark.name in ("slow", "nightly") and not mark.kwargs.get("reason"):
+            msg = f"{item.nodeid} must say why: pytest.mark.{mark.name}(reason='starts processes')"
+            raise pytest.UsageError(msg)
 
 
 def pytest_terminal_summary(
@@ -239,7 +259,7 @@ def pair_auc() -> Callable[[pl.DataFrame], float]:
 
 
 @pytest.fixture
-def groups() -> Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]:
+def groups() -> Groups:
     """Each group of a frame as a frame of its own, in the order of their names."""
 
     def of(frame: pl.DataFrame) -> Sequence[tuple[str, pl.DataFrame]]:

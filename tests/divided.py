@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import polars as pl
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
 
@@ -47,6 +48,16 @@ def audit_in_ranges(
 
 def _any_rows_are_many() -> Any:
     return patch("polars_wroc.config.Division.is_needed", return_value=True)
+
+
+def assert_same(table: pl.DataFrame, expected: pl.DataFrame) -> None:
+    """Compare tables but for rounding."""
+    assert_frame_equal(table, expected, check_exact=False, rel_tol=1e-12, abs_tol=1e-14)
+
+
+def thirds(frame: pl.DataFrame) -> list[pl.DataFrame]:
+    """Return three parts of rows that are far from each other."""
+    return [frame[start::3] for start in range(3)]
 
 
 def lazy(frame: Any) -> Any:

@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+import polars as pl
+
+# Times, events and scores of ten rows, worked by hand.
+WORKED = pl.DataFrame(
+    {
+        "t": [1, 2, 2, 3, 4, 5, 5, 6, 8, 9],
+        "e": [1, 0, 1, 1, 0, 1, 0, 1, 0, 1],
+        "s": [0.9, 0.3, 0.8, 0.4, 0.6, 0.7, 0.2, 0.5, 0.1, 0.35],
+    }
+)
+
 
 class Timed(NamedTuple):
     """A row: a time, 1 for the event, 0 for censoring, 2 for a competing event, and a weight."""

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from scipy import optimize, stats
 
 Floats = npt.NDArray[np.float64]
+# A metric on its scale, and its derivatives by tp, fp, fn and tn.
+ByHand = tuple[float, Floats]
 _EQUAL = 1e-9
 
 
@@ -182,3 +184,24 @@ def smallest(
     if largest <= 0 or excess(largest) < 0:
         return None
     return float(optimize.brentq(excess, 1e-12, largest, xtol=1e-15))
+
+
+def f1(tp: float, fp: float, fn: float, tn: float) -> ByHand:
+    """The logit of F1 is log(2 tp) - log(fp + fn)."""
+    errors = fp + fn
+    return np.log(2 * tp / errors), np.array([1 / tp, -1 / errors, -1 / errors, 0 * tn])
+
+
+def lr_pos(tp: float, fp: float, fn: float, tn: float) -> ByHand:
+    """The logarithm of tpr / fpr."""
+    pos, neg = tp + fn, fp + tn
+    slopes = [1 / tp - 1 / pos, 1 / neg - 1 / fp, -1 / pos, 1 / neg]
+    return np.log(tp / pos / (fp / neg)), np.array(slopes)
+
+
+def youden(tp: float, fp: float, fn: float, tn: float) -> ByHand:
+    """Twice the inverse hyperbolic tangent of tpr - fpr."""
+    pos, neg = tp + fn, fp + tn
+    value = tp / pos - fp / neg
+    slopes = np.array([fn / pos**2, -tn / neg**2, -tp / pos**2, fp / neg**2])
+    return np.log((1 + value) / (1 - value)), 2 * slopes / (1 - value**2)

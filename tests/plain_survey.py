@@ -54,6 +54,11 @@ def survey_frame(rows: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def rows_of(frame: pl.DataFrame) -> list[Row]:
+    """Return the rows of a table of a survey."""
+    return [Row(*row) for row in frame.select("h", "c", "y", "s", "w").iter_rows()]
+
+
 def auc_influences(rows: Sequence[Row]) -> tuple[float, list[float]]:
     """The AUC and the influence of each row, by comparing every pair."""
     total = {side: sum(r.weight for r in rows if r.label == side) for side in (0, 1)}

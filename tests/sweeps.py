@@ -29,7 +29,8 @@ def sweep(
     swept = []
     for place, value in enumerate(listed):
         several = value if isinstance(value, tuple) and not tuples else (value,)
-        at_night = pytest.mark.slow, pytest.mark.nightly
+        slow_mark = pytest.mark.slow(reason="a further value of a sweep")
+        at_night = slow_mark, pytest.mark.nightly(reason="one of many values of a sweep")
         marks = () if is_fast[place] else at_night[:1] if place in tried else at_night
         swept.append(pytest.param(*several, marks=marks))
     return swept

@@ -86,7 +86,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_an_audit_that_passes(folder: Path) -> None:
     found = ran(folder, command=f"{AUDIT} --fail-if 'race:auc.gap_high<-0.5'")
     assert (folder / "installed").read_text() == f"-m pip install --quiet {ROOT}[report]\n"
@@ -101,7 +101,7 @@ def test_an_audit_that_passes(folder: Path) -> None:
     assert "::error::" not in found.log
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_an_audit_that_fails(folder: Path) -> None:
     gates = "--fail-if impact_ratio.ratio<0.8 --fail-if auc.gap_high<-0.5"
     found = ran(folder, command=f"{AUDIT}\n{gates}", report="audit.json", artifact="april")
@@ -114,7 +114,7 @@ def test_an_audit_that_fails(folder: Path) -> None:
     assert "**Failed: impact ratio below 0.8** in black (race) 0.689" in found.summary
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.parametrize(
     ("command", "report", "code", "said"),
     [
@@ -136,7 +136,7 @@ def test_other_codes(folder: Path, command: str, report: str, code: int, said: s
     assert said in found.log
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_another_command(folder: Path) -> None:
     decided = "impact loans.csv --score score --threshold 0.85 --favorable selected"
     command = f"{decided} --attribute race --fail-if impact_ratio.ratio<0.8"

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from dask import config
 from distributed import Client, LocalCluster
-from divided import memory_of
+from divided import assert_same, memory_of
 from polars.testing import assert_frame_equal
 from processes import PLAIN
 from sklearn.metrics import roc_auc_score
@@ -34,10 +34,6 @@ def assert_same_audits(audit: wroc.Audit, expected: wroc.Audit) -> None:
         )
     assert_frame_equal(audit.table, expected.table, rel_tol=1e-9, abs_tol=1e-11)
     assert audit.settings == expected.settings
-
-
-def assert_same(table: pl.DataFrame, expected: pl.DataFrame) -> None:
-    assert_frame_equal(table, expected, check_exact=False, rel_tol=1e-12, abs_tol=1e-14)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +145,7 @@ def test_audit(
     assert_same_audits(audit, wroc.audit(whole, **named))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts workers")
 @pytest.mark.parametrize("bins", [None, 256])
 def test_counts_of_workers_are_those_of_one_process(
     client: Client, parts: list[pl.LazyFrame], whole: pl.DataFrame, bins: int | None
@@ -164,7 +160,7 @@ def test_counts_of_workers_are_those_of_one_process(
     assert_same(counts.collect(), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts workers")
 @pytest.mark.parametrize("what", sweep(["summary", "audit", "score_counts"], fast=2))
 def test_a_worker_that_dies_costs_a_retry(
     client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path, what: str
@@ -218,7 +214,7 @@ def test_a_client_is_connected(client: Any) -> None:
         wroc.Config(client=client)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts workers")
 @pytest.mark.parametrize("address", ["xx", "x://nowhere:1"])
 def test_an_address_names_the_option(
     address: str,
@@ -237,7 +233,7 @@ def test_an_address_names_the_option(
     assert re.search(f"--dask {rule}", capsys.readouterr().err)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts workers")
 def test_a_cluster_may_be_named_by_its_address(
     client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path
 ) -> None:
@@ -265,13 +261,13 @@ def _python(code: str) -> str:
     return ran.stdout.strip()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_dask_is_imported_by_those_who_want_it() -> None:
     loaded = "import sys, polars_wroc; print({'dask', 'distributed'} & {*sys.modules})"
     assert _python(loaded) == "set()"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_without_distributed_the_error_says_what_to_install() -> None:
     code = """
 import os, sys

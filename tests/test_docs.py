@@ -6,6 +6,7 @@ Examples in Python run as doctests of the pages themselves.
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 from collections import Counter
@@ -16,7 +17,7 @@ import polars as pl
 import pytest
 from cyclopts.exceptions import MissingArgumentError
 from fill_pages import ANY_LINES, BLOCK, printed_by, sessions
-from public_surface import RESULT_TYPES
+from public_surface import RESULT_TYPES, SNAPSHOT
 from reference_pages import defined_in, pages
 from site_navigation import DOCS, MADE_FILES, ROOT, navigation
 
@@ -124,6 +125,21 @@ def test_the_reference_links_to_guides_and_pictures() -> None:
     assert "::: polars_wroc.trend\n\nSee also: [Over time](../guides/over-time.md).\n" in groups
     charts = (DOCS / "reference" / "charts.md").read_text(encoding="utf-8")
     assert "[Gallery](../gallery.md#roc_chart)." in charts
+
+
+def test_the_reference_names_all_options_of_each_command() -> None:
+    _, *sections = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8").split("\n## ")
+    named = {name: text for name, _, text in (section.partition("\n") for section in sections)}
+    surface = json.loads(SNAPSHOT.read_text(encoding="utf-8"))["command"]
+    options = [(command, name.split()[0]) for command in surface for name in surface[command]]
+    assert ("audit", "--separator") in options
+    missing = [
+        (command, name)
+        for command, name in options
+        if not re.search(rf"`{re.escape(name)}[`, ]", named[command])
+    ]
+    assert missing == []
+    assert len(re.findall(r"^\* `--separator ", "".join(sections), re.MULTILINE)) == 1
 
 
 def test_every_page_is_in_the_navigation_once() -> None:

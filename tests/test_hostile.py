@@ -28,7 +28,7 @@ import polars_wroc as wroc
 
 # Some of the tables have few rows.
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow(reason="calls every function hundreds of times"),
     pytest.mark.filterwarnings("ignore:limits may be too narrow"),
 ]
 
@@ -165,7 +165,6 @@ NEED_GROUPS = {
     "cross_auc against the rest", "equalized_thresholds", "abroca_test", "impact_ratios",
     "impact_ratios above the median", "group_gaps of mean scores", "worst_segments",
 }  # fmt: skip
-RANDOM_SUMS = {"bootstrap", "abroca_test"}
 ARGUMENT = re.compile(
     r"`(frame|label|score|weight|by|attributes|cluster|pos_label|threshold|thresholds|reference|max_pairs|"
     r"max_groups|counts|permutations|known|time|event|event_code|competing_code)`"

@@ -25,7 +25,7 @@ def test_changes_of_the_example_fit(tmp_path: Path) -> None:
         compile((project / path).read_text(encoding="utf-8"), path, "exec")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_the_example_works(tmp_path: Path) -> None:
     project = copy_of_the_project(tmp_path)
     compared = follow(EXAMPLE, project)

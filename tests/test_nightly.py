@@ -47,7 +47,7 @@ def in_shell(text: str, folder: Path, summary: Path) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
     compared = follow(PAGE, tmp_path)
     assert len(compared) == PAGE.count("```text\n")

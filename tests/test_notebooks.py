@@ -148,7 +148,7 @@ def test_pages_of_the_site_show_notebooks_whole(path: Path, tmp_path: Path) -> N
     notebook = read(path)
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     assert re.findall(r"^```python\n(.*?)\n```$", page, re.DOTALL | re.MULTILINE) == code
-    shown = re.findall(r"^!\[.+\]\((\w+\.png)\)$", page, re.MULTILINE)
+    shown = re.findall(r"^!\[.+\]\((\w+\.png)\)(?:\{ \.chart \})?$", page, re.MULTILINE)
     assert [(tmp_path / name).read_bytes() for name in shown] == _pictures(notebook)
     assert page.count("</table>") == str(notebook).count("</table>")
     assert "**Caution.**" not in page
@@ -157,7 +157,7 @@ def test_pages_of_the_site_show_notebooks_whole(path: Path, tmp_path: Path) -> N
         assert target in MADE_FILES or target.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs notebooks")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_stored_results_are_those_of_today(path: Path, tmp_path: Path) -> None:
@@ -169,20 +169,20 @@ def test_stored_results_are_those_of_today(path: Path, tmp_path: Path) -> None:
     assert [share_that_differs(*pair) <= SAME for pair in pairs] == [True] * len(_pictures(stored))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs notebooks")
 @pytest.mark.parametrize("path", CHARTS, ids=lambda path: path.stem)
 def test_pictures_are_those_of_today(path: Path) -> None:
     assert share_that_differs(CHARTS[path](), path.read_bytes()) <= SAME
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs notebooks")
 @pytest.mark.browser
 def test_picture_of_the_report_is_as_wide_as_today() -> None:
     """Its letters are those of the machine, so that its height and pixels differ."""
     assert size_of(report_picture())[0] == size_of(REPORT.read_bytes())[0]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs notebooks")
 @pytest.mark.parametrize("name", ["diabetes", "loans"])
 def test_scripts_make_the_committed_data(name: str) -> None:
     made = runpy.run_path(str(FOLDER / f"make_{name}.py"))[name]()

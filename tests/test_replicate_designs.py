@@ -115,7 +115,7 @@ def test_the_infinitesimal_jackknife_is_linearised(survey: pl.DataFrame, name: s
     assert_frame_equal(found, linear, rel_tol=2e-5, abs_tol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_audits_are_those_of_the_units(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": ["g", "k"], "threshold": 0.5, "weight": "w"}
     options |= {"favorable": "selected"}
@@ -146,7 +146,7 @@ def with_each_weight(survey: pl.DataFrame) -> list[pl.DataFrame]:
     return [counted.with_columns(w=pl.col(f"r{i}")) for i in range(6)]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame) -> None:
     given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w", "reference": "a"}
     plan = wide_gaps(survey.lazy(), "y", "s", design=SOME, **given)
@@ -220,7 +220,7 @@ def test_limits_of_rates_have_the_variance_of_the_replicates(survey: pl.DataFram
                 assert used <= size * (1 + 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame) -> None:
     none = survey.with_columns(
         r3=pl.when((pl.col("g") == "b") & (pl.col("y") == 0)).then(0.0).otherwise("r3")

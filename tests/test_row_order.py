@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -121,37 +118,3 @@ def test_rows_that_differ_in_their_group_only_are_drawn_differ(tied: pl.DataFram
     assert_frame_equal(first.filter(replicate=0), second.filter(replicate=0), **EQUAL)
     differ = (first["ks"] - second["ks"]).abs() > 1e-6
     assert differ.sum() > 2
-
-
-SCRIPT = """
-import sys
-import polars as pl
-import polars_wroc as wroc
-frame, target = pl.read_parquet(sys.argv[1]), sys.argv[2]
-drawn = [
-    wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=5, by="g", replicates=True),
-    wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=5, design="c", replicates=True),
-    wroc.abroca_test(frame, "y", "s", by="g", permutations=9),
-]
-for number, table in enumerate(drawn):
-    table.write_parquet(f"{target}{number}.parquet")
-print(pl.thread_pool_size())
-"""
-
-
-@pytest.mark.slow
-def test_number_of_threads_is_of_no_account(tied: pl.DataFrame, tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
-    tied.write_parquet(path, row_group_size=50)
-    for threads in ("1", "2"):
-        run = subprocess.run(  # noqa: S603  (our own script)
-            [sys.executable, "-c", SCRIPT, str(path), str(tmp_path / threads)],
-            env=os.environ | {"POLARS_MAX_THREADS": threads},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert run.stdout.strip() == threads
-    for number in range(3):
-        one, two = (pl.read_parquet(tmp_path / f"{threads}{number}.parquet") for threads in "12")
-        assert_frame_equal(one, two, check_exact=True)

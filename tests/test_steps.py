@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -155,31 +153,3 @@ def test_groups_are_those_of_polars(
     assert groups.equals(expected.drop("row"))
     assert order.tolist() == expected["row"].explode().to_list()
     assert np.diff(starts).tolist() == expected["row"].list.len().to_list()
-
-
-SAME_BITS = """
-import numpy as np, polars as pl, polars_wroc as wroc
-random = np.random.default_rng(5)
-n = 200_000
-frame = pl.DataFrame({
-    "g": random.choice(["a", "b", "c"], n), "y": random.integers(0, 2, n),
-    "s": random.normal(size=n), "w": random.gamma(2, 1, n),
-})
-table = wroc.summary(frame, "y", "s", weight="w", by="g", diagnostics=True)
-gaps = wroc.group_gaps(frame, "y", "s", weight="w", attributes="g", threshold=0.5)
-print(table.hash_rows().to_list(), gaps.hash_rows().to_list())
-"""
-
-
-@pytest.mark.slow
-def test_tables_have_the_same_bits_whatever_the_number_of_threads() -> None:
-    found = {
-        subprocess.run(  # noqa: S603
-            [sys.executable, "-c", SAME_BITS],
-            env={"POLARS_MAX_THREADS": threads, "PATH": ""},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for threads in "123"
-    }
-    assert len(found) == 1

@@ -9,6 +9,18 @@ import polars as pl
 
 import polars_wroc as wroc
 
+# In the order of tables.
+FAIRNESS = [
+    "demographic_parity_difference",
+    "demographic_parity_ratio",
+    "equal_opportunity_difference",
+    "equal_opportunity_ratio",
+    "predictive_equality_difference",
+    "equalized_odds_difference",
+    "equalized_odds_ratio",
+    "predictive_parity_difference",
+    "auc_difference",
+]
 _IS_FAIRNESS = pl.col("metric").str.contains("_(difference|ratio)$") & (
     ~pl.col("metric").is_in(["impact_ratio", "standardized_mean_difference"])
 )

@@ -6,7 +6,8 @@ import inspect
 import json
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,9 @@ import polars_wroc as wroc
 from polars_wroc import typing
 from polars_wroc.cli.app import app
 from polars_wroc.cli.catalog import COMMANDS
+from polars_wroc.groups.comparisons import CALIBRATION, FAIRNESS, IMPACT, SHIFTS, SMD
+from polars_wroc.metrics.registry import CURVE_METRICS
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 _PROPERTIES = (property, cached_property)
 FLOORS_PICTURE = DOCS / "maintaining" / "floors.svg"
@@ -93,7 +97,29 @@ def pages() -> dict[Path, str]:
         FLOORS_PICTURE: picture(),
     }
     reference[_reference("options")] += f"\n{types_of_options()}"
+    reference[_reference("metrics")] += f"\n{_define_metrics()}"
     return reference | {DOCS / "llms.txt": index_for_models(reference)}
+
+
+def _define_metrics() -> str:
+    """Write the definitions of all metrics as tables."""
+    sections = []
+    for title, text, metrics in (
+        ("Metrics of decisions", "In `threshold_metrics` and as gaps", THRESHOLD_METRICS),
+        ("Metrics of scores", "In `bootstrap`, and some in `summary` and as gaps", CURVE_METRICS),
+        ("Metrics of comparisons", "In `audit` and other tables of comparisons", _COMPARED),
+    ):
+        rows = [
+            f"| `{metric.column}` | {metric.label} | {metric.definition} |"
+            for metric in metrics.values()
+        ]
+        head = ["| name | in charts and text | definition |", "|---|---|---|"]
+        sections.append("\n".join([f"## {title}\n\n{text}:\n", *head, *rows]))
+    return "\n\n".join(sections) + "\n"
+
+
+# Metrics that only comparisons have.
+_COMPARED = {IMPACT.name: IMPACT, SMD.name: SMD} | CALIBRATION | FAIRNESS | SHIFTS
 
 
 def _reference(name: str) -> Path:
@@ -224,10 +250,10 @@ know these methods, because they are added when the program runs. If types matte
 
 
 _ABOUT_COMMANDS = """\
-`polars-wroc COMMAND --help` prints the same. The exit code is 0 when all is done, 1 if a condition
-of `--fail-if` holds, 3 if one could not be judged, 130 if the command was interrupted, and 2 after
-any other error. [On the command line](../guides/command-line.md) shows what it is for, with files
-of options and completion."""
+`polars-wroc COMMAND --help` prints all options of a command. The exit code is 0 when all is done, 1
+if a condition of `--fail-if` holds, 3 if one could not be judged, 130 if the command was
+interrupted, and 2 after any other error. [On the command line](../guides/command-line.md) shows
+what it is for, with files of options and completion."""
 
 
 def _commands() -> str:
@@ -240,12 +266,45 @@ def _commands() -> str:
         re.sub(r"^(polars-wroc (\S+)) \2\b", r"\1", text, flags=re.MULTILINE) for text in usage
     )
     commands = [f"## {re.sub(_CONTINUED, ' ', text).strip()}" for text in usage]
-    last = commands.pop().split("\n## ")[0].strip()
-    return "\n\n".join(["# Command line", _ABOUT_COMMANDS, table, *commands, last]) + "\n"
+    commands[-1] = commands[-1].split("\n## ")[0]
+    sections = _describe_once([text.strip() for text in commands])
+    return "\n\n".join(["# Command line", _ABOUT_COMMANDS, table, *sections]) + "\n"
+
+
+def _describe_once(commands: Sequence[str]) -> list[str]:
+    """Move options that many commands have, in the same words, to a section in front of them."""
+    counts = Counter(option for command in commands for option in _OPTION.findall(command))
+    shared = {option for option, count in counts.items() if count >= _MANY_COMMANDS}
+    groups: dict[str, dict[str, None]] = defaultdict(dict)
+    shortened = []
+    for command in commands:
+        text, *parts = _GROUP.split(command)
+        moved = []
+        for title, group in zip(parts[::2], parts[1::2], strict=True):
+            options = _OPTION.findall(group)
+            moved += [option for option in options if option in shared]
+            groups[title] |= dict.fromkeys(option for option in options if option in shared)
+            own = [option for option in options if option not in shared]
+            if own:
+                text += "\n\n" + _write_group(title, own)
+        if moved:
+            names = ", ".join(f"`{_OPTION_NAME.findall(option)[0]}`" for option in moved)
+            text += f"\n\n[Options of many commands](#options-of-many-commands): {names}."
+        shortened.append(text)
+    described = [_write_group(title, options) for title, options in groups.items() if options]
+    return ["\n\n".join(["## Options of many commands", *described]), *shortened]
+
+
+def _write_group(title: str, options: Iterable[str]) -> str:
+    return "\n".join([f"**{title}**:", "", *options])
 
 
 # Lines of the description of an option after its first.
 _CONTINUED = re.compile(r"\n {8}")
+_OPTION = re.compile(r"^\* .*$", re.MULTILINE)
+_OPTION_NAME = re.compile(r"^\* `([\w-]+)")
+_GROUP = re.compile(r"\n\n\*\*([\w ]+)\*\*:\n\n")
+_MANY_COMMANDS = 10
 
 
 def _between(page: str, mark: str, text: str) -> str:

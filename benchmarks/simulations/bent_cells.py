@@ -349,7 +349,7 @@ def auc_test_cells() -> Iterator[Cell]:
         yield auc_tests("outliers", f"{part:.0%}", groups, "error")
     yield from auc_family_cells()
     for aucs, n, tilt in product(
-        ((0.75, 0.88), (0.9, 0.97), (0.95, 0.99)), (20, 60, 150), ("none", "lognormal")
+        ((0.75, 0.88), (0.9, 0.97), (0.95, 0.99)), (20, 60, 150), ("none", "lognormal", "falling")
     ):
         groups = [classes_of((n, 3 * n), auc, tilt) for auc in aucs]
         yield auc_tests(f"power, {tilt}", join_numbers(aucs), groups, "power", 625)

@@ -37,7 +37,7 @@ WEIGHTS = (
 NO_DESIGN = "rows are taken as independent without `design=`"
 TOLD_OF_TESTS = {
     "tests of rates": "up to 7% where weights depend on the outcome and its rarer rows are few",
-    "tests of AUCs": "up to 12% where tails differ and weights fall with the score, else 6%",
+    "tests of AUCs": "up to 7% where tails differ and weights fall with the score, else 6%",
 }
 
 

@@ -177,8 +177,8 @@ def audit(
         from the score.
     favorable
         Which decision is good for a person; required if there are decisions. ``"selected"``: a
-        loan, a job. ``"rejected"``: being selected is bad, as for a suspicion of fraud.
-        ``"neither"``: a diagnosis; there are then no impact ratios.
+        loan, a job. ``"rejected"``: a suspicion of fraud. ``"neither"``: a diagnosis; there are
+        then no impact ratios.
     reference
         What each segment is compared with: ``"rest"`` (everyone else) or ``"overall"`` (all rows).
         A mapping, for example ``{"sex": "m", "age": 30}``, names reference segments, also for
@@ -189,8 +189,8 @@ def audit(
     margin
         Largest gap that does not matter: see `group_gaps`.
     min_rows
-        Fewest rows for a test; for an AUC, fewest rows of each class. Smaller segments are measured
-        and marked as ``small``, but left out of fairness metrics.
+        Fewest rows for a test; for an AUC, fewest rows of each class. Smaller segments are marked
+        as ``small``, and left out of fairness metrics.
     min_cell
         For published results: leave out segments with fewer rows of a class or a decision, other
         segments from which these could be computed, and comparisons with them. If only the segment
@@ -219,8 +219,7 @@ def audit(
 
     A segment is worse off if its impact ratio is below four fifths, or if a gap is significant and
     at least the ``margin``: a lower selection rate or tpr if being selected is good, a higher
-    selection rate or fpr if being selected is bad. Gaps in precision, AUC and calibration make
-    nobody worse off. [Formulas](../explanation/statistics.md#audit).
+    selection rate or fpr if it is bad. [Formulas](../explanation/statistics.md#audit).
 
     Examples
     --------
@@ -240,13 +239,6 @@ def audit(
     │ black   ┆ tpr            ┆ -0.19  ┆ different         │
     │ black   ┆ impact_ratio   ┆ null   ┆ below four fifths │
     └─────────┴────────────────┴────────┴───────────────────┘
-
-    Decisions only, without a label:
-
-    >>> hires = pl.DataFrame({"hired": [True, False, False, True], "sex": list("ffmm")})
-    >>> audit = wroc.audit(hires, attributes="sex", selected="hired", favorable="selected")
-    >>> audit.table["metric"].unique(maintain_order=True).to_list()
-    ['selection_rate', 'impact_ratio']
     """
     labeled, survey = label is not None, read_design(design)
     if score is None and (labeled or selected is None):

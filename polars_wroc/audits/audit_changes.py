@@ -244,8 +244,8 @@ def audit_changes(
 ) -> pl.DataFrame:
     """Return the changes between two audits of different rows: AUCs, rates and gaps.
 
-    Use it to compare this quarter's audit with the last. The rows of both must be independent; for
-    two scores on the same rows use `release_check`, whose paired tests are far more powerful.
+    The rows of both must be independent; for two scores on the same rows use `release_check`, whose
+    paired tests are far more powerful.
 
     The main columns are:
 

@@ -17,7 +17,6 @@ from polars_wroc.audits.words import Words
 from polars_wroc.checks import FOUR_FIFTHS
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
-    FEW_EVENTS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
@@ -27,6 +26,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
+from polars_wroc.inputs.reasons import FEW_EVENTS
 from polars_wroc.metrics.calibration import CALIBRATION_ERROR, SLOPE
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.stats.families import INCONCLUSIVE

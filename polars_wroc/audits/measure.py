@@ -37,7 +37,6 @@ from polars_wroc.groups.compare_segments import (
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
     FAIRNESS,
-    FEW_EVENTS,
     GAP_METRICS,
     METRICS,
     PLACE,
@@ -67,7 +66,7 @@ from polars_wroc.groups.known_categories import (
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, ROC_COLUMNS
 from polars_wroc.inputs.metric import Metric
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, UNDEFINED
+from polars_wroc.inputs.reasons import EVERYBODY, FEW_EVENTS, NOBODY, UNDEFINED
 from polars_wroc.inputs.rows import MissingRows
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC

@@ -65,8 +65,7 @@ def new_york_summary(
         Columns or expressions of the categories, for example ``["sex", "race"]``. Two or more are
         also crossed.
     selected
-        Instead of ``score``: a column or expression, Boolean or of 0 and 1, whether the person was
-        selected.
+        Instead of ``score``: a column or expression, Boolean or of 0 and 1.
     source
         Where the data come from and what they are, in a sentence or more; this is published.
     distribution_date
@@ -77,7 +76,7 @@ def new_york_summary(
         Which categories are unknown besides null, as in `impact_ratios`: ``["Not stated"]``.
     min_share
         Categories with a smaller share of the people get no impact ratio; at most 0.02, as the rule
-        allows. 0 leaves out none.
+        allows.
     justification
         Why they are left out; the rule asks the auditor for it.
     weight

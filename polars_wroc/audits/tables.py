@@ -47,8 +47,8 @@ class Text:
         Note for readers of a report, for example on where the rows come from.
     positive, negative
         Words for people of both classes, participles or adjectives: ``"repaid"``, ``"in default"``.
-        By default `positive` is the name of the label if that is a participle, for example
-        ``approved``; otherwise ``"positive"``, or ``"with status = bad"`` for ``pos_label="bad"``.
+        By default the name of the label if it is a participle, for example ``approved``, else
+        ``"positive"``.
     selected, rejected
         Words for people by decision: ``"hired"``, ``"denied"``. By default ``"selected"`` and
         ``"not selected"``.

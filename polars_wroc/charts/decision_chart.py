@@ -132,8 +132,8 @@ def _draw_everyone(plot: Plot) -> None:
     base = plot.add_rows("everyone", lines)
     mark = base.mark_line(strokeWidth=1, opacity=0.8, clip=True, aria=False)
     ink = alt.StrokeValue(SOFT) if is_one else plot.stroke()
-    grouped = {} if is_one else {"detail": "color:N"}
-    plot.layers.append(mark.encode(plot.across(), plot.up(), ink, **grouped))
+    grouped = [] if is_one else [alt.Detail("color:N")]
+    plot.layers.append(mark.encode(plot.across(), plot.up(), ink, *grouped))
 
 
 def _title(plot: Plot) -> str:

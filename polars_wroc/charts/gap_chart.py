@@ -66,9 +66,9 @@ def gap_chart(
     show
         ``"gap"``: the gap to the reference; gaps of rates are in percentage points (0.05 is 5).
         ``"value"``: the metric itself, with an upright mark at the value of the reference.
-        ``"ratio"``: the ratio to the reference. By default the first that the metric has. For
-        `audit_changes` and `release_check`, ``"gap"`` is the change, and ``"value"`` the new value
-        with the limits of its change and the mark at the old one.
+        ``"ratio"``: the ratio to the reference. By default the first of gap, ratio and value that
+        the metric has. For `audit_changes` and `release_check`, ``"gap"`` is the change, and
+        ``"value"`` the new value with the limits of its change and the mark at the old one.
     margin
         Half the width of a shaded band around no difference. It does not change the verdicts.
     **options
@@ -206,8 +206,8 @@ def _draw(plot: Plot, rows: pl.DataFrame, read: Estimates) -> None:
         ink, fill = plot.stroke(), plot.fill()
     _draw_marks(plot, base, rows, read, y)
     x = plot.across()
-    thick = alt.condition(_FOUND, alt.value(2.5), alt.value(1.5))
-    filled = alt.condition(_FOUND, alt.value(1), alt.value(0))
+    thick = alt.StrokeWidthValue(1.5, condition={"test": _FOUND, "value": 2.5})
+    filled = alt.FillOpacityValue(0, condition={"test": _FOUND, "value": 1})
     dot = {"size": 66, "opacity": 1}
     shape: Any = plot.shape() if named else alt.ShapeValue("circle")
     tips = [
@@ -219,10 +219,10 @@ def _draw(plot: Plot, rows: pl.DataFrame, read: Estimates) -> None:
     ]
     limits = base.mark_rule(aria=False)
     plot.layers += [
-        limits.encode(plot.across("low"), ink, alt.X2("high:Q"), strokeWidth=thick, **y),
+        limits.encode(plot.across("low"), ink, alt.X2("high:Q"), thick, **y),
         base.mark_point(filled=True, color=PAPER, aria=False, **dot).encode(x, shape, **y),
         base.mark_point(strokeWidth=1.5, **dot).encode(
-            x, ink, shape, fill, fillOpacity=filled, tooltip=tips, **y
+            x, ink, shape, fill, filled, tooltip=tips, **y
         ),
     ]
     _draw_numbers(plot, base, y)
@@ -264,11 +264,11 @@ def _draw_numbers(plot: Plot, base: Any, y: dict[str, Any]) -> None:
     large, small = (in_default_theme(fontSize=size) for size in (TEXT_SIZE, SMALL_SIZE))
     numbers = base.mark_text(align="right", fontWeight=600, **large)
     limits = base.mark_text(align="left", **small)
+    # Altair has no types for it.
+    at: Any = alt.XValue
     plot.layers += [
-        numbers.encode(
-            x=alt.value(plot.width + _NUMBER_AT), text="number:N", color=alt.value(INK), **y
-        ),
+        numbers.encode(at(plot.width + _NUMBER_AT), alt.Text("number:N"), alt.ColorValue(INK), **y),
         limits.encode(
-            x=alt.value(plot.width + _LIMITS_AT), text="between:N", color=alt.value(SOFT), **y
+            at(plot.width + _LIMITS_AT), alt.Text("between:N"), alt.ColorValue(SOFT), **y
         ),
     ]

@@ -262,24 +262,24 @@ def _draw(plot: Plot, rows: pl.DataFrame, matrix: _Matrix, names: list[list[str]
         *plot.group_tips(),
         alt.Tooltip("down:N", title=tip_title(matrix.down)),
         alt.Tooltip("across:N", title=tip_title(matrix.across)),
-        "number:N",
+        alt.Tooltip("number:N"),
         alt.Tooltip("note:N", title="verdict"),
         *number_tips({"n": "rows"}),
     ]
-    strength = alt.condition("datum.is_small", alt.value(_PALE), alt.value(_STRONG))
-    ink: Any = alt.condition("datum.is_small", alt.value(SOFT), alt.value(INK))
+    strength = alt.OpacityValue(_STRONG, condition={"test": "datum.is_small", "value": _PALE})
+    ink = alt.ColorValue(INK, condition={"test": "datum.is_small", "value": SOFT})
     has_notes = is_large and rows["n"].count() > 0
     size = TEXT_SIZE + 1 if is_large else SMALL_SIZE
     tiles = base.mark_rect(stroke=PAPER, strokeWidth=3)
     numbers = base.mark_text(dy=-6 * has_notes, fontSize=size, fontWeight=600, aria=False)
     plot.layers += [
-        tiles.encode(x, y, _make_color(rows), opacity=strength, tooltip=tips),
-        numbers.encode(x, y, text="number:N", color=ink),
+        tiles.encode(x, y, _make_color(rows), strength, tooltip=tips),
+        numbers.encode(x, y, alt.Text("number:N"), ink),
     ]
     if has_notes:
         counts = base.transform_calculate(count="'n = ' + format(datum.n, ',')")
         notes = counts.mark_text(dy=12, fontSize=SMALL_SIZE, aria=False)
-        plot.layers.append(notes.encode(x, y, text="count:N", color=ink))
+        plot.layers.append(notes.encode(x, y, alt.Text("count:N"), ink))
 
 
 def _make_channels(matrix: _Matrix, across: list[str], width: float) -> tuple[alt.X, alt.Y]:

@@ -280,9 +280,9 @@ class Plot:
         scale = alt.Scale(domain=list(self.groups.names), range=list(styles))
         return channel("color:N", legend=shown, scale=scale, title=None)
 
-    def _thickness(self) -> Any:
+    def _thickness(self) -> alt.StrokeWidthValue:
         """Return the channel of the width of lines: grey ones are thin."""
-        return alt.condition("datum.is_grey", alt.value(1), alt.value(2))
+        return alt.StrokeWidthValue(2, condition={"test": "datum.is_grey", "value": 1})
 
     # Drawings.
 
@@ -319,9 +319,7 @@ class Plot:
             )
         line = base.mark_line(strokeJoin="round", **mark)
         self.layers.append(
-            line.encode(
-                self.across(), self.up(), self.stroke(), self.dash(), strokeWidth=self._thickness()
-            )
+            line.encode(self.across(), self.up(), self.stroke(), self.dash(), self._thickness())
         )
         if dots:
             self.layers.append(self._dots(base))
@@ -524,14 +522,16 @@ class Plot:
         letters = {"baseline": "middle", **in_default_theme(fontSize=TEXT_SIZE)}
         halo = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round", "aria": False}
         at = _pixels(alt.X, "text_x"), _pixels(alt.Y, "text_y")
+        # Altair searches its schema for the class of a channel that is given as a text.
+        text = alt.Text("text:N")
         ink = alt.FillValue(INK) if self.groups.color is None else self.fill()
         sides = labels["is_right"].unique() if "is_right" in labels.columns else [None]
         for is_right in sides:
             side = base.transform_filter("datum.is_right" if is_right else "!datum.is_right")
             align = "right" if is_right else "left"
             self.layers += [
-                side.mark_text(align=align, **halo, **letters).encode(*at, text="text:N"),
-                side.mark_text(align=align, **letters).encode(*at, ink, text="text:N"),
+                side.mark_text(align=align, **halo, **letters).encode(*at, text),
+                side.mark_text(align=align, **letters).encode(*at, ink, text),
             ]
 
     # The chart.

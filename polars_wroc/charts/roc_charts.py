@@ -41,8 +41,6 @@ def roc_chart(
 ) -> alt.LayerChart | alt.FacetChart:
     """Draw ROC curves with the AUC of each, or detection error tradeoff (DET) curves.
 
-    Use it to see at which false positive rates one group or one score ranks better than another.
-
     Parameters
     ----------
     curves

@@ -381,7 +381,7 @@ class Conditions:
 
     fail_if: Annotated[list[str], Parameter(metavar="CONDITION...")] = field(default_factory=list)
     """Exit with 1 if this holds in any segment: a number of the table and a limit, or a condition
-    in SQL on the columns of the table, as in the examples above; repeatable."""
+    in SQL on the columns of the table, as in the examples; repeatable."""
     fail_unjudged: bool = False
     """Exit with 3 if a condition of --fail-if cannot be judged in some segment."""
 

@@ -277,10 +277,9 @@ def score_counts(
     ----------
     frame
         DataFrame or LazyFrame; or, through `Narwhals <https://narwhals-dev.github.io/narwhals>`_, a
-        frame of another engine: a relation of DuckDB, a table of Ibis (and so BigQuery or
-        Snowflake), a DataFrame of Spark, SQLFrame or pandas, a table of PyArrow. That engine adds
-        up its rows itself. Or a list of frames that are parts of one; workers of a client of
-        `Config` count LazyFrames.
+        frame of DuckDB, Ibis (and so BigQuery or Snowflake), Spark, SQLFrame, pandas or PyArrow,
+        which adds up its rows itself. Or a list of frames that are parts of one; workers of a
+        client of `Config` count LazyFrames.
     label, score, weight, by, pos_label
         As for `summary`; only names of columns if the frame is not a Polars frame. With
         ``label=None`` all rows count as negative. A row without a label is missing whatever its

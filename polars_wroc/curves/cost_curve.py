@@ -71,8 +71,7 @@ def cost_curve(
     frame, label, score, weight, by, pos_label
         As for `summary`.
     cost_fn, cost_fp
-        Costs of a false negative and a false positive. If one is given, it must be between 0 and 1,
-        and the other is 1 minus it.
+        Costs of both errors: see `rules.least_cost`.
     prevalence
         Prevalence in the population that the decision is for. None: as in the data.
 

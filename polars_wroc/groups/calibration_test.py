@@ -135,7 +135,7 @@ def calibration_test(
         gap_high``, the difference there; ``share_compared``, the share of the segment's weight at
         scores where both sides have rows; ``n_blocks``, the blocks of scores; ``n, n_reference``.
 
-        Only the interval that is off most is named, and null where nothing is off:
+        Only the interval that is off most is named; it is null where nothing is off.
         `calibration_curve` shows the others. ``reason`` (String) says why there is no p-value and
         no limit, for example ``"few scores"`` (fewer than 2 effective steps).
 

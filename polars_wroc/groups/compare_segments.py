@@ -15,7 +15,7 @@ from polars_wroc.groups import comparisons
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 from polars_wroc.groups.group_columns import adjust_together, choose_texts, make_rows
 from polars_wroc.inputs.metric import SampleSize
-from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_CLASS, UNDEFINED, few_rows
+from polars_wroc.inputs.reasons import FEW_EVENTS, NO_VARIANCE, ONE_CLASS, UNDEFINED, few_rows
 from polars_wroc.metrics.pairs import Pair, pair_metric
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats import families
@@ -290,6 +290,6 @@ def _find_reasons(
             *((inconclusive & holds, why) for holds, why in [*comparison.too_small, *few]),
             (inconclusive & np.isnan(columns["gap_low"]), no_variance),
             (comparison.repeats, comparisons.REPEATS + repeated),
-            (comparison.pair.few_events, comparisons.FEW_EVENTS),
+            (comparison.pair.few_events, FEW_EVENTS),
         ]
     )

@@ -79,9 +79,7 @@ def equalized_thresholds(
         ``"equalized_odds"``: the same tpr and fpr in all groups. ``"equal_opportunity"``: the same
         tpr.
     cost_fn, cost_fp
-        Costs of a false negative and a false positive; only their ratio matters for the thresholds.
-        If one is given, it must be from 0 to 1, and the other is 1 minus it. Without both, each
-        error costs 1.
+        Costs of both errors: see `rules.least_cost`. Without both, each error costs 1.
     min_rows
         Leave out groups with fewer rows in a class: the poor curve of a small group can limit the
         rates of all.

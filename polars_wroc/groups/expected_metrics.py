@@ -89,7 +89,7 @@ def expected_metrics(
     threshold
         Rows with at least this score are selected. Without it there is only the AUC.
     adjust
-        Adjustment of the p-values for all tests of the table: see `group_gaps`.
+        As for `group_gaps`.
     design
         Clusters or a `Survey`; needs a ``label``, since only labels say how rows depend on each
         other.

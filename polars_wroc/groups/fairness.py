@@ -73,10 +73,9 @@ def fairness(
         As for `summary`. Without a ``score`` there is no AUC; without a ``label``, only demographic
         parity. Rows where the label is null count in demographic parity alone.
     attributes, intersections
-        The attributes whose values are the groups: see `group_gaps`. Rows with a missing value
-        belong to no group.
+        As for `group_gaps`, but rows with a missing value belong to no group.
     threshold, selected
-        The decisions; pass exactly one of the two: see `group_gaps`.
+        As for `group_gaps`; pass exactly one.
     min_rows
         Fewest rows of a group that is compared; for an AUC, fewest rows of each class.
 

@@ -27,7 +27,7 @@ from polars_wroc.inputs.decisions import (
 )
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.reasons import NO_VARIANCE, UNDEFINED, few_rows
+from polars_wroc.inputs.reasons import FEW_EVENTS, NO_VARIANCE, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics.pairs import Pair, pair_rates
@@ -126,8 +126,8 @@ def impact_ratios(
         Categories with a smaller share of the known weight get no limits of the ratio, no test and
         no verdict, and cannot be the reference.
     exact
-        Test for small categories: ``"mid-p"`` for Fisher's test with the mid-p, or ``"fisher"`` for
-        the conservative test without it.
+        Test for small categories: Fisher's, with the ``"mid-p"`` or, more cautious, without
+        (``"fisher"``).
 
     Returns
     -------
@@ -368,7 +368,7 @@ def tabulate_ratios(pairs: CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
         (is_untold, same or UNDEFINED),
         (~enough, few_rows(rules.min_rows)),
         (~is_below & ~is_above & np.isnan(low), no_variance),
-        (pairs.pair.few_events, comparisons.FEW_EVENTS),
+        (pairs.pair.few_events, FEW_EVENTS),
     ]
     texts = {"verdict": choose_texts(verdicts), "reason": choose_texts(reasons)}
     return pairs.tabulate(IMPACT_RATIO, numbers, texts)

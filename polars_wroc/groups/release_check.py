@@ -14,7 +14,7 @@ from polars_wroc.arrays import Array, Mask
 from polars_wroc.bounds import Above, InnerProportion, MinRows, StrictlyBetween
 from polars_wroc.calls import check_call
 from polars_wroc.groups.categories import Grouping, Intersections
-from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, FEW_EVENTS, METRICS
+from polars_wroc.groups.comparisons import COMPARABLE, COMPARISON_SCHEMA, METRICS
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.groups.group_columns import (
     adjust_together,
@@ -28,7 +28,14 @@ from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
 from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.metric import calibration_hint, check_metric
-from polars_wroc.inputs.reasons import EVERYBODY, NO_VARIANCE, NOBODY, UNDEFINED, few_rows
+from polars_wroc.inputs.reasons import (
+    EVERYBODY,
+    FEW_EVENTS,
+    NO_VARIANCE,
+    NOBODY,
+    UNDEFINED,
+    few_rows,
+)
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import paired_changes
@@ -117,8 +124,8 @@ def release_check(
         Rows with at least this score are selected: one number for both scores, or ``{"old": 0.5,
         "new": 0.47}``.
     selected
-        Instead of ``threshold``: columns or expressions, Boolean or of 0 and 1, with the decisions,
-        ``{"old": "hired_by_old", "new": "hired_by_new"}``.
+        Instead of ``threshold``: recorded decisions, ``{"old": "hired_by_old", "new":
+        "hired_by_new"}``, as for `group_gaps`.
     metrics
         ``auc``; with decisions ``selection_rate, tpr, fpr, ppv, npv, accuracy, net_benefit``; for
         probabilities ``brier_score, log_loss``. None: the AUC, and with decisions all of their
@@ -140,14 +147,14 @@ def release_check(
 
         - ``margin`` (Float64): null for a metric without one.
         - ``n_changed, n_gained, n_lost`` (Int64): rows that contribute differently, more and less
-          with the new score. For a selection rate these are newly selected and newly rejected rows;
-          for ppv and npv, rows that join or leave the denominator. Null for an AUC.
+          with the new score. For ppv and npv, these rows join or leave the denominator. Null for an
+          AUC.
         - ``share_changed`` (Float64): the weight of the changed rows as a share of the rows that
           the metric uses with either score; null for an AUC.
 
-        ``"better"`` and ``"worse"`` mean that ``p_adjusted`` is at most ``1 - level``; ``"no
-        worse"`` that the worse limit is within the margin. A selection rate has no good side: it is
-        ``"equivalent"``, ``"different"`` or ``"inconclusive"``.
+        ``"no worse"`` means that the worse limit is within the margin; the other verdicts use
+        ``p_adjusted``. A selection rate has no good side: it is ``"equivalent"``, ``"different"``
+        or ``"inconclusive"``.
 
         ``reason`` is as in `group_gaps`, or ``"same scores"``, ``"same order"`` or ``"no decision
         changed"``, which does not show that no other row would change.

@@ -78,9 +78,9 @@ def rows_needed(
         ``"auc"`` or a rate of `threshold_metrics`; without a table and for a ``half_width`` also
         ``"oe_ratio"``. None: all metrics of the table.
     value, prevalence, share, ratio
-        Assumptions without a table: the rate or AUC (of the reference, if two are compared); the
-        proportion of positives; the segment's share of all rows; and the rows of the reference for
-        each row of the segment.
+        Assumptions without a table: the rate or AUC (of the reference); the proportion of
+        positives; the segment's share of all rows; and the rows of the reference for each row of
+        the segment.
     half_width
         Target: half the width of the confidence interval.
     gap

@@ -92,8 +92,8 @@ def trend(
         scores, all of which also use rows with a null label; without a ``score``, only the
         ``selected`` decisions.
     over
-        Column or expression of each row's time: dates, numbers or anything that can be sorted. Rows
-        where it is null are left out.
+        Column or expression of each row's time: anything that can be sorted. Rows where it is null
+        are left out.
     every
         Length of a period, for example ``"1mo"``, ``"1w"`` or ``"1q"``, to which dates and times
         are truncated as by ``dt.truncate``. None takes the values as they are.
@@ -122,7 +122,7 @@ def trend(
 
         - ``shift_auc``: probability that a score of this period exceeds an earlier one, ties
           counting half; the reference is 0.5.
-        - ``score_ks``: largest distance between both distributions; no limits.
+        - ``score_ks``: largest distance between both distributions.
         - ``psi``: population stability index over tenths of the earlier weight. If all scores are
           in one tenth it is 0 and not tested (``"one score"``).
 

@@ -53,9 +53,9 @@ def worst_segments(
 ) -> FrameT:
     """Return the segments that are significantly worse than everyone else, from a search.
 
-    Use it to explore segments that nobody has named. It compares every combination of up to
-    ``depth`` values with all other rows, and the limits allow for the whole search: each segment in
-    the table is worse than everyone else by at least the limit nearer to 0.
+    It compares every combination of up to ``depth`` values with all other rows, and the limits
+    allow for the whole search: each segment in the table is worse than everyone else by at least
+    the limit nearer to 0.
 
     The main columns are:
 
@@ -84,9 +84,9 @@ def worst_segments(
     min_rows
         Fewest rows in the denominator of the metric, in a segment and outside it.
     top
-        Largest number of segments to return, not counting segments that they explain.
+        Largest number of segments to return.
     redundant
-        Whether to also return segments that a segment of a higher rank explains.
+        Also return segments that a segment of a higher rank explains.
     level
         1 minus the probability of finding anything if all segments are in truth equal.
     design

@@ -43,9 +43,9 @@ def at_horizon(
 ) -> FrameT:
     """Add labels at a time horizon, and weights that make up for censored rows.
 
-    Pass the label and the weight that it adds to the other functions. Rows that were not observed
-    long enough have no label; others carry their weight. This assumes that within a group censoring
-    does not depend on the score or the risk.
+    Pass the added label and weight to the other functions. Rows that were not observed long enough
+    have no label; others carry their weight. This assumes that within a group censoring does not
+    depend on the score or the risk.
 
     The added columns are:
 

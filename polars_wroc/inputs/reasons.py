@@ -10,6 +10,8 @@ UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
 NOBODY, EVERYBODY = "nobody is selected", "everybody is selected"
 # Why no shift and no range of scores is tested.
 ONE_SCORE = "one score"
+# Limits of a weighted rate may be too narrow: a few rows may miss the heaviest ones.
+FEW_EVENTS = "few effective events"
 # The start of `few_rows`, and its end if it is the reference that has too few rows.
 FEW, IN_REFERENCE = "fewer than ", " in the reference"
 

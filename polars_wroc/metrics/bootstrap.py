@@ -91,7 +91,8 @@ def bootstrap(
     resamples
         Number of replicates, 2 or more.
     seed
-        Seed of the random numbers. It gives the same results with the same version of Polars.
+        Seed of the random numbers: the same seed gives the same results with the same version of
+        Polars.
     multiplier
         Distribution of the factors that multiply the weights in a replicate. ``"poisson"``: as if
         rows were drawn with replacement. ``"gamma"``: exponential with mean 1, the Bayesian

@@ -155,7 +155,7 @@ def summary(
           `roc_auc_ci`.
         - ``inverted`` (Boolean): the whole interval is below 0.5; the negated score ranks better.
         - ``k_pos, k_neg``: effective number of misranked rows of each class; below about 3, the
-          interval's width comes mostly from the observation that the method adds.
+          interval depends mostly on the method.
         - ``ci_note`` (String): ``"few misranked rows"``, ``"weights depend on the score"`` (few
           heavy rows carry the AUC, so the interval may be too narrow), the progress of `Looks`, or
           why a design leaves the variance unknown.
@@ -168,8 +168,8 @@ def summary(
         For a column named twice or named like a result column; at collect, for an invalid label,
         weight or score.
     polars.exceptions.PolarsError
-        For a column that does not exist; instead of the ValueError with ``bins``, ``tolerance`` or
-        several tables.
+        For a column that does not exist; with ``bins``, ``tolerance`` or several tables, in place
+        of the ValueError.
 
     Notes
     -----

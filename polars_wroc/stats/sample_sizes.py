@@ -1,8 +1,8 @@
 """Sample sizes: the rows needed for a width, a gap, an equivalence or a margin.
 
-The inverse effective sizes behind limits are found from the limits themselves, and fall as rows are
-added to both sides in proportion. Each target is a condition that holds for all larger numbers of
-rows.
+An inverse size is 1 divided by an effective sample size. Those behind limits are found from the
+limits themselves, and fall as rows are added to a segment and its reference in proportion. Each
+target is a condition that, once it holds, holds for all larger numbers of rows.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from polars_wroc.stats.solve import first_place
 
 # More rows than nearly anybody has.
 MOST_ROWS = 10**9
-# Binary digits of a number of rows, enough for ten decimal digits
+# Times that a range of numbers of rows is halved, enough for ten digits
 _DIGITS = 40
 
 
 class InverseSizes(NamedTuple):
-    """1 divided by the effective sample sizes of the lower and the upper limit, and of a test."""
+    """The inverse sizes of the lower limit, of the upper limit, and of a test."""
 
     low: Array
     high: Array
@@ -39,10 +39,10 @@ class InverseSizes(NamedTuple):
 def invert_limits(
     value: Array, low: Array, high: Array, quantile: float, skewness: float
 ) -> InverseSizes:
-    """Return the inverse sizes of a value, given its Wilson limits at a quantile.
+    """Return the inverse sizes of a value, given its `Wilson` limits at a normal quantile.
 
-    Where a limit equals the value, it gets the size of the other limit. A test has the smaller size
-    of both.
+    Where a limit equals the value or 0, its inverse size is that of the other limit. A test has the
+    larger of both.
     """
     first = _invert_low(value, 1 - value, low, quantile, skewness)
     second = _invert_low(1 - value, value, 1 - high, quantile, skewness)
@@ -53,8 +53,8 @@ def invert_limits(
 
 def _invert_low(value: Array, complement: Array, limit: Array, z: float, skewness: float) -> Array:
     """Return the inverse size that gives a lower limit; NaN if none does."""
-    # p - s d r - l = z sqrt(r l (1 - l)), a quadratic equation in the root of r, where
-    # s = (z^2 - 1) skewness and d = max(1 - 2 p, 0)
+    # Solve p - s d r - l = z sqrt(r l (1 - l)), a quadratic equation in the root of r; p is the
+    # value, l the limit, r the inverse size, s = (z^2 - 1) skewness and d = max(1 - 2 p, 0)
     shift = max(z**2 - 1, 0.0) * skewness * np.maximum(complement - value, 0.0)
     distance = np.maximum(value - limit, 0.0)
     spread = z * np.sqrt(np.maximum(limit * (1 - limit), 0.0))
@@ -68,10 +68,10 @@ def square_placements(auc: Array) -> Array:
     Scores are normal with equal variances in both classes.
     """
     complement = 1 - auc
+    owens_t = scipy.special.owens_t(scipy.special.ndtri(complement), 1 / np.sqrt(3))
     # The probability that two standard normal variables with a correlation of one half are both
-    # below the quantile of the complement, by Owen's T
-    below = scipy.special.owens_t(scipy.special.ndtri(complement), 1 / np.sqrt(3))
-    return np.asarray(complement - 2 * below)
+    # below the quantile of the complement
+    return np.asarray(complement - 2 * owens_t)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _plan_moments(complement: Array, second: Array, h2: Array) -> ClassMoments:
 class RowSizes:
     """Inverse sizes that fall as rows are added, from the inverse sizes of a single row.
 
-    AUCs have multiples ``one_row`` of the sizes of a plan.
+    With a ``plan`` of AUCs, ``one_row`` are the ratios of the observed to the planned sizes.
     """
 
     one_row: InverseSizes
@@ -162,7 +162,7 @@ class RowSizes:
 def find_rows(holds: Callable[[Array], Mask], number: int, *, digits: int = _DIGITS) -> Array:
     """Return for each value the fewest rows, at least 1, from which on its condition holds.
 
-    NaN where more than `MOST_ROWS` are needed.
+    The number of rows is not rounded; NaN where more than `MOST_ROWS` are needed.
     """
 
     def holds_at(logarithm: Array) -> Mask:
@@ -187,9 +187,10 @@ def find_rows_for_width(
 
 @dataclass(frozen=True)
 class RowsPlan:
-    """Two equal values of different rows; the reference has ``kappa`` times as many.
+    """A segment and the rest, with equal values; the rest has ``kappa`` times as many rows.
 
-    If the reference includes the segment, a gap is a ``part`` of their difference.
+    A gap is ``part`` times the difference of the segment and the rest: less than 1 if the reference
+    includes the segment.
     """
 
     value: Array
@@ -218,7 +219,7 @@ class RowsPlan:
     ) -> Array:
         """Return the rows of segments that show, with some power, equivalence within a margin.
 
-        There are two one-sided tests at a quantile.
+        Both one-sided tests use the same quantile.
         """
         z_power = scipy.special.ndtri((1 + power) / 2)
 
@@ -228,8 +229,8 @@ class RowsPlan:
         return find_rows(is_shown, len(self.value), digits=digits)
 
     def _reach(self, rows: Array, quantile: Array | float, z_power: float) -> Array:
-        """Return the largest distance of a limit of the difference from 0, with the power."""
-        # Both sides, the segment and its reference, along the axis before the axis of segments
+        """Return how far from 0 a limit of the difference is at most, with the given power."""
+        # The segment and the rest, along the axis before the axis of segments
         both = np.stack([rows, rows * self.kappa], axis=-2)
         estimate = self.sizes.estimate(self.value, both)
         low, high = estimate.limits(quantile)
@@ -244,7 +245,7 @@ class RowsPlan:
 
 
 def find_rows_for_margin(changed: float, margin: float, quantile: float, power: float) -> Array:
-    """Return the rows that show that an equally good new score is no worse by a margin.
+    """Return the rows that show that an equally good new score is not worse by the margin.
 
     A share ``changed`` of the rows is decided differently, half of it for the worse.
     """
@@ -261,7 +262,7 @@ def find_rows_for_margin(changed: float, margin: float, quantile: float, power: 
 
 
 def find_rows_for_error(error: Array, target: float, quantile: Array | float) -> Array:
-    """Return the rows for an error that falls with their root, given that of a single row.
+    """Return the rows for an error that falls with their square root, given that of a single row.
 
     With these rows the error times the quantile is the target.
     """

@@ -16,7 +16,7 @@ from polars_wroc.calls import check_call
 from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.reasons import EVERYBODY, NOBODY, few_rows
+from polars_wroc.inputs.reasons import EVERYBODY, FEW_EVENTS, NOBODY, few_rows
 from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.queries import FrameT
@@ -35,6 +35,7 @@ from polars_wroc.thresholds.choice import Thresholds, choose_per_group, trace_cu
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, read_threshold_metrics
 from polars_wroc.thresholds.honest import Honest, HonestRates, number_rows
 from polars_wroc.thresholds.limits import DecidedRows, limit_metrics, measure_metrics
+from polars_wroc.thresholds.registry import RATES
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold, refuse_functions
 
 COST, _REASON = "expected_cost", "reason"
@@ -83,7 +84,8 @@ def threshold_metrics(
     - ``tp, fp, fn, tn``: the weight in each cell of the confusion matrix;
     - ``expected_cost``: for a rule with costs, ``cost of fn * share of fn + cost of fp * share of
       fp``;
-    - ``reason``: why rates are uncertain or missing, for example ``"nobody is selected"``.
+    - ``reason``: why rates are uncertain or missing, for example ``"nobody is selected"`` or, with
+      weights, ``"few effective events: tpr, npv"``.
 
     Parameters
     ----------
@@ -92,19 +94,20 @@ def threshold_metrics(
         `impact_ratios` and `group_gaps` have the selection rates of all rows.
     threshold
         One or several numbers, converted to the type of the score; ``"median"``, of all rows; or a
-        rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: +inf, and then
-        every distinct score.
+        rule, for example ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. None: a curve, with
+        a row at +inf and at every distinct score.
     selected
-        Instead of ``threshold``: a column or expression with recorded decisions, Boolean or of 0
-        and 1. Rows in which the decision, or the score if one is given, is null are left out.
+        Instead of ``threshold``: recorded decisions, as for `group_gaps`. Rows without a score, if
+        one is given, are left out too.
     metrics
         Names of the metrics, or ``"all"``: see `confusion_matrix`.
     per_group
         True: a rule chooses a threshold for each group. False: one threshold for all groups.
     min_rows
-        Fewest rows of each class in a group without a ``reason``; nothing is left out.
+        Groups with fewer rows of a class have a ``reason``, but are not left out.
     prevalence
-        Prevalence in the target population: see `confusion_matrix`.
+        Prevalence in the target population: see `confusion_matrix`. By default that of a rule with
+        a prevalence.
     level
         Level of the confidence intervals, or `Looks`; None for no intervals. Without ``honest``,
         intervals treat the threshold as given.
@@ -114,7 +117,7 @@ def threshold_metrics(
     honest
         Estimate the metrics on rows other than the ones from which the rule chose. ``"bootstrap"``
         subtracts most of the optimism from the metrics at the chosen threshold, with intervals.
-        ``"crossfit"`` chooses from some folds and measures on the others, without intervals. Both
+        ``"crossfit"`` chooses from some folds and measures on the others. Both
         draw single rows and take no ``design``.
     resamples
         Number of resamples, 1 or more, for ``honest="bootstrap"``.
@@ -128,8 +131,8 @@ def threshold_metrics(
         A rule gives one row per group, and so do recorded decisions, whose ``threshold`` is null.
         Numbers are Float64; ``reason`` is null at all points of a curve.
 
-        A metric and its limits are null if the denominator is 0, and all columns if no threshold
-        satisfies the rule; limits also if the variance is unknown.
+        A metric and its limits are null if the denominator is 0, and all numbers if no threshold
+        satisfies the rule; limits also if the variance is unknown, and with ``"crossfit"``.
 
     Raises
     ------
@@ -190,7 +193,7 @@ def threshold_metrics(
     if given.is_given:
         _check_design(decisions, threshold=threshold, selected=selected, level=level)
         if prevalence is not None:
-            checks.reject("prevalence", "be None for a survey design", prevalence)
+            checks.reject("prevalence", "not be given with a design, nor by a rule", prevalence)
     source = read_source(frame)
     score = score_or_decisions(source, score, selected)
     columns = read_columns(
@@ -279,7 +282,7 @@ def _require_rule(decisions: _Decisions, argument: str, value: object) -> Rule:
 def _check_design(
     decisions: _Decisions, *, threshold: object, selected: object, level: object
 ) -> None:
-    """Raise for a design if no limits are requested."""
+    """Raise for a design without limits, or with the limits of a curve."""
     if decisions.at_every_score or level is None:
         given = checks.list_given(threshold=threshold, selected=selected, level=level)
         msg = (
@@ -314,7 +317,7 @@ def _measure(rows: Rows, plan: _Plan) -> pl.DataFrame:
 
 
 def _split_models(rows: Rows, plan: _Plan) -> Iterator[tuple[str, Rows]]:
-    """Yield the name of each score with its rows; each counted row belongs to one score."""
+    """Yield the name of each score with its rows, which are all rows unless they are counted."""
     for model in plan.models:
         if MODEL in rows.keys.columns:
             yield model, rows.at((rows.keys[MODEL] == model).to_numpy())
@@ -323,7 +326,7 @@ def _split_models(rows: Rows, plan: _Plan) -> Iterator[tuple[str, Rows]]:
 
 
 def _decide(rows: Rows, segments: SegmentRows, plan: _Plan) -> Iterator[tuple[Ints, DecidedRows]]:
-    """Yield confusion matrices, and the number of the segment of each."""
+    """Yield the number of the segment of each confusion matrix, and the matrices."""
     decisions, sample = plan.decisions, rows.sample
     number = np.arange(segments.number)
     if decisions.at_every_score:
@@ -353,7 +356,7 @@ def _decide(rows: Rows, segments: SegmentRows, plan: _Plan) -> Iterator[tuple[In
 
 
 def _find_thresholds(segments: SegmentRows, decisions: _Decisions) -> list[Thresholds]:
-    """Return the thresholds of each segment; NaN for recorded decisions."""
+    """Return thresholds for all segments or for each; NaN for recorded decisions."""
     if decisions.rule is not None:
         return [choose_per_group(segments, decisions.rule, per_group=decisions.per_group)]
     values = [np.nan] if decisions.recorded else decisions.thresholds
@@ -370,6 +373,7 @@ def _measure_points(decided: DecidedRows, plan: _Plan, level: Level | None) -> p
 def _columns(
     decided: DecidedRows, plan: _Plan, level: Level | None
 ) -> dict[str, Array | pl.Series]:
+    """Return the threshold, cells, metrics with limits, cost and reason of each matrix."""
     values = measure_metrics(decided, plan.metrics)
     columns: dict[str, Array | pl.Series] = {"threshold": decided.threshold}
     for cell, weight in zip(CELLS, decided.cells.weight, strict=True):
@@ -397,7 +401,7 @@ def _columns(
 
 
 def _find_reasons(decided: DecidedRows, plan: _Plan) -> pl.Series:
-    """Return why matrices say little; null if they do not, or are points of a curve."""
+    """Return the first reason why each matrix says little; null for points of a curve."""
     tp, fp, fn, tn = decided.cells.rows
     if plan.decisions.at_every_score:
         return pl.Series(_REASON, [None] * len(tp), pl.String)
@@ -411,4 +415,22 @@ def _find_reasons(decided: DecidedRows, plan: _Plan) -> pl.Series:
         (negatives < plan.min_rows, few_rows(plan.min_rows, "negatives")),
     ]
     reasons = np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
-    return pl.Series(_REASON, [reason or None for reason in reasons.tolist()], pl.String)
+    uncertain = _list_uncertain_rates(decided, plan)
+    found = [
+        reason or (f"{FEW_EVENTS}: {', '.join(rates)}" if rates else None)
+        for reason, rates in zip(reasons.tolist(), uncertain, strict=True)
+    ]
+    return pl.Series(_REASON, found, pl.String)
+
+
+def _list_uncertain_rates(decided: DecidedRows, plan: _Plan) -> list[list[str]]:
+    """Return the rates of each matrix whose limits may be too narrow, because events are few."""
+    names = [name for name in plan.metrics if name in RATES]
+    if plan.level is None or (plan.honest is not None and plan.honest.honest == "crossfit"):
+        names = []
+    few = {}
+    for name in names:
+        rate = decided.cells.rate(RATES[name].counted, RATES[name].others, decided.units)
+        few[name] = rate.has_few_events.tolist()
+    places = range(len(decided.threshold))
+    return [[name for name in names if few[name][place]] for place in places]

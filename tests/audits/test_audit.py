@@ -372,7 +372,7 @@ def test_tables_are_those_of_the_functions(rows: pl.DataFrame, name: str) -> Non
     assert_sums_up(rows, label, score, by, **options, intersections=name in CROSSED)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize(("reference", "score"), [("rest", ["s", "t"]), ("overall", "s")])
 def test_gaps_of_each_reference(rows: pl.DataFrame, reference: str, score: Any) -> None:
     by = ["g", "most"]
@@ -404,7 +404,7 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
 
 
 # Two scores in one audit are two cases for the price of one.
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries many random rows")
 @pytest.mark.parametrize("reference", ["rest", "overall"])
 @settings(max_examples=1, phases=[Phase.explicit, Phase.generate])
 @given(frame=frames())

@@ -66,7 +66,7 @@ def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:each of the .* is a group")
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.usefixtures("batch_rows")
 @pytest.mark.parametrize(
     "options",
@@ -89,7 +89,7 @@ def test_rows_in_batches(people: pl.DataFrame, options: Any) -> None:
     assert_same(eager, lazy, check_exact=True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.usefixtures("batch_rows")
 @pytest.mark.parametrize("dtype", sweep([pl.Int128, pl.Decimal(30, 4), pl.Float32, pl.Int8]))
 def test_scores_of_other_types(people: pl.DataFrame, dtype: Any) -> None:
@@ -110,7 +110,7 @@ def test_labels_of_all_batches_are_checked(people: pl.DataFrame) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:each of the .* is a group")
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_an_engine_without_batches(people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = audits(people)
     monkeypatch.delattr(pl.LazyFrame, "collect_batches")

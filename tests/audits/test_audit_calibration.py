@@ -84,7 +84,7 @@ def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str |
         assert_frame_equal(rows.select(fits), expected.select(fits), rel_tol=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_only_scores_that_may_be_probabilities_are_in_it(data: pl.DataFrame) -> None:
     both = calibration_of(wroc.audit(data, "y", ["p", "rating"], attributes="g"))
     alone = calibration_of(wroc.audit(data, "y", "p", attributes="g"))
@@ -111,7 +111,6 @@ def test_counts_tell_it_exactly_and_bins_not_at_all(data: pl.DataFrame) -> None:
     assert calibration_of(wroc.from_counts(binned).audit(attributes="g")).is_empty()
 
 
-@pytest.mark.slow
 def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     times = data.with_columns(times=pl.int_range(pl.len()) % 3 + 1)
     repeated = times.select(pl.exclude("times").repeat_by("times")).explode(data.columns)
@@ -178,7 +177,7 @@ def test_scores_that_are_not_probabilities_are_named(points: pl.DataFrame) -> No
     assert said == [f"The scores of {of_score} {NOT_PROBABILITIES}"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_they_are_named_wherever_the_rows_are(points: pl.DataFrame) -> None:
     counts = wroc.score_counts(points, "y", "s", by="g")
     audits = [

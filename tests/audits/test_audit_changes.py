@@ -113,7 +113,7 @@ def expected_finding(one: wroc.Audit, other: wroc.Audit, row: dict[str, Any]) ->
     return "grown" if grew else "shrunk"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_findings_are_of_significant_changes_or_only_of_detection() -> None:
     audits = [
         wroc.audit(rows(seed, shift), "y", "s", **GIVEN)
@@ -141,7 +141,7 @@ def test_nothing_changed(after: wroc.Audit) -> None:
     assert table["finding"].null_count() == table.height
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
     data = rows(7, 0.0)
     noise = np.random.default_rng(8).normal(size=data.height)
@@ -171,7 +171,6 @@ def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
     assert as_if["p_value"] > 0.05
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     sweep(

@@ -66,7 +66,6 @@ def test_aucs_are_tested_by_their_gaps(rows: pl.DataFrame, reference: Any) -> No
     assert expected[0] < 0.01
 
 
-@pytest.mark.slow
 def test_segments_with_few_rows_are_in_no_pair(rows: pl.DataFrame) -> None:
     few = rows.head(20).with_columns(g=pl.lit("few"), s=pl.lit(9.0))
     both = pl.concat([rows, few])
@@ -79,7 +78,6 @@ def test_segments_with_few_rows_are_in_no_pair(rows: pl.DataFrame) -> None:
     assert_frame_equal(found.drop("p_value"), expected.drop("p_value"), rel_tol=1e-9)
 
 
-@pytest.mark.slow
 def test_clusters_have_limits_and_tests_by_their_design(rows: pl.DataFrame) -> None:
     audit = audited(rows, attributes="g", design="client", min_rows=0)
     expected = wroc.fairness(
@@ -94,7 +92,7 @@ def test_clusters_have_limits_and_tests_by_their_design(rows: pl.DataFrame) -> N
     assert found.filter(of_aucs)["p_value"].to_list() == [pytest.approx(4 * min(gaps))]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_gate_on_equal_segments_holds_where_the_pair_picked_by_chance_fails() -> None:
     random = np.random.default_rng(0)
     failed = 0

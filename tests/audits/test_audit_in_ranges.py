@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import INVALID_VALUES
-from divided import SCORES, WEIGHTS, audit_in_ranges
+from divided import SCORES, WEIGHTS, audit_in_ranges, thirds
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import weight_as
@@ -37,10 +37,6 @@ def assert_same(audit: wroc.Audit, expected: wroc.Audit) -> None:
         assert_frame_equal(found, wanted, check_exact=False, rel_tol=1e-9, abs_tol=1e-11)
     assert_frame_equal(audit.table, expected.table, check_exact=False, rel_tol=1e-9, abs_tol=1e-11)
     assert audit.settings == expected.settings
-
-
-def thirds(frame: pl.DataFrame) -> list[pl.DataFrame]:
-    return [frame[start::3] for start in range(3)]
 
 
 def check(
@@ -96,7 +92,7 @@ def test_ranges_give_what_rows_give(
     assert gaps_of(audit)["auc_gap_p_value"].count() > 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("rows_per_range", sweep([100, 1, 30, 10_000]))
 @pytest.mark.parametrize("weight_type", sweep(["frequency", "probability"]))
 def test_two_scores_and_intersections(
@@ -114,12 +110,12 @@ def test_two_scores_and_intersections(
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_a_group_that_is_all_rows() -> None:
     check(some_rows(200).with_columns(g=pl.lit("a")), rows_per_range=50, reference="overall")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("decimals", sweep([1, 0, 2]))
 @pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
 def test_ties_at_the_ends_of_ranges_change_nothing(decimals: int, reference: str) -> None:
@@ -127,7 +123,7 @@ def test_ties_at_the_ends_of_ranges_change_nothing(decimals: int, reference: str
     check(some_rows(decimals=decimals), reference=reference, rows_per_range=100, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_rows_that_all_tie_have_an_auc_of_one_half() -> None:
     check(
         some_rows(100).with_columns(s=pl.lit(0.5)),
@@ -137,7 +133,7 @@ def test_rows_that_all_tie_have_an_auc_of_one_half() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_a_score_of_many_rows_among_others() -> None:
     often = pl.when(pl.int_range(pl.len()) % 3 != 0).then(3.0).otherwise(3 + pl.col("s") / 10)
     check(
@@ -169,7 +165,6 @@ def test_a_rule_chooses_the_best_of_all_ranges(
     assert audit.segments["threshold"].n_unique() == 1
 
 
-@pytest.mark.slow
 def test_a_rule_may_select_no_row() -> None:
     frame = pl.DataFrame({"y": [0, 1, 0, 0], "s": [4.0, 3.0, 2.0, 1.0], "g": [*"aabb"], "w": 1})
     audit = check(
@@ -182,7 +177,6 @@ def test_a_rule_may_select_no_row() -> None:
     assert audit.segments["threshold"].to_list() == [np.inf] * 3
 
 
-@pytest.mark.slow
 def test_a_rule_may_choose_no_threshold() -> None:
     frame = pl.DataFrame({"y": [1, 1, 1], "s": [3.0, 2.0, 1.0], "g": [*"aab"], "w": 1})
     audit = check(
@@ -199,7 +193,7 @@ def test_scores_that_a_float_does_not_hold_are_refused(audit: Any) -> None:
         audit(frame, "y", "s", attributes="g")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
     frame = distinct.with_columns(
         pl.col("g").cast(pl.Categorical),
@@ -210,7 +204,7 @@ def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
     check(frame, attributes=["g", "h", "day", "half", pl.col("t") > 1], weight=None, **AT_HALF)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize(
     ("first", "second"),
     sweep(
@@ -254,7 +248,7 @@ def test_an_audit_of_small_parts_is_that_of_the_whole(
     assert_same(audit, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_labels_of_any_type(distinct: pl.DataFrame) -> None:
     labels = pl.when("y").then(pl.lit("bad")).when(~pl.col("y")).then(pl.lit("good"))
     check(distinct.with_columns(y=labels), pos_label="bad")
@@ -262,7 +256,7 @@ def test_labels_of_any_type(distinct: pl.DataFrame) -> None:
         audit_in_ranges(distinct.with_columns(y=labels), "y", "s", attributes="g", pos_label="ugly")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_parts_are_read_once_to_count_and_where_they_have_scores() -> None:
     reads: list[float] = []
 
@@ -320,7 +314,7 @@ rows = st.lists(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries many random rows")
 @given(
     rows,
     st.lists(st.integers(0, 3), min_size=40, max_size=40),

@@ -54,7 +54,7 @@ def assert_same_gaps(audit: wroc.Audit, gaps: pl.DataFrame) -> None:
     assert_frame_equal(found.select(columns), gaps.select(columns), abs_tol=1e-10, rel_tol=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("score", sweep(["s", ["s", "t"]]))
 @pytest.mark.parametrize("weight", sweep([None, "w"]))
 def test_gaps_are_those_of_each_attribute_by_itself(
@@ -78,7 +78,6 @@ def test_gaps_are_those_of_each_attribute_by_itself(
         assert_same_gaps(found, expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
 def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> None:
     rows = rows.with_columns(w=pl.col("w").ceil())
@@ -110,7 +109,6 @@ def test_all_tests_are_one_family(rows: pl.DataFrame) -> None:
     assert found.findings["p_value"].count() == len(ordered)
 
 
-@pytest.mark.slow
 def test_words_say_what_is_compared_with_what(rows: pl.DataFrame) -> None:
     found = wroc.audit(
         rows,
@@ -202,7 +200,7 @@ def assert_same_tables(text: str, audit: wroc.Audit) -> None:
                 assert row[key] == close
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_command_line_names_segments(
     rows: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,7 +71,6 @@ def test_crossed_attributes_come_last_in_the_order_of_their_values(rows: pl.Data
     assert names(audit.segments)[-8:] == [(f"age{CROSS}size", name) for name in expected]
 
 
-@pytest.mark.slow
 def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None:
     frame = pl.DataFrame(
         {"age": [10, 2] * 8, "y": [0, 0, 1, 1] * 4, "s": [0, 0, 0, 0, 1, 1, 1, 1] * 2}
@@ -88,7 +87,7 @@ def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None
             assert found.rows() == [extremes]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_lazy_frame_gives_the_same(rows: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": ["g", "age"], "weight": "w", "threshold": 2}
     options |= {"favorable": "selected"}
@@ -106,7 +105,7 @@ def test_lazy_frame_gives_the_same(rows: pl.DataFrame) -> None:
         assert_frame_equal(one, other, abs_tol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_order_of_the_rows_does_not_matter(rows: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": ["g", "age"], "weight": "w", "threshold": 2}
     options |= {"favorable": "selected"}

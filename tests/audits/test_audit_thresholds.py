@@ -132,7 +132,6 @@ def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
         assert cells == pytest.approx(expected)
 
 
-@pytest.mark.slow
 def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame) -> None:
     frame = judged.with_columns(y=pl.col("y") | (pl.col("g") == "m").fill_null(value=False))
     audit = wroc.audit(
@@ -209,7 +208,7 @@ def test_page_without_a_threshold_has_no_decisions(judged: pl.DataFrame) -> None
     assert result.segments["threshold"].null_count() == result.segments.height
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("score", [[2.0, 1.0], [math.inf, -math.inf], [math.nan, 1.0]])
 def test_threshold_that_selects_nobody_is_saved(score: list[float], tmp_path: Path) -> None:
     data = pl.DataFrame({"g": ["a", "a"], "y": [0, 1], "s": score})
@@ -244,7 +243,7 @@ def file(judged: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("name", sweep(CHOICES))
 def test_command_measures_the_same(
     file: str, judged: pl.DataFrame, name: str, capsys: pytest.CaptureFixture[str]
@@ -261,7 +260,6 @@ def test_command_measures_the_same(
         assert_frame_equal(found, expected, abs_tol=1e-12)
 
 
-@pytest.mark.slow
 def test_command_prints_decisions(
     file: str, judged: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:

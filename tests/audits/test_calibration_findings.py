@@ -176,7 +176,6 @@ def information(frame: pl.DataFrame, weight: str | None) -> tuple[float, float]:
     return fit.params[1], 1 / fit.cov_params()[1, 1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_the_slope_of_the_rest_is_the_mean_of_the_others(
     people: pl.DataFrame, weight: str | None
@@ -348,7 +347,6 @@ def cluster_factor(unit: Any, weight: Any) -> float:
     return float(s2 / (s2 - 2 * s3 + s2**2))
 
 
-@pytest.mark.slow
 def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": "g", "weight": "w"}
     audit = wroc.audit(people, "y", "s", design="unit", **options)
@@ -435,7 +433,6 @@ def test_mean_errors_need_5_expected_rows_of_the_rarer_class(
     assert (found["p_value"].item() is not None, found["reason"].item()) == (is_tested, reason)
 
 
-@pytest.mark.slow
 def test_slopes_leave_out_scores_of_0_and_1(people: pl.DataFrame) -> None:
     extreme = people.with_columns(s=pl.when(g="a").then(pl.col("s").round(1)).otherwise("s"))
     counts = wroc.score_counts(extreme, "y", "s", by="g")
@@ -476,7 +473,7 @@ def test_separated_segments_have_no_slope(people: pl.DataFrame) -> None:
     assert table[SLOPE].null_count() == 4
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 @pytest.mark.parametrize(("rows", "mean"), sweep([(50, 0.05), (100, 0.2)]))
 def test_false_alarms_are_rare(rows: int, mean: float) -> None:
     rng = np.random.default_rng(5)

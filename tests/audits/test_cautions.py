@@ -96,7 +96,7 @@ def test_threshold_of_another_scale_than_the_scores_is_pointed_out() -> None:
     assert not said(table.with_columns(pl.col("s") - 50), 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_many_numbers_are_answered_by_ranges() -> None:
     ages = pl.int_range(pl.len()) % pl.lit(51)
     some = rows().with_columns(age=ages, ratio=ages / 7, few=ages % 50, text=pl.format("{}a", ages))

@@ -57,7 +57,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("given", SAMPLES.values(), ids=[*SAMPLES])
 def test_calibration_is_tested_over_all_segments(
     people: pl.DataFrame, given: dict[str, Any]
@@ -105,7 +105,7 @@ def test_the_search_is_that_of_worst_segments(people: pl.DataFrame, audit: wroc.
     assert "allowing for all 11 subgroups that were compared." in said
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize(
     ("given", "metric", "call"),
     [
@@ -126,7 +126,7 @@ def test_the_headline_is_searched(
     assert_frame_equal(found.select(searched.columns), searched, abs_tol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_counts_say_the_same(people: pl.DataFrame) -> None:
     rounded = people.with_columns(pl.col("s").round(2))
     counts = wroc.score_counts(rounded, "y", "s", by=OPTIONS["attributes"])
@@ -198,7 +198,7 @@ def test_many_rows_are_searched_only(people: pl.DataFrame, monkeypatch: pytest.M
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_many_segments_are_searched_less_deeply(
     people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,7 @@ def of_comparison(table: pl.DataFrame, metric: str) -> pl.DataFrame:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize(
     "options",
     [
@@ -186,7 +186,7 @@ def test_a_threshold_decides_on_scores_without_a_label() -> None:
     assert audit.reading.startswith("A score of ")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_a_lazy_frame_and_parts_of_it_give_the_same_audit() -> None:
     options: dict[str, Any] = {"score": "score", "selected": RECORDED, **GIVEN}
     audit = wroc.audit(ROWS, **options)
@@ -281,7 +281,7 @@ def test_impact_ratios_are_compared_with_those_before(tmp_path: Path) -> None:
         wroc.audit_changes(after, after)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_the_command_line_audits_decisions_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,7 +99,7 @@ def test_rows_behind_other_references(rows: pl.DataFrame, reference: Any) -> Non
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("reference", ["rest"])
 def test_of_two_segments_the_worse_off_is_told_whatever_its_name(reference: Any) -> None:
     """One segment is ranked at random, and fewer rows of the other are selected."""
@@ -241,7 +241,6 @@ def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None
         assert_series_equal(divided, ratios[column], check_names=False)
 
 
-@pytest.mark.slow
 def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
     sampled = rows.with_columns(c=pl.int_range(pl.len()) // 5)
     audit = wroc.audit(

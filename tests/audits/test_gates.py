@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import fairness_of, gaps_of, wide_gaps
+from wide_tables import fairness_of, gaps_of
 
 import polars_wroc as wroc
 from polars_wroc.cli import main
@@ -142,7 +141,6 @@ def test_finding_where_nothing_is_significant() -> None:
     )
 
 
-@pytest.mark.slow
 def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> None:
     rows = pl.concat([unequal, unequal.head(40).with_columns(g=pl.lit("few"))])
     audit = wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected")
@@ -159,36 +157,6 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     assert tested["auc_gap_p_value"].item() is not None
     nobody = wroc.audit(rows, "y", "s", attributes="g", min_rows=5000)
     assert nobody.findings["reason"].unique().to_list() == ["fewer than 5000 positives"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reference", ["rest", "overall"])
-def test_gaps_of_an_audit_are_those_of_each_attribute(
-    unequal: pl.DataFrame, reference: Any
-) -> None:
-    rows = unequal.with_columns(h=pl.col("s").rank("ordinal") % 2)
-    audit = wroc.audit(
-        rows,
-        "y",
-        "s",
-        attributes=["g", "h"],
-        threshold=1,
-        favorable="selected",
-        reference=reference,
-        adjust="none",
-        min_rows=0,
-    )
-    for key in ("g", "h"):
-        alone = wide_gaps(rows, "y", "s", by=key, threshold=1, reference=reference, adjust="none")
-        found = gaps_of(audit).filter(attribute=key).drop("attribute", "segment")
-        for name in set(alone.columns) & set(found.columns):
-            assert found[name].to_list() == pytest.approx(alone[name].to_list(), abs=1e-12)
-        fairness = wroc.fairness(rows, "y", "s", attributes=key, threshold=1)
-        both = pl.col("gap", "ratio", "gap_low", "gap_high", "ratio_low", "ratio_high")
-        expected = fairness.sort("metric").select(both)
-        of_audit = audit.table.filter(pl.col("metric").is_in(fairness["metric"].to_list()))
-        mine = of_audit.filter(attribute=key).sort("metric").select(both)
-        assert_frame_equal(mine, expected, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -349,7 +317,7 @@ def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
     assert len(judged["where"]) == 3 - len(few)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataFrame) -> None:
     few = unequal.head(12).with_columns(g=pl.lit("few"), s=pl.lit(-9.0))
     rows = pl.concat([unequal.head(400), few])
@@ -410,7 +378,7 @@ def test_nothing_is_fair_where_one_segment_is_left(unequal: pl.DataFrame) -> Non
     assert judged["sentence"] == expected
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_the_command_line_says_what_no_gate_judges(
     unequal: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -431,7 +399,7 @@ def test_the_command_line_says_what_no_gate_judges(
     assert Path("audit.html").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_gate_on_nothing_is_not_judged(unequal: pl.DataFrame) -> None:
     judged = judge(unequal, "ppv.gap>0.1", f"{SCORED} --threshold 99 --favorable selected")
     assert (judged["met"], judged["n_judged"], judged["where"]) == (False, 0, [])

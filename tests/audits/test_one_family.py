@@ -51,7 +51,6 @@ def test_holm_over_the_p_values_of_the_table(lower: float, weight: str | None) -
         assert set(calibrated["segment"]) >= {"a"}
 
 
-@pytest.mark.slow
 def test_calibration_makes_gaps_harder_to_find() -> None:
     """The smallest gap to be found, and "equivalent", are those of one of all tests."""
     frame = people(2)

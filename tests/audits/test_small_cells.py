@@ -182,7 +182,7 @@ def assert_same_numbers(audit: wroc.Audit, other: wroc.Audit) -> None:
         assert_frame_equal(*same, rel_tol=1e-7, abs_tol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize(
     ("seed", "left_out"),
     sweep([(1, "g"), (2, "gh"), (5, "h"), (7, "h"), (9, "h"), (11, "gh")], fast=1),
@@ -230,7 +230,7 @@ def hires() -> pl.DataFrame:
     return frame.with_columns(pl.col("sex").replace("", None), s=pl.Series(score))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_a_small_segment_of_missing_values_hides_no_other(hires: pl.DataFrame) -> None:
     call: dict[str, Any] = {
         "attributes": ["sex", "race"],
@@ -287,7 +287,7 @@ def test_each_way_to_audit_leaves_them_out(hires: pl.DataFrame, way: str) -> Non
     assert_frame_equal(impact_of(audit).select(columns), impact_of(expected).select(columns))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_counts_of_several_scores_count_rows_once(hires: pl.DataFrame) -> None:
     two = hires.with_columns(t=-pl.col("s"))
     counts = wroc.from_counts(wroc.score_counts(two, "hired", ["s", "t"], by=["sex", "race"]))
@@ -297,7 +297,7 @@ def test_counts_of_several_scores_count_rows_once(hires: pl.DataFrame) -> None:
     assert audit.missing.rows() == [("sex", None), ("race", 0)]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="writes many reports")
 def test_rows_of_files_do_not_tell_how_many_are_left_out(
     hires: pl.DataFrame, tmp_path: Path
 ) -> None:
@@ -330,7 +330,7 @@ def test_rows_of_files_do_not_tell_how_many_are_left_out(
         assert len(facts["SHA-256"]) == 64
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_shares_and_joint_limits_do_not_tell_of_small_segments(hires: pl.DataFrame) -> None:
     """Where another value is rare too, the missing ones are a part of totals that are shown."""
     rare = hires.with_columns(
@@ -368,7 +368,7 @@ def hiding() -> pl.DataFrame:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame) -> None:
     call: dict[str, Any] = {"attributes": ["g", "k"], "threshold": 0.5, "favorable": "selected"}
     call["reference"] = {"g": "h"}
@@ -406,7 +406,6 @@ def test_two_segments_that_are_shown_are_no_pair(hiding: pl.DataFrame) -> None:
     assert found["n_reference"].to_list() == [600, 700]
 
 
-@pytest.mark.slow
 def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.DataFrame) -> None:
     # A rare value besides.
     place = pl.int_range(pl.len())
@@ -424,7 +423,6 @@ def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.Data
     assert shown.filter(hidden).is_empty()
 
 
-@pytest.mark.slow
 def test_nothing_is_left_out_of_large_segments(rows: pl.DataFrame) -> None:
     audit = wroc.audit(rows, "y", "s", attributes="h", min_cell=5)
     assert list(audit.run.left_out) == []

@@ -42,7 +42,6 @@ def survey() -> pl.DataFrame:
     return frame.with_columns(s=pl.when(pl.Series(random.random(rows) < 0.97)).then("s"))
 
 
-@pytest.mark.slow
 def test_rates_at_a_chosen_threshold(survey: pl.DataFrame) -> None:
     audit = wroc.audit(
         survey,
@@ -75,7 +74,7 @@ def test_rates_at_a_chosen_threshold(survey: pl.DataFrame) -> None:
     assert_frame_equal(segments, rates.select(names), rel_tol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
     rows = survey.with_columns(k=pl.int_range(pl.len()) % 4)
     options: dict[str, Any] = {"weight": "w", "threshold": 0.5, "min_rows": 30, **UNITS}
@@ -166,7 +165,6 @@ def test_calibration_is_linearised(survey: pl.DataFrame, group: str) -> None:
     assert [found[f"{name}_low"], found[f"{name}_high"]] == pytest.approx(ends, rel=1e-9)
 
 
-@pytest.mark.slow
 def test_segments_of_one_cluster_each_have_no_variance(survey: pl.DataFrame) -> None:
     audit = wroc.audit(
         survey,
@@ -188,7 +186,7 @@ def test_segments_of_one_cluster_each_have_no_variance(survey: pl.DataFrame) -> 
     assert limits.to_list() == [False, True, True, True]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_false_alarms_of_clusters_are_rare() -> None:
     random = np.random.default_rng(20)
     replicates, free = 14, 6

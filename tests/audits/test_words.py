@@ -106,7 +106,6 @@ def test_sentences_have_the_words_that_are_given(rows: pl.DataFrame) -> None:
         assert sentences[metric].startswith(start)
 
 
-@pytest.mark.slow
 def test_the_command_has_the_words(
     rows: pl.DataFrame, tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,7 +75,7 @@ def test_audit_as_json_on_standard_output(
     assert_frame_equal(segments.select(counts), expected.select(counts), abs_tol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_audit_names_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,7 +157,7 @@ def test_curve_writes_tables_and_charts(tmp_path: Path, suffix: str) -> None:
         assert curve.columns[:4] == ["sex", "threshold", "fpr", "tpr"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.DataFrame) -> None:
     call = ["audit", str(PATIENTS), *COLUMNS, "--attribute", "sex", "--cluster", "age", "-o", "-"]
     assert main(call) == 0
@@ -177,7 +177,7 @@ def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.Data
     assert in_clusters != pytest.approx(expected["auc_low"].to_list(), rel=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_designs_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--strata", "age", "--lonely", "adjust", "-o", "-"]
     rows = pl.read_parquet(PATIENTS)

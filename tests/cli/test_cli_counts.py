@@ -125,7 +125,7 @@ def test_audit_of_counts_is_that_of_the_labeled_rows(
         assert_frame_equal(one, other, abs_tol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_audit_of_counts_as_a_report_with_a_gate(capsys: pytest.CaptureFixture[str]) -> None:
     call = ["audit", "counts?.parquet", "--attribute", "sex"]
     assert main([*call, "-o", "x.html", "--fail-if", "auc.gap>0.9"]) == 0
@@ -134,7 +134,7 @@ def test_audit_of_counts_as_a_report_with_a_gate(capsys: pytest.CaptureFixture[s
     assert "FAILED auc > 0.1 in " in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_auc_and_curve_of_counts_are_those_of_the_rows(rows: pl.DataFrame) -> None:
     assert main(["auc", "counts?.parquet", "--by", "sex", "-o", "auc.parquet"]) == 0
     expected = wroc.summary(rows, "y", "s", weight="w", by="sex")
@@ -274,7 +274,7 @@ IMPACT = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_impact_ratios_of_counts_without_a_label(
     rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -254,7 +254,7 @@ def test_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"None of \d+ tested changes is significant\.", told)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_a_gap_that_is_only_shown_did_not_change(capsys: pytest.CaptureFixture[str]) -> None:
     # The same shift, but few rows before.
     few, many = rows(1, 0.4, "ab").sample(500, seed=1), pl.concat([rows(2, 0.4, "ab")] * 4)
@@ -277,7 +277,6 @@ def test_a_gap_that_is_only_shown_did_not_change(capsys: pytest.CaptureFixture[s
     assert only.format("before", shown["segment"][0]) in told
 
 
-@pytest.mark.slow
 def test_no_gate_passes_on_the_same_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = rows(1, 0.0, "ab").with_columns(new=pl.col("s").reverse())
     for name, score in (("before", "s"), ("after", "new")):
@@ -366,7 +365,7 @@ def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
     assert any(text.startswith(axis) for text in texts), texts
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_several_scores(capsys: pytest.CaptureFixture[str]) -> None:
     for name, audit in audits(["s", "t"]).items():
         audit.save(f"{name}.json")

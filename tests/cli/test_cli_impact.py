@@ -179,7 +179,6 @@ def hires(folder: Path) -> pl.DataFrame:
 HINT = "'Not stated' of race is compared like any other category."
 
 
-@pytest.mark.slow
 def test_rows_without_a_decision_are_said(
     hires: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -224,7 +223,7 @@ def test_a_missing_score_or_weight_is_said(
     assert "Up to 3 rows have no decision and were" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_a_category_that_may_be_unknown_gives_a_hint(
     hires: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -379,7 +378,6 @@ def test_what_audits_of_decisions_refuse(
     assert [path.name for path in folder.iterdir()] == ["rows.parquet"]
 
 
-@pytest.mark.slow
 def test_many_scores_at_the_median_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Two of ten rows are above the median, and half of them without ties."""
     call = [

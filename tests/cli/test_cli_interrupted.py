@@ -71,7 +71,7 @@ def test_a_killed_command_leaves_the_target_as_it_was(number: signal.Signals, fo
     assert (folder / "x.parquet").read_bytes() == b"of yesterday"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_a_query_is_interrupted(folder: Path) -> None:
     number = pl.int_range(20_000_000)
     rows = pl.select(y=number.hash(seed=1) % 3 == 0, s=number.hash(seed=2) / 2.0**64)

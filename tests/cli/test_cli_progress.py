@@ -68,7 +68,7 @@ def on_terminal(*arguments: str) -> tuple[int, str, str]:
     return process.returncode, printed, shown.decode()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_rows_and_time_are_shown_and_removed(rows: Path, tmp_path: Path) -> None:
     output = tmp_path / "x.parquet"
     columns = ["--label", "y", "--score", "s", "--weight", "w", "--by", "g"]
@@ -80,7 +80,7 @@ def test_rows_and_time_are_shown_and_removed(rows: Path, tmp_path: Path) -> None
     assert "\x1b[?25h" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_an_error_stands_alone(rows: Path) -> None:
     code, printed, shown = on_terminal(
         "auc", str(rows), "--label", "y", "--score", "y", "--by", "h"

@@ -104,7 +104,6 @@ def test_two_files_are_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert_frame_equal(one.select(others), two.select(others), rel_tol=1e-6, abs_tol=1e-9)
 
 
-@pytest.mark.slow
 def test_decisions_of_two_files(capsys: pytest.CaptureFixture[str], saved: pl.DataFrame) -> None:
     saved.select("id", "y", "g", s="s1", d=pl.col("s1") >= 0.5).write_csv("old.csv")
     selected = ["--selected", "old=d", "--selected", "new=d=true", "--attribute", "g"]
@@ -181,7 +180,6 @@ def test_errors_name_the_option(
     assert err.count("\n") == 1
 
 
-@pytest.mark.slow
 def test_what_is_not_shown_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
     rows(shift=0.0).write_parquet("val.parquet")
     strict = "any.verdict!=no worse"
@@ -219,7 +217,6 @@ def test_files(capsys: pytest.CaptureFixture[str], name: str) -> None:
         assert pl.read_csv(name).height == 21
 
 
-@pytest.mark.slow
 def test_a_design_leaves_the_limits_of_changes_out(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = printed(
         capsys, *CALL, *DECIDED, "--cluster", "g", "--columns", "all", "--rows", "all"

@@ -100,14 +100,14 @@ def test_what_is_written_is_said_where_nothing_can_be_printed(
     json.loads((folder / "x.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.parametrize(("call", "environment"), sweep(CALLS, fast=2))
 @pytest.mark.usefixtures("folder")
 def test_standard_output_that_nobody_reads(call: list[str], environment: dict[str, str]) -> None:
     assert without_reader(call, environment) == (0, "")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.parametrize("redirected", sweep(["2>&-", "2>/dev/full", ">&- 2>&- <&-"]))
 @pytest.mark.usefixtures("folder")
 def test_standard_error_that_cannot_be_written(redirected: str) -> None:
@@ -118,7 +118,7 @@ def test_standard_error_that_cannot_be_written(redirected: str) -> None:
         assert errors == ""
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.parametrize("output", sweep([[], ["-o", "x.csv"]]))
 def test_no_output_hides_a_gate(output: list[str], folder: Path) -> None:
     for redirected, said in ((">/dev/full", FULL), (">&-", CLOSED)):
@@ -133,7 +133,7 @@ def test_no_output_hides_a_gate(output: list[str], folder: Path) -> None:
     assert (folder / "x.csv").exists() == bool(output)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.usefixtures("folder")
 def test_gate_that_cannot_be_judged_is_no_success_without_a_reader() -> None:
     gate = ["--fail-if", "auc.gap>0.1", "--min-rows", "100000"]
@@ -142,7 +142,7 @@ def test_gate_that_cannot_be_judged_is_no_success_without_a_reader() -> None:
     assert "NOT JUDGED auc.gap > 0.1: fewer than 100000 " in errors
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 def test_file_that_cannot_be_written_hides_no_gate(folder: Path) -> None:
     (folder / "x.html").write_text("of yesterday")
     # In blocks of 1024 bytes: room for what is read, and not for a page.
@@ -163,7 +163,7 @@ def test_file_that_cannot_be_written_hides_no_gate(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "x.html"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.parametrize(
     ("encoding", "shown"),
     sweep(

@@ -410,7 +410,7 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ("thresholds --threshold youden --prevalence 0.1", "--prevalence excludes a rule in --th"),
         (
             "thresholds --threshold 1 --prevalence 0.1 --cluster site",
-            "--prevalence must be None for a survey design; found 0.1",
+            "--prevalence must not be given with a design, nor by a rule; found 0.1",
         ),
         ("thresholds --threshold max-fpr=2", "fpr must lie between 0 and 1; found 2"),
         ("calibrate --bins -1", "--bins must be 1 or more; found -1"),

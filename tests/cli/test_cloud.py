@@ -62,7 +62,7 @@ def parts(people: pl.DataFrame, options: dict[str, str]) -> str:
     return f"s3://{BUCKET}/people/*.parquet"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts a server")
 def test_summary_of_files_in_a_bucket_is_that_of_the_rows(
     people: pl.DataFrame, parts: str, options: dict[str, str]
 ) -> None:
@@ -104,7 +104,7 @@ def test_command_line_reads_a_bucket(
     assert_frame_equal(found, wroc.summary(people, "y", "s", weight="w"), rel_tol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts a server")
 def test_signed_addresses_are_read_and_not_told(
     people: pl.DataFrame,
     parts: str,
@@ -164,7 +164,7 @@ def test_a_name_in_a_bucket_that_exists_is_no_pattern(
         assert json.loads(capsys.readouterr().out)[0]["n"] == number
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts a server")
 def test_faults_of_a_bucket_are_one_line(endpoint: str) -> None:
     names = ("aws_access_key_id", "aws_secret_access_key")
     keys = {name.upper(): KEYS[name.removeprefix("aws_")] for name in names}

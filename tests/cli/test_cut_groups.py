@@ -185,7 +185,7 @@ def test_counts_by_ranges_and_ranges_of_counts(rows: pl.DataFrame) -> None:
     assert_frame_equal(tables[0].sort("age"), expected.sort("age"), rel_tol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 @pytest.mark.usefixtures("rows")
 def test_reports_and_charts_by_ranges() -> None:
     assert main(["audit", "rows.parquet", *COLUMNS[:4], "--attribute", BY[1], "-o", "x.html"]) == 0

@@ -140,7 +140,7 @@ def test_bounds_hold_in_ten_thousand_cases(cases: pl.DataFrame, options: dict[st
         assert widths.mean() > 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 @pytest.mark.parametrize(
     "area",
     [

@@ -136,7 +136,7 @@ def test_plans_are_refused_when_they_run(bins: int | None, change: Change, rule:
             plan.collect()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="has a large table")
 def test_the_first_row_that_breaks_a_rule_is_named() -> None:
     table = pl.concat([counts().with_columns(part=part) for part in range(300)])
     table = changed(changed(table, 4_001, n_pos=-1), 4_500, w_pos=-1.0)
@@ -282,7 +282,7 @@ def test_honest_counts_are_never_refused(
     wroc.from_counts(wroc.merge_counts([merged], bins=16))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="has a large table")
 @pytest.mark.parametrize("weight", sweep([0.1, 1 / 3, 1.0, 1e-160, 7e102]))
 @pytest.mark.parametrize("bins", sweep([None, 16]))
 def test_sums_of_many_equal_weights_are_not_refused(weight: float, bins: int | None) -> None:

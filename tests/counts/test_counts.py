@@ -119,7 +119,7 @@ def test_an_audit_of_counts_is_that_of_the_rows(
         assert_frame_equal(*tables, rel_tol=1e-9, abs_tol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_the_report_of_counts_opens(scored: pl.DataFrame, tmp_path: Any) -> None:
     counts = wroc.from_counts(counts_of(scored, ["g", "h"]))
     counts.audit(attributes=["g", "h"], threshold=0.5, favorable="selected").save(
@@ -158,7 +158,7 @@ def test_a_state_counts_rows_and_sums_powers_of_their_weights(scored: pl.DataFra
         assert group["score"].is_sorted(descending=True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries many random rows")
 @given(data=st.data(), bins=st.sampled_from([None, 16, 4096]))
 def test_states_add_up_in_any_way(data: st.DataObject, bins: int | None) -> None:
     random, rows = np.random.default_rng(5), 200

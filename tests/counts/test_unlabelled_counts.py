@@ -219,7 +219,7 @@ def groups_of(name: str) -> dict[str, str]:
     return {"attributes" if name in ("audit", "group_gaps", "fairness") else "by": "g"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 def test_what_needs_labels_is_refused_by_name(applicants: pl.DataFrame) -> None:
     methods = {name for name in vars(Counts) if not name.startswith("_")}
     # Of a trend the shifts of scores need no label, as rates of decisions in a search.

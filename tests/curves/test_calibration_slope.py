@@ -133,7 +133,8 @@ def test_statsmodels_has_the_same_coefficients(
 def test_rows_and_the_bins_of_more_rows_have_the_same_slope(rows: int) -> None:
     frame = sample(7, rows)
     table = wroc.calibration_summary(frame, "y", "s", weight="w")
-    expected, _ = fitted(*(frame[name].to_numpy() for name in "ysw"), "probability")
+    y, s, w = (frame[name].to_numpy() for name in "ysw")
+    expected, _ = fitted(y, s, w, "probability")
     assert table["calibration_slope"].item() == pytest.approx(expected.value, rel=1e-8)
     assert table["calibration_slope_se"].item() == pytest.approx(expected.se, rel=1e-8)
 

@@ -112,7 +112,7 @@ def test_mcgrad_on_distinct_scores() -> None:
     assert range_tail(range_.size / range_.sd) == pytest.approx(0.1386034040, abs=1e-10)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="compares all intervals in plain Python")
 @pytest.mark.usefixtures("any_rows")
 @pytest.mark.parametrize("kind", ["none", "weights", "frequency"])
 @pytest.mark.parametrize("seed", range(4))
@@ -150,7 +150,7 @@ def test_brute_force(kind: str, seed: int) -> None:
     assert sorted(table["p_adjusted"]) == pytest.approx(holm)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries many random rows")
 @settings(max_examples=10)
 @given(st.integers(0, 10**6), st.floats(0.001, 1000))
 def test_what_changes_nothing(seed: int, scale: float) -> None:

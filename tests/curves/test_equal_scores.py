@@ -98,7 +98,7 @@ def test_blocks_of_equal_scores_give_the_worked_gap_and_p_value(
     assert found["p_value"] == pytest.approx(0.2001972931)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="compares all intervals in plain Python")
 @pytest.mark.usefixtures("any_rows")
 @pytest.mark.parametrize("kind", ["none", "weights", "frequency"])
 @pytest.mark.parametrize("seed", range(4))
@@ -138,7 +138,7 @@ def test_brute_force(kind: str, seed: int) -> None:
         assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries many random rows")
 @settings(max_examples=10)
 @given(st.integers(0, 10**6), st.floats(0.001, 1000))
 def test_what_changes_nothing(seed: int, scale: float) -> None:

@@ -62,7 +62,6 @@ def wilson(p: float, n: float, z: float) -> np.ndarray:
     return np.array([middle - half, middle + half]) / (1 + z * z / n)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.5, 1.0, 1.8])
 @pytest.mark.parametrize("exchanged", [False, True])
 def test_against_the_definition(survey: pl.DataFrame, threshold: float, exchanged: bool) -> None:

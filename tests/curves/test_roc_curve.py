@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 import polars as pl
 import pytest
+from conftest import Groups
 from hypothesis import example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sklearn import metrics as sklearn_metrics
 
 import polars_wroc as wroc
-
-Groups = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
 INFINITY = float("inf")
 
@@ -213,7 +211,7 @@ def test_max_points_above_the_number_of_points_keeps_all_points_of_equal_steps()
     assert thinned["auc_change"].to_list() == [0.0] * 9
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="has a large table")
 def test_sums_round_alike_at_each_run_and_in_both_engines() -> None:
     random = np.random.default_rng(3)
     rows = 1_000_000

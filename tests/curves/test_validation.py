@@ -134,7 +134,7 @@ def test_smooth_curve_is_a_loess_of_rows() -> None:
     assert few.select(pl.col(rates).null_count()).row(0) == (few.height,) * 3
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_limits_of_a_smooth_curve_cover_the_rate() -> None:
     """The rate is the score; 100 samples of 400 rows, so that the standard error is 0.01."""
     random, held = np.random.default_rng(11), []

@@ -50,7 +50,6 @@ def test_a_pipe_breaks_no_line() -> None:
     assert write_text([TextBlock(sentence)], Screen(1_000_000).terminal) == sentence.strip()
 
 
-@pytest.mark.slow
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=12),
     st.integers(1, 60),

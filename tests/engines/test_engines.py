@@ -89,7 +89,7 @@ wroc.roc_curve(scan, "y", "s", weight="w", by="g").collect().write_parquet(sys.a
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.parametrize(("height", "megabytes"), sweep([(250_000, "5"), (2_500_000, "50")]))
 def test_what_outgrows_the_memory_budget_is_spilled(
     height: int, megabytes: str, tmp_path: Path

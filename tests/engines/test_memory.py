@@ -380,27 +380,47 @@ def test_ctrl_c_between_ranges(people: pl.DataFrame) -> None:
     assert count_reads(people, summarise) == 1
 
 
-@pytest.mark.slow
+# The command, which says when it begins to measure the first range.
+SAYS_WHEN = """
+import sys
+from polars_wroc.cli import main
+from polars_wroc.metrics import counted_parts
+
+measure, is_first = counted_parts._measure, iter([True])
+
+def say_and_measure(*given):
+    if next(is_first, False):
+        print("here", flush=True)
+    return measure(*given)
+
+counted_parts._measure = say_and_measure
+sys.exit(main())
+"""
+
+
+@pytest.mark.slow(reason="starts processes")
 def test_the_command_interrupted_in_a_range(tmp_path: Path) -> None:
     rows = 200_000
     frame = pl.select(y=pl.int_range(rows) % 3 == 0, s=pl.int_range(rows).hash(1) / 2.0**64, g=1)
     frame.write_parquet(tmp_path / "rows.parquet")
-    call = ["audit", str(tmp_path / "rows.parquet"), *COLUMNS, "--attribute", "g"]
     (tmp_path / "out").mkdir()
+    call = ["audit", str(tmp_path / "rows.parquet"), *COLUMNS, "--attribute", "g"]
+    call += ["--memory", memory_of(100), "-o", str(tmp_path / "out" / "x.html")]
     with subprocess.Popen(  # noqa: S603  (our own code)
-        [*COMMAND, *call, "--memory", memory_of(100), "-o", str(tmp_path / "out" / "x.html")],
+        [sys.executable, "-c", SAYS_WHEN, *call],
         env={**PLAIN, "TMPDIR": str(tmp_path / "out")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        time.sleep(6)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"here\n"
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=120) == (b"", b"")
     assert process.returncode == 130
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full")
 def test_a_full_disk(rows: str) -> None:
     call = [*COMMAND, "auc", rows, *COLUMNS, "--memory", "20KB"]

@@ -100,7 +100,7 @@ def test_few_rows_against_all_permutations(seed: int) -> None:
     assert table.row(0)[1:] == pytest.approx(table.row(1)[1:], abs=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 @pytest.mark.parametrize("tables", sweep([40, 250]))
 def test_p_values_are_uniform_where_groups_are_alike(tables: int) -> None:
     p_values = np.array(
@@ -148,7 +148,7 @@ def test_threads_and_the_order_of_rows_do_not_matter(
     assert_frame_equal(measured(people, permutations=30), table, check_exact=True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="has a large table")
 def test_more_rows_than_the_engine_takes_at_once() -> None:
     frame = alike(1, rows=250_000).with_columns(pl.col("s").round(3))
     plan = wroc.abroca_test(frame.lazy(), "y", "s", weight="w", by="g", permutations=2)
@@ -160,7 +160,7 @@ def test_more_rows_than_the_engine_takes_at_once() -> None:
     assert found["abroca"][0] == pytest.approx(expected, abs=1e-11)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="draws thousands of permutations")
 def test_each_group_keeps_its_classes_and_each_row_its_weight() -> None:
     # All rows of a class are the same, so that every permutation is the data again.
     frame = pl.DataFrame(
@@ -175,7 +175,6 @@ def test_each_group_keeps_its_classes_and_each_row_its_weight() -> None:
     assert table["p_value"][0] == pytest.approx(1 / 3, abs=0.03)
 
 
-@pytest.mark.slow
 def test_models_and_groups_of_several_columns(people: pl.DataFrame) -> None:
     place = pl.int_range(pl.len())
     frame = people.with_columns(

@@ -14,22 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sweeps import sweep
+from wide_tables import FAIRNESS
 
 import polars_wroc as wroc
 
 RATES = ["selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy", "average_precision"]
-# In the order of tables.
-FAIRNESS = [
-    "demographic_parity_difference",
-    "demographic_parity_ratio",
-    "equal_opportunity_difference",
-    "equal_opportunity_ratio",
-    "predictive_equality_difference",
-    "equalized_odds_difference",
-    "equalized_odds_ratio",
-    "predictive_parity_difference",
-    "auc_difference",
-]
 VERDICTS = {
     "different",
     "equivalent",

@@ -136,7 +136,7 @@ def test_the_expected_auc_is_that_of_all_pairs(rows: list[tuple[int, int, int]])
     assert scaled["expected"].item() == pytest.approx(found, abs=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries all labels")
 def test_it_is_what_all_labels_give() -> None:
     p = A["p"].to_list()
     numerator = denominator = 0.0

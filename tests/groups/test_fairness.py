@@ -12,20 +12,10 @@ from fairlearn import metrics as fairlearn
 from polars.testing import assert_frame_equal
 from sklearn.metrics import precision_score, roc_auc_score
 from sweeps import sweep
+from wide_tables import FAIRNESS
 
 import polars_wroc as wroc
 
-METRICS = [
-    "demographic_parity_difference",
-    "demographic_parity_ratio",
-    "equal_opportunity_difference",
-    "equal_opportunity_ratio",
-    "predictive_equality_difference",
-    "equalized_odds_difference",
-    "equalized_odds_ratio",
-    "predictive_parity_difference",
-    "auc_difference",
-]
 # The rate that a metric is about; equalised odds are about two.
 RATES = {
     "demographic_parity": "selection_rate",
@@ -56,7 +46,7 @@ def frame_of_rates(frame: pl.DataFrame, threshold: float) -> Any:
 def by_fairlearn(frame: pl.DataFrame, threshold: float) -> dict[str, float]:
     rows = frame["y"].cast(pl.Int64).to_numpy(), (frame["s"] >= threshold).cast(pl.Int64).to_numpy()
     options = {"sensitive_features": frame["g"].to_numpy(), "sample_weight": frame["w"].to_numpy()}
-    scalars = [name for name in METRICS if hasattr(fairlearn, name)]
+    scalars = [name for name in FAIRNESS if hasattr(fairlearn, name)]
     assert len(scalars) == 6
     differences = frame_of_rates(frame, threshold).difference()
     aucs = [
@@ -87,7 +77,7 @@ def test_values_are_those_of_fairlearn(people: pl.DataFrame, threshold: float) -
         people.lazy(), "y", "s", weight="w", attributes="g", threshold=threshold, min_rows=0
     )
     table = plan.collect()
-    assert table["metric"].to_list() == METRICS
+    assert table["metric"].to_list() == FAIRNESS
     values = values_of(table)
     for name, expected in by_fairlearn(people, threshold).items():
         assert values[name] == pytest.approx(expected, abs=1e-12)
@@ -219,7 +209,7 @@ def test_equalized_odds_need_both_rates(people: pl.DataFrame) -> None:
 @pytest.mark.parametrize(("groups", "threshold"), [("a", 0.5), ("ab", 100.0)])
 def test_every_metric_has_a_row(people: pl.DataFrame, groups: str, threshold: float) -> None:
     table = fair(people.filter(pl.col("g").is_in(list(groups))), threshold)
-    assert table["metric"].to_list() == METRICS
+    assert table["metric"].to_list() == FAIRNESS
 
 
 def test_attributes_are_compared_each_alone_or_crossed(people: pl.DataFrame) -> None:

@@ -84,17 +84,17 @@ def share_with_a_finding(tests: npt.NDArray[np.float64]) -> float:
     return float((tests.min(axis=1) * tests.shape[1] <= LEVEL).mean())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_share_of_tables_of_aucs(p_values: dict[str, npt.NDArray[np.float64]]) -> None:
     assert LOW <= share_with_a_finding(p_values["auc"]) <= HIGH
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_share_of_tables_with_rates(p_values: dict[str, npt.NDArray[np.float64]]) -> None:
     assert LOW <= share_with_a_finding(np.hstack([*p_values.values()])) <= HIGH
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_p_values_of_aucs_are_uniform(p_values: dict[str, npt.NDArray[np.float64]]) -> None:
     for group in p_values["auc"].T:
         # One of 12 such tests, most of them on the same tables.
@@ -126,7 +126,7 @@ def dominated(request: pytest.FixtureRequest) -> pl.DataFrame:
     return gaps
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_share_of_groups_that_differ_from_the_overall_sample(dominated: pl.DataFrame) -> None:
     for group in (0, 1):
         p_value = dominated.filter(segment=str(group))["p_value"]

@@ -174,7 +174,6 @@ def test_as_many_rows_as_needed_are_enough(reference: str, min_rows: int, tests:
     assert gaps["auc_gap_p_value"].count() == tests
 
 
-@pytest.mark.slow
 def test_rows_of_a_class_are_counted_not_weighed() -> None:
     frame = people({"a": 200, "b": 58}).with_columns(w=pl.col("w") * 1000)
     for limit, tests in ((29, 2), (30, 0)):
@@ -202,7 +201,6 @@ def test_groups_without_rows_do_not_make_three_of_two(names: str) -> None:
     assert found.filter(~there).select(P_VALUES + ADJUSTED).rows() == [(None,) * 12]
 
 
-@pytest.mark.slow
 def test_small_segments_are_those_of_few_frequencies() -> None:
     random = np.random.default_rng(6)
     frame = people({"a": 60, "b": 30, "c": 16}).with_columns(k=random.integers(1, 5, 106))
@@ -225,7 +223,7 @@ def test_small_segments_are_those_of_few_frequencies() -> None:
     assert_frame_equal(fairness_of(found).select(values), fairness_of(expected).select(values))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 def test_copies_in_clusters_show_no_more_than_one_of_them(reference: Any) -> None:
     frame = people({"a": 60, "b": 60, "c": 60}).with_row_index("c")

@@ -139,7 +139,6 @@ def test_frequencies_are_repeated_rows(frame: pl.DataFrame, reference: str) -> N
     assert_follows(found, definition(frame, reference, frequency=True))
 
 
-@pytest.mark.slow
 @given(FRAMES)
 def test_without_weights_every_row_counts_once(frame: pl.DataFrame) -> None:
     assume("b" in frame["g"])
@@ -166,7 +165,6 @@ def test_groups_of_unequal_size_and_weight(people: pl.DataFrame, reference: str)
     assert_follows(table, definition(frame, reference))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_level_sets_the_width_only(people: pl.DataFrame, reference: str) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "reference": reference}
@@ -237,7 +235,6 @@ def test_group_of_one_class_is_null_and_no_test(people: pl.DataFrame, reference:
     assert_frame_equal(table.filter(pl.col("g") != "c"), without)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(["c", "rest"]))
 def test_reference_that_lacks_a_class_leaves_no_gap(people: pl.DataFrame, reference: str) -> None:
     one_class = people.filter((pl.col("g") == "a") | pl.col("y"))
@@ -247,7 +244,6 @@ def test_reference_that_lacks_a_class_leaves_no_gap(people: pl.DataFrame, refere
     assert table.select(GAP).row(0) == (None,) * 5
 
 
-@pytest.mark.slow
 def test_single_group_has_no_rest(people: pl.DataFrame) -> None:
     alone = people.filter(g="a")
     rest = gaps_of(alone, "y", "s", weight="w", by="g", reference="rest")
@@ -261,7 +257,6 @@ def test_single_group_has_no_rest(people: pl.DataFrame) -> None:
         assert table.select(GAP).row(0) == (None,) * 5
 
 
-@pytest.mark.slow
 def test_of_two_groups_each_is_the_rest_of_the_other(people: pl.DataFrame) -> None:
     frame = people.filter(pl.col("g").is_in(["a", "b"]))
     rest, named = (
@@ -275,7 +270,6 @@ def test_of_two_groups_each_is_the_rest_of_the_other(people: pl.DataFrame) -> No
     assert_frame_equal(rest.head(1).select(unadjusted), named.head(1).select(unadjusted))
 
 
-@pytest.mark.slow
 def test_named_group_is_the_best_one(people: pl.DataFrame) -> None:
     best = gaps_of(people, "y", "s", weight="w", by="g", reference="best")
     name = best.filter(pl.col("auc_gap").is_null())["g"].item()
@@ -346,7 +340,6 @@ def test_p_values_do_not_exceed_one() -> None:
     assert all(p <= 1 for p in table["auc_gap_p_value"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "reference"),
     sweep(
@@ -381,7 +374,6 @@ def test_reference_group_that_does_not_exist(people: pl.DataFrame, reference: An
         gaps_of(people, "y", "s", by="g", reference=reference)
 
 
-@pytest.mark.slow
 def test_reference_group_that_one_model_lacks(people: pl.DataFrame) -> None:
     # The rows are there, but without a score: that is a group without an AUC.
     frame = people.with_columns(r=pl.when(pl.col("g") != "b").then("s"))

@@ -180,7 +180,6 @@ def test_value_lies_within_and_more_groups_make_the_limits_wider(people: pl.Data
     assert (wider["gap_high"] >= table["gap_high"]).all()
 
 
-@pytest.mark.slow
 def test_limits_of_the_ratio_and_of_the_difference_exclude_parity_together() -> None:
     random = np.random.default_rng(5)
     excluded = set()
@@ -196,7 +195,7 @@ def test_limits_of_the_ratio_and_of_the_difference_exclude_parity_together() -> 
     assert False in excluded
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 @pytest.mark.parametrize("number", sweep([200, 201]))
 def test_of_many_groups_the_ends_are_at_least_as_far_apart(number: int) -> None:
     random = np.random.default_rng(number)

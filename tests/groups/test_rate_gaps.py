@@ -194,7 +194,6 @@ def test_best_is_the_group_with_the_highest_auc(people: pl.DataFrame) -> None:
     assert_follows(table, people, name, picked_from=4)
 
 
-@pytest.mark.slow
 def test_level_sets_the_width_only(people: pl.DataFrame) -> None:
     tables = [gaps(people, "b", level=level) for level in (0.8, 0.95)]
     of_level = pl.selectors.ends_with("_low", "_high", "_gap_detectable", "_gap_verdict")
@@ -220,7 +219,6 @@ def test_without_weights_the_test_is_that_of_a_table_of_two_by_two(people: pl.Da
         assert row["selection_rate_gap_p_value"] == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.slow
 def test_a_group_is_part_of_everybody(people: pl.DataFrame) -> None:
     rest, overall = (gaps(people, reference) for reference in ("rest", "overall"))
     among = {

@@ -239,7 +239,7 @@ def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
     assert audit.reading in (tmp_path / "audit.md").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_a_report_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
     wroc.audit(people, "y", "s", attributes="g", selected="d", favorable="selected").save(
         tmp_path / "report.html"

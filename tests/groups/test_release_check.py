@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 import statsmodels.api as sm
+from conftest import TWO_SCORES
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -19,14 +20,6 @@ from statsmodels.stats.weightstats import DescrStatsW
 import polars_wroc as wroc
 
 Array = NDArray[Any]
-ROWS = pl.DataFrame(
-    {
-        "y": [1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
-        "old": [0.9, 0.7, 0.4, 0.2, 0.8, 0.5, 0.3, 0.3, 0.15, 0.1],
-        "new": [0.95, 0.6, 0.45, 0.5, 0.7, 0.35, 0.4, 0.2, 0.2, 0.05],
-        "w": [1, 2, 1, 3, 1, 2, 1, 1, 2, 1],
-    }
-)
 BOTH = {"threshold": {"old": 0.5, "new": 0.45}, "net_benefit_at": 0.3}
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "accuracy", "ppv", "npv"]
 METRICS += ["net_benefit", "brier_score", "log_loss"]
@@ -105,7 +98,7 @@ def releases(seed: int, n: int = 400) -> pl.DataFrame:
 def test_changes_of_a_release_are_those_by_hand(
     weight: str | None, expected: dict[str, tuple[float, ...]]
 ) -> None:
-    table = check(ROWS, weight=weight, lazily=True, **ALL)
+    table = check(TWO_SCORES, weight=weight, lazily=True, **ALL)
     for metric, numbers in expected.items():
         found = row(table, metric)
         assert [found[name] for name in NUMBERS] == pytest.approx(numbers, abs=1e-10), metric
@@ -138,9 +131,9 @@ CHANGED = ["n_changed", "n_gained", "n_lost", "share_changed"]
 
 @pytest.mark.parametrize(("weight", "lazily"), [(None, False), ("w", True)])
 def test_changed_rows_are_counted_and_weighed(weight: str | None, *, lazily: bool) -> None:
-    table = check(ROWS, weight=weight, lazily=lazily, **ALL)
+    table = check(TWO_SCORES, weight=weight, lazily=lazily, **ALL)
     old, new = pl.col("old") >= 0.5, pl.col("new") >= 0.45
-    rows = ROWS if weight else ROWS.with_columns(w=1)
+    rows = TWO_SCORES if weight else TWO_SCORES.with_columns(w=1)
     positive, every, w = pl.col("y") == 1, pl.col("y") >= 0, pl.col("w")
     # Which rows gain, which lose, and on which the metric rests with either score.
     rules = {
@@ -517,4 +510,4 @@ def test_segments_are_those_of_their_rows() -> None:
 )
 def test_bad_input_is_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError, pl.exceptions.PolarsError), match=message):
-        wroc.release_check(ROWS, **{"label": "y", "old": "old", "new": "new"} | options)
+        wroc.release_check(TWO_SCORES, **{"label": "y", "old": "old", "new": "new"} | options)

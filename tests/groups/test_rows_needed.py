@@ -101,7 +101,7 @@ def gaps_of(frame: Any = LOANS, **given: Any) -> Any:
 WEIGHT = {"weight": pl.col("score") + 0.1}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 @pytest.mark.parametrize(
     "given",
     [
@@ -138,7 +138,7 @@ def test_gaps_of_a_table_have_the_formula_of_statsmodels() -> None:
         assert each["needed_reference"] == math.ceil(size * args[2])
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 def test_copies_of_the_rows_are_that_many_times_the_rows() -> None:
     times = 3
     few, many = (gaps_of(pl.concat([LOANS] * n), attributes="race") for n in (1, times))
@@ -154,7 +154,7 @@ def test_copies_of_the_rows_are_that_many_times_the_rows() -> None:
             assert factor == pytest.approx(times, rel=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 @pytest.mark.parametrize("given", [{}, WEIGHT, {"design": "application"}])
 def test_half_width_of_the_rows_that_there_are(given: dict[str, Any]) -> None:
     table = gaps_of(**given).filter(pl.col("value").is_between(0, 1, closed="none"))
@@ -205,7 +205,7 @@ def test_a_lazy_table() -> None:
     assert wroc.rows_needed(lazy, gap=0.1).equals(wroc.rows_needed(gaps_of(), gap=0.1))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries many random rows")
 @settings(max_examples=15)
 @given(
     value=st.floats(0.02, 0.98),

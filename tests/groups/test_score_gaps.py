@@ -115,7 +115,7 @@ def test_against_the_definition(
                 assert found[3] == pytest.approx(gap.p_value, abs=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_the_test_is_mostly_significant_where_the_interval_excludes_0(reference: str) -> None:
     """The test has the variances at the common value, and the interval those at its limits."""

@@ -17,6 +17,7 @@ from plain_survey import (
     covariance,
     degrees_of_freedom,
     rate_influences,
+    rows_of,
     totals,
 )
 from polars.testing import assert_frame_equal
@@ -55,10 +56,6 @@ def survey() -> pl.DataFrame:
     return pl.DataFrame(
         {"h": stratum, "c": unit, "y": y.astype(int), "s": score, "w": weight, "g": group}
     )
-
-
-def rows_of(frame: pl.DataFrame) -> list[Row]:
-    return [Row(*row) for row in frame.select("h", "c", "y", "s", "w").iter_rows()]
 
 
 def rate_and_size(frame: pl.DataFrame, rate: str, units: set[Unit]) -> tuple[float, float]:
@@ -163,7 +160,6 @@ def test_values_are_those_without_a_design(survey: pl.DataFrame) -> None:
     assert wider.drop_nulls().sum() > 5
 
 
-@pytest.mark.slow
 def test_a_sample_of_nearly_the_whole_population_knows_more(survey: pl.DataFrame) -> None:
     found, part = (
         wroc.fairness(
@@ -180,7 +176,6 @@ def test_a_sample_of_nearly_the_whole_population_knows_more(survey: pl.DataFrame
     assert max((found["gap_high"] - part["gap_high"]).drop_nulls().to_list()) > 0.05
 
 
-@pytest.mark.slow
 def test_a_lonely_unit_leaves_everything_but_the_values_unknown(survey: pl.DataFrame) -> None:
     lonely = pl.concat([survey.head(1).with_columns(h=pl.lit(9, pl.Int64), g=pl.lit("c")), survey])
     found = wroc.fairness(lonely, "y", "s", **SAMPLE, **UNITS)

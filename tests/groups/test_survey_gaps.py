@@ -19,6 +19,7 @@ from plain_survey import (
     covariance,
     degrees_of_freedom,
     rate_influences,
+    rows_of,
     totals,
 )
 from polars.testing import assert_frame_equal
@@ -50,10 +51,6 @@ def survey() -> pl.DataFrame:
     return pl.DataFrame(
         {"h": stratum, "c": unit, "y": y.astype(int), "s": score, "w": weight, "g": group}
     )
-
-
-def rows_of(frame: pl.DataFrame) -> list[Row]:
-    return [Row(*row) for row in frame.select("h", "c", "y", "s", "w").iter_rows()]
 
 
 class Estimate(NamedTuple):
@@ -189,7 +186,6 @@ def test_rate_gaps(survey: pl.DataFrame, reference: str) -> None:
             assert found == pytest.approx([gap, low, high], rel=1e-8)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "b"], fast=1))
 def test_p_value_belongs_to_the_level_that_just_excludes_0(
     survey: pl.DataFrame, reference: str
@@ -234,7 +230,6 @@ def test_groups_that_are_alike_do_not_differ(survey: pl.DataFrame) -> None:
         assert widths[0] < 0.5 * widths[1]
 
 
-@pytest.mark.slow
 def test_a_lonely_unit_leaves_gaps_without_intervals(survey: pl.DataFrame) -> None:
     some = (pl.col("g") == "c") & (pl.col("h") < 4)
     one = survey.with_columns(h=pl.when(some).then(9).otherwise("h"))
@@ -250,7 +245,6 @@ def test_a_lonely_unit_leaves_gaps_without_intervals(survey: pl.DataFrame) -> No
     assert None not in certain.filter(g="c").select(*names).row(0)
 
 
-@pytest.mark.slow
 def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
     two = survey.with_columns(t=-pl.col("s"))
     found = wide_gaps(two, "y", ["s", "t"], by="g", adjust="none", **SAMPLE)

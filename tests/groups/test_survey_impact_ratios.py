@@ -138,7 +138,6 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
     assert_frame_equal(found.select(*rates), metrics.select(**rates))
 
 
-@pytest.mark.slow
 def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"threshold": THRESHOLD, "adjust": "none", **SAMPLE}
     both = wide_ratios(
@@ -156,7 +155,6 @@ def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
     assert_frame_equal(found.drop("attribute"), expected.drop("attribute"))
 
 
-@pytest.mark.slow
 def test_rows_without_strata_and_with_a_known_population(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": "g", "threshold": THRESHOLD, "weight": "w"}
     plain = wide_ratios(survey, "s", **options, favorable="selected")

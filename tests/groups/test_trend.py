@@ -56,7 +56,7 @@ def trend(frame: Any, metrics: list[str] | None = None, **options: Any) -> pl.Da
     return table
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries each design, in memory and lazily")
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("lazy", [False, True])
 def test_the_last_period_is_compared_as_a_segment_with_the_rest(design: str, lazy: bool) -> None:
@@ -187,7 +187,6 @@ def test_shifts_are_those_of_scipy_scikit_learn_and_plain_sums(
             assert ks["p_value"] == pytest.approx(of_scipy.pvalue, abs=0.01)
 
 
-@pytest.mark.slow
 def test_shift_auc_is_tested_where_its_interval_excludes_one_half() -> None:
     frame = frame_of(5, n=900)
     for options in (DESIGNS["weighted"], DESIGNS["survey"]):
@@ -222,7 +221,6 @@ def test_clusters_leave_distances_without_a_test() -> None:
     assert min(map(abs, limits)) == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.slow
 def test_counts_have_the_trend_of_the_rows() -> None:
     frame = frame_of(7)
     days = [wroc.score_counts(rows, "y", "s", by=["period", "g"], weight="w") for rows in (
@@ -503,7 +501,7 @@ def test_what_needs_a_label_or_a_score_says_so() -> None:
     assert decided["critical"].null_count() == decided.height
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("before", "after"), [(1000, 100), (200, 200), (600, 300)])
 def test_shifts_err_in_five_percent_of_periods_without_change(

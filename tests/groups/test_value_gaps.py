@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import brier_score_loss, log_loss
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -74,12 +75,9 @@ def test_limits_of_gaps_combine_both_intervals() -> None:
 
 @pytest.mark.parametrize(
     ("reference", "design"),
-    [
-        ("rest", None),
-        ("overall", None),
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in [("a", None), ("rest", "c")]),
-        pytest.param("overall", "c", marks=pytest.mark.slow),
-    ],
+    sweep(
+        [("rest", None), ("overall", None), ("a", None), ("rest", "c"), ("overall", "c")], fast=2
+    ),
 )
 def test_p_values_belong_to_the_interval_that_just_excludes_0(
     reference: str, design: str | None
@@ -183,10 +181,7 @@ def test_losses_have_the_limits_of_influences_by_hand(
         assert row[name_of] == pytest.approx(row["gap"] + sign * margin, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"reference": "best"}, pytest.param({"design": "c"}, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("options", sweep([{}, {"reference": "best"}, {"design": "c"}], fast=2))
 def test_lazy_tables_and_recorded_decisions_are_the_same(options: dict[str, Any]) -> None:
     frame, metrics = frame_of(5, 120), ["auc", "tpr", "accuracy", "f1", "brier_score"]
     found = gaps_of(frame, metrics, **options)

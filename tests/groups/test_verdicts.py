@@ -82,7 +82,6 @@ def test_aucs_against_the_definition(reference: str, adjust: str) -> None:
     assert len(seen) >= 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_verdicts_follow_from_the_table_at_another_level(reference: str) -> None:
     """Of one test its interval has the level that the two one-sided tests need."""
@@ -205,7 +204,6 @@ def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
     assert_frame_equal(rows.filter(attribute="g").select(columns), alone.select(columns))
 
 
-@pytest.mark.slow
 def test_clusters_are_judged_by_their_design() -> None:
     frame = people(10, 600).with_columns(c=pl.int_range(pl.len()) // 3)
     options: dict[str, Any] = {"threshold": 0.5, "design": "c", "min_rows": 30}

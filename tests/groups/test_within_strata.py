@@ -117,7 +117,6 @@ def standardised(frame: pl.DataFrame, group: str, reference: str, rate: str) -> 
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("weight", sweep([1e-165, 1e155]))
 def test_no_limits_where_squares_of_weights_are_no_numbers(weight: float) -> None:
     frame = people(5, 80)
@@ -229,7 +228,6 @@ def test_aucs_against_the_definition(reference: str, seed: int, n: int) -> None:
         assert found == pytest.approx(plain_score.gap(own, other, 0.95), abs=1e-8)
 
 
-@pytest.mark.slow
 def test_one_stratum_is_no_stratum() -> None:
     frame = people(7, 400).with_columns(k=pl.lit(1))
     for reference in ("rest", "best", "b"):
@@ -251,7 +249,6 @@ def test_strata_explain_the_whole_gap() -> None:
     assert row["selection_rate_gap_p_value"].item() == pytest.approx(1)
 
 
-@pytest.mark.slow
 def test_strata_without_a_group_drop_out() -> None:
     frame = pl.concat(
         [counted(TABLES), counted([((30, 30), (0, 0))]).with_columns(k=pl.lit(9, pl.Int64))]
@@ -294,7 +291,6 @@ def test_no_ratio_without_outcomes_or_with_nothing_else(outcome: int) -> None:
     assert (table["selection_rate_gap_low"] < 0).all()
 
 
-@pytest.mark.slow
 def test_best_is_the_best_without_strata() -> None:
     frame = people(9, 900)
     crude = wide_gaps(frame, "y", "s", weight="w", by="g", reference="best", min_rows=0)
@@ -314,7 +310,6 @@ def test_best_is_the_best_without_strata() -> None:
                 assert picked == pytest.approx(expected, rel=1e-7)
 
 
-@pytest.mark.slow
 def test_several_columns_and_null_are_strata() -> None:
     frame = people(11, 300).with_columns(
         k=pl.when(pl.col("k") > 0).then("k"), h=pl.int_range(pl.len()) % 2
@@ -324,7 +319,6 @@ def test_several_columns_and_null_are_strata() -> None:
     assert_frame_equal(found, gaps(both), rel_tol=1e-9)
 
 
-@pytest.mark.slow
 def test_models_have_strata_of_their_own() -> None:
     frame = people(12, 300).with_columns(t=-pl.col("s"))
     options: Any = {"by": "g", "within": "k", "weight": "w", "adjust": "none"}
@@ -334,7 +328,6 @@ def test_models_have_strata_of_their_own() -> None:
         assert_frame_equal(table.filter(model=model).drop("model"), alone, rel_tol=1e-9)
 
 
-@pytest.mark.slow
 def test_counts_and_both_engines() -> None:
     frame = people(13, 300)
     expected = gaps(frame)

@@ -105,7 +105,6 @@ def test_limits_are_right_or_null_at_any_scale(table: str, power: int, rows: pl.
     check_limits(table, power, rows)
 
 
-@pytest.mark.slow
 def test_limits_are_right_or_null_where_products_of_four_weights_are_no_numbers(
     rows: pl.DataFrame,
 ) -> None:
@@ -299,7 +298,7 @@ def test_areas_between_curves_are_numbers_or_null(scale: float, rows: pl.DataFra
     assert found.filter(there).to_list() == pytest.approx(expected.filter(there).to_list())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize("heavy", [1e307, 1.7e308, 1e308])
 def test_an_audit_of_weights_beyond_numbers_is_that_of_its_groups(
     heavy: float, tmp_path: Path
@@ -324,7 +323,6 @@ def test_an_audit_of_weights_beyond_numbers_is_that_of_its_groups(
     result.save(tmp_path / "audit.json")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", sweep(range(6)))
 def test_an_audit_of_the_smallest_weights(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)

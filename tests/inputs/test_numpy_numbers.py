@@ -88,7 +88,7 @@ def test_numbers_of_numpy_are_those_of_python(name: str) -> None:
     assert_frame_equal(found, call(DATA, "y", "s", by="g", **plain), check_exact=True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_an_audit_can_be_saved(tmp_path: Path) -> None:
     options: dict[str, Any] = {"level": HALF, "threshold": HALF, "min_rows": np.int64(1)}
     options |= {"margin": QUARTER, "min_cell": np.int64(2)}

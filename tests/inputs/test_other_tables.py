@@ -84,7 +84,6 @@ MIXED = ROWS.with_columns(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:limits may be too narrow")
 @pytest.mark.parametrize("name", sweep(FUNCTIONS, fast=10))
 def test_every_function_takes_every_table(name: str) -> None:

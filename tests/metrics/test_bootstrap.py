@@ -228,7 +228,7 @@ def test_cluster_may_be_text_or_an_expression(numbered: pl.DataFrame) -> None:
 # The spread.
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 @pytest.mark.parametrize(("multiplier", "replicates"), sweep([("poisson", 400), ("gamma", 200)]))
 def test_standard_error_of_an_auc_is_that_of_its_formula(
     multiplier: Multiplier, replicates: int
@@ -255,7 +255,6 @@ def test_standard_error_of_an_auc_is_that_of_its_formula(
     assert_frame_equal(found.select(limits), expected.rename(named).select(limits), abs_tol=0.03)
 
 
-@pytest.mark.slow
 def test_standard_error_in_clusters_is_that_of_its_formula() -> None:
     rng = np.random.default_rng(9)
     person = np.repeat(np.arange(100), 4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from conftest import Groups
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.exceptions import ColumnNotFoundError
@@ -22,7 +23,6 @@ import polars_wroc as wroc
 summary_of = partial(wroc.summary, diagnostics=True)
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
 COLUMNS = ["auc", "auc_se", "auc_low", "auc_high", "ci_method", "n_eff_pos", "n_eff_neg"]
 NUMBERS = [name for name in COLUMNS if name != "ci_method"]
@@ -177,7 +177,6 @@ def test_number_of_clusters_limits_the_degrees_of_freedom() -> None:
     assert limits != pytest.approx(by_hand._replace(df=99).limits(), abs=1e-3)
 
 
-@pytest.mark.slow
 def test_clusters_of_left_out_rows_add_nothing_to_the_variance() -> None:
     frame = few_clusters()
     left_out = pl.DataFrame(

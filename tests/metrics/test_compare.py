@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from conftest import TWO_SCORES, Groups
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.exceptions import ColumnNotFoundError
@@ -18,7 +19,6 @@ from scipy import stats
 import polars_wroc as wroc
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
 COLUMNS = [
     "model",
@@ -242,14 +242,6 @@ def test_delongs_tests_are_those_of_proc(frame: pl.DataFrame) -> None:
             assert (found["n"], found["n_missing"]) == (frame.height, 0)
 
 
-WORKED = pl.DataFrame(
-    {
-        "y": [1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
-        "old": [0.9, 0.7, 0.4, 0.2, 0.8, 0.5, 0.3, 0.3, 0.15, 0.1],
-        "new": [0.95, 0.6, 0.45, 0.5, 0.7, 0.35, 0.4, 0.2, 0.2, 0.05],
-        "w": [1, 2, 1, 3, 1, 2, 1, 1, 2, 1],
-    }
-)
 # Difference, squared standard error, limits and p-value, by hand.
 BY_HAND: dict[tuple[str | None, str | None], tuple[float, ...]] = {
     (None, None): (0.1666666667, 0.0587876649, -0.4380295849, 0.7713629183, 0.5194340473),
@@ -262,7 +254,7 @@ BY_HAND: dict[tuple[str | None, str | None], tuple[float, ...]] = {
 
 @pytest.mark.parametrize(("weight", "method"), BY_HAND)
 def test_two_scores_have_the_difference_by_hand(weight: str | None, method: Any) -> None:
-    found = compared(WORKED, "new", "old", weight=weight, method=method)
+    found = compared(TWO_SCORES, "new", "old", weight=weight, method=method)
     numbers = [found[name] for name in ("gap", "gap_se", *TEST[2:4], "p_value")]
     numbers[1] **= 2
     assert numbers == pytest.approx(BY_HAND[weight, method], abs=1e-10)

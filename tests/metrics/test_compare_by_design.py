@@ -97,7 +97,6 @@ def test_against_the_definition(
         assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(gap / se), df), rel=1e-8)
 
 
-@pytest.mark.slow
 def test_models_that_rank_rows_alike_do_not_differ(survey: pl.DataFrame) -> None:
     same = survey.with_columns(b=pl.col("a") * 2)
     for method in METHODS:
@@ -106,7 +105,6 @@ def test_models_that_rank_rows_alike_do_not_differ(survey: pl.DataFrame) -> None
         assert (row["gap_se"] > 1e-8) == (method is None)
 
 
-@pytest.mark.slow
 def test_lonely_units_have_no_variance(survey: pl.DataFrame) -> None:
     lonely = survey.with_columns(c=pl.when(pl.col("h") > 0).then("c").otherwise(0))
     for method in METHODS:

@@ -80,7 +80,7 @@ MEASURES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 def test_groups_are_as_if_alone(people: pl.DataFrame) -> None:
     groups = [people.with_columns(pl.col("g") + str(k), pl.col("w") + k) for k in range(12)]
     alien = pl.DataFrame(

@@ -518,7 +518,7 @@ EMPTY_AREA = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries many random rows")
 @given(rows=ROWS)
 @example(rows=EMPTY_AREA)
 def test_intervals_agree_with_their_special_cases(rows: list[tuple[int, int, int]]) -> None:

@@ -215,7 +215,7 @@ def test_against_the_definition(
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries many random rows")
 @given(st.integers(0, 10_000))
 def test_whole_area_is_the_auc(seed: int) -> None:
     rows = frame_of(sample(seed, 8, 12, 3.0)).with_row_index("c").with_columns(pl.col("c") // 2)
@@ -449,7 +449,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 @pytest.mark.parametrize(("positives", "negatives", "steep", "start"), CELLS)
 def test_interval_holds_its_level(
     positives: int, negatives: int, steep: float, start: float

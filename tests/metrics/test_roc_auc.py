@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
 from functools import partial
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from conftest import Groups
 from sklearn import metrics as sklearn_metrics
 
 import polars_wroc as wroc
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
-Groups = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
 EARLY, LATE = date(2020, 1, 1), date(2021, 1, 1)
 

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_roc import frame_of
 from polars.testing import assert_frame_equal
 from scipy import special, stats
 
@@ -72,11 +73,6 @@ def weighted_variance(frame: pl.DataFrame) -> float:
 ROWS = st.lists(
     st.tuples(st.booleans(), st.integers(0, 8), st.integers(1, 6)), min_size=8, max_size=40
 ).filter(lambda rows: 1 < sum(y for y, _, _ in rows) < len(rows) - 1)
-
-
-def frame_of(rows: list[tuple[bool, int, int]]) -> pl.DataFrame:
-    y, s, w = zip(*rows, strict=True)
-    return pl.DataFrame({"y": [int(v) for v in y], "s": s, "w": [float(v) for v in w]})
 
 
 def test_worked_example() -> None:

@@ -210,7 +210,7 @@ def test_row_without_a_score_is_left_out_where_the_score_is_used(
     assert auc(lacking, average="micro") == pytest.approx(pooled, abs=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 def test_groups_windows_and_frames(judged: pl.DataFrame) -> None:
     extra = pl.DataFrame({"y": ["a", "a", None], "w": [1.0, 2.0, 1.0], "g": [None, None, "none"]})
     frame = pl.concat([judged, extra.with_columns(score_a=0.1)], how="diagonal")

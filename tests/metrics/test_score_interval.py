@@ -177,7 +177,6 @@ def test_limits_of_a_lazy_frame_are_those_of_a_dataframe() -> None:
 CELLS = [(2.0, 0.95, 20, 60), (2.0, 0.99, 50, 150), (1.0, 0.8, 8, 24), (1.0, 0.97, 100, 300)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("spread", "auc", "positives", "negatives"), CELLS)
 def test_level_near_one(spread: float, auc: float, positives: int, negatives: int) -> None:
     replicates = 2000

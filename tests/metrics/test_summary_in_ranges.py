@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import Engine
-from divided import SCORES, WEIGHTS, summary_in_ranges
+from divided import SCORES, WEIGHTS, assert_same, summary_in_ranges, thirds
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import weight_as
@@ -20,14 +20,6 @@ from sweeps import sweep
 import polars_wroc as wroc
 
 SCHEMA = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
-
-
-def assert_same(table: pl.DataFrame, expected: pl.DataFrame) -> None:
-    assert_frame_equal(table, expected, check_exact=False, rel_tol=1e-12, abs_tol=1e-14)
-
-
-def thirds(frame: pl.DataFrame) -> list[pl.DataFrame]:
-    return [frame[start::3] for start in range(3)]
 
 
 @pytest.mark.parametrize("rows_per_range", sweep([1, 60, 10_000], fast=[60]))

@@ -40,7 +40,7 @@ def rows() -> pl.DataFrame:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="draws many samples")
 def test_units_without_complete_rows_are_drawn_too() -> None:
     """Where only they are drawn nothing is left."""
     some = pl.DataFrame({"c": [1, 1, 2, 3], "y": [1, 0, 1, 0], "s": 0.5, "w": [1, 1, 0, 0]})

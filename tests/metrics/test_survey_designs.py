@@ -18,6 +18,7 @@ from plain_survey import (
     auc_degrees_of_freedom,
     auc_influences,
     covariance,
+    rows_of,
     survey_frame,
     totals,
 )
@@ -53,10 +54,6 @@ def survey() -> pl.DataFrame:
     return pl.DataFrame(
         {"h": stratum, "c": unit, "y": y.astype(int), "s": score, "w": weight, "g": group}
     )
-
-
-def rows_of(frame: pl.DataFrame) -> list[Row]:
-    return [Row(*row) for row in frame.select("h", "c", "y", "s", "w").iter_rows()]
 
 
 def test_example_by_hand(sampled: pl.DataFrame) -> None:

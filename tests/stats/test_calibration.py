@@ -52,7 +52,10 @@ def test_limits_reach_as_far_as_those_of_the_logarithm_where_residuals_vary_more
     # So few effective rows that the limits of the rate itself are narrower
     p, scores, squares = 0.02, 0.2, 0.3
     residuals = 1.01 * p * (scores - p * squares)
-    limits = RateOfScores(*(np.array([each]) for each in (p, scores, squares, residuals))).limits(Z)
+    rate = RateOfScores(
+        np.array([p]), np.array([scores]), np.array([squares]), np.array([residuals])
+    )
+    limits = rate.limits(Z)
     margin = Z * np.sqrt(residuals) / p
     assert np.log(np.ravel(limits) / p) == pytest.approx([-margin, margin])
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from plain_placements import Flags, Floats, unit_sums
+from plain_rates import ByHand, f1, lr_pos, youden
 from plain_survey import covariance
 from scipy import stats
 from sklearn import metrics as peers
@@ -24,7 +25,6 @@ pytestmark = pytest.mark.usefixtures("undefined_is_nan")
 LEVEL = Level(0.05)
 NAMES = [name for name in THRESHOLD_METRICS if name not in RATES]
 # A value on its scale, and its derivatives by tp, fp, fn and tn.
-ByHand: TypeAlias = tuple[float, Floats]
 
 
 class Sample(NamedTuple):
@@ -62,18 +62,6 @@ def limits(estimate: Wald) -> list[float]:
     return [float(low[0]), float(high[0])]
 
 
-def f1(tp: float, fp: float, fn: float, tn: float) -> ByHand:
-    """The logit of F1 is log(2 tp) - log(fp + fn)."""
-    errors = fp + fn
-    return np.log(2 * tp / errors), np.array([1 / tp, -1 / errors, -1 / errors, 0 * tn])
-
-
-def lr_pos(tp: float, fp: float, fn: float, tn: float) -> ByHand:
-    pos, neg = tp + fn, fp + tn
-    slopes = [1 / tp - 1 / pos, 1 / neg - 1 / fp, -1 / pos, 1 / neg]
-    return np.log(tp / pos / (fp / neg)), np.array(slopes)
-
-
 def lift(tp: float, fp: float, fn: float, tn: float) -> ByHand:
     pos, chosen, total = tp + fn, tp + fp, tp + fp + fn + tn
     slopes = [
@@ -91,13 +79,6 @@ def mcc(tp: float, fp: float, fn: float, tn: float) -> ByHand:
     value = (tp * tn - fp * fn) / root
     halves = [1 / pos + 1 / chosen, 1 / neg + 1 / chosen, 1 / pos + 1 / left, 1 / neg + 1 / left]
     slopes = np.array([tn, -fn, -fp, tp]) / root - value * np.array(halves) / 2
-    return np.log((1 + value) / (1 - value)), 2 * slopes / (1 - value**2)
-
-
-def youden(tp: float, fp: float, fn: float, tn: float) -> ByHand:
-    pos, neg = tp + fn, fp + tn
-    value = tp / pos - fp / neg
-    slopes = np.array([fn / pos**2, -tn / neg**2, -tp / pos**2, fp / neg**2])
     return np.log((1 + value) / (1 - value)), 2 * slopes / (1 - value**2)
 
 

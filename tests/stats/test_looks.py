@@ -244,7 +244,6 @@ def wider(once: pl.DataFrame, always: pl.DataFrame) -> None:
         assert (p_values > 0.05).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sweep(WIDER, fast=10))
 def test_all_limits_are_wider_and_nearest_at_the_planned_rows(name: str) -> None:
     frame, table = scored(900), WIDER[name]
@@ -372,7 +371,7 @@ AUDIT: dict[str, Any] = {"label": "y", "score": "s", "attributes": "g", "thresho
 AUDIT |= {"favorable": "selected"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_audits_save_the_looks(tmp_path: Path) -> None:
     frame, looks = scored(900), wroc.Looks(2000)
     audit = wroc.audit(frame.lazy(), **AUDIT, level=looks)
@@ -398,7 +397,7 @@ def test_audits_save_the_looks(tmp_path: Path) -> None:
     assert "They hold at every look, and are tightest at 2,000 rows" in report
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_changes_need_the_same_looks() -> None:
     planned: list[float | wroc.Looks] = [*map(wroc.Looks, (2000, 2000, 3000)), 0.95]
     audits = [
@@ -419,7 +418,7 @@ def test_changes_need_the_same_looks() -> None:
             wroc.audit_changes(audits[0], other)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="runs several commands")
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "rows.parquet"
     scored(600).write_parquet(path)
@@ -447,7 +446,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--looks must be finite and more than 0; found 0" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 def test_weighted_rates_that_differ_have_limits_that_say_so() -> None:
     found = []
     for seed in range(40):
@@ -470,7 +469,7 @@ def test_weighted_rates_that_differ_have_limits_that_say_so() -> None:
     assert found.count(False) <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="draws charts")
 @pytest.mark.parametrize("command", ["gaps", "auc", "compare", "calibrate"])
 def test_charts_say_the_level_of_looks(command: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)

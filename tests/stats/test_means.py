@@ -163,9 +163,9 @@ def test_changes_of_mean_losses_rest_on_few_rows() -> None:
         size, second = (weight * np.abs(d)).sum(), (weight**2 * d**2).sum()
         assert size**2 / second == pytest.approx(k, abs=5e-7)
         assert has_few_changed_losses(np.array([size]), np.array([second])).tolist() == [True]
-    # k equal changes of 1 have k effective rows.
-    k = np.array([29.0, 30.0, 31.0])
-    assert has_few_changed_losses(k, k).tolist() == [True, False, False]
+    # Equal changes of 1 have as many effective rows as there are.
+    rows = np.array([29.0, 30.0, 31.0])
+    assert has_few_changed_losses(rows, rows).tolist() == [True, False, False]
 
 
 def test_eight_of_fifty_rows_that_gain_and_one_that_loses() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_rates import rate_of
-from plain_roc import weight_as
+from plain_roc import frame_of, weight_as
 from polars.testing import assert_frame_equal
 from scipy import stats
 
@@ -24,11 +24,6 @@ Row: TypeAlias = tuple[bool, int, int]
 RATES = ["tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy"]
 LIMITS = [f"{rate}_{end}" for rate in RATES for end in ("low", "high")]
 NOTHING: Pair = (None, None)
-
-
-def frame_of(rows: list[Row]) -> pl.DataFrame:
-    y, s, w = zip(*rows, strict=True)
-    return pl.DataFrame({"y": [int(v) for v in y], "s": s, "w": [float(v) for v in w]})
 
 
 # Of one class only, too.
@@ -78,7 +73,7 @@ def assert_same(found: Pair, expected: Pair) -> None:
         assert found == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="tries many random rows")
 @given(FRAMES, st.floats(0.3, 0.999))
 def test_counts_give_wilsons_interval(frame: pl.DataFrame, level: float) -> None:
     for weight in (None, wroc.frequency(pl.lit(1))):
@@ -155,7 +150,7 @@ def test_weighted_groups_on_both_engines(people: pl.DataFrame, thresholds: Any) 
                 assert_same(found_in(row, rate), weighed(own, part, others, 0.9))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
 def test_both_forms_agree(people: pl.DataFrame, weight_type: Any) -> None:
     people = people.with_columns(pl.col("w").ceil())
@@ -214,7 +209,6 @@ def test_only_ratios_of_probability_weights_count(people: pl.DataFrame) -> None:
     assert_frame_equal(tables[0], tables[1], abs_tol=1e-9)
 
 
-@pytest.mark.slow
 def test_limits_follow_their_rate_and_come_only_with_a_level(people: pl.DataFrame) -> None:
     plain = wroc.threshold_metrics(people, "y", "s", by="g", metrics="all", level=None)
     with_limits = wroc.threshold_metrics(people, "y", "s", by="g", level=0.95, metrics="all")
@@ -227,7 +221,6 @@ def test_limits_follow_their_rate_and_come_only_with_a_level(people: pl.DataFram
     assert_frame_equal(with_limits.select(plain.columns), plain)
 
 
-@pytest.mark.slow
 def test_rate_of_nothing_is_null() -> None:
     frame = pl.DataFrame({"y": [1, 1], "s": [2.0, 1.0]})
     table = wroc.threshold_metrics(frame, "y", "s", threshold=3, level=0.95, metrics="all")

@@ -360,7 +360,7 @@ def test_rates_of_a_population(honest: str) -> None:
             assert of[f"{rate}_low"] < of[rate] < of[f"{rate}_high"]
 
 
-@pytest.mark.parametrize("honest", [pytest.param("bootstrap", marks=pytest.mark.slow), "crossfit"])
+@pytest.mark.parametrize("honest", sweep(["crossfit", "bootstrap"]))
 def test_the_bias_is_smaller(honest: str) -> None:
     draw = np.random.default_rng(11)
     samples, positives, negatives = 400, 20, 60
@@ -421,7 +421,7 @@ def test_seeds(honest: str) -> None:
     assert first["accuracy"].item() != other["accuracy"].item()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="computes many tables")
 @pytest.mark.parametrize("common", [False, True])
 @pytest.mark.parametrize("honest", HONEST)
 def test_plans_and_engines_agree(

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.typing import NDArray
+from plain_rates import f1, lr_pos, youden
 from polars.testing import assert_frame_equal
 from scipy import stats
 
@@ -41,31 +42,12 @@ def membership(frame: pl.DataFrame) -> Array:
 # Of each metric the value on its scale and its derivatives by tp, fp, fn and tn, by hand.
 
 
-def f1(tp: float, fp: float, fn: float, tn: float) -> tuple[float, Array]:
-    """The logit of F1 is log(2 tp) - log(fp + fn)."""
-    errors = fp + fn
-    return np.log(2 * tp / errors), np.array([1 / tp, -1 / errors, -1 / errors, 0 * tn])
-
-
-def lr_pos(tp: float, fp: float, fn: float, tn: float) -> tuple[float, Array]:
-    pos, neg = tp + fn, fp + tn
-    slopes = [1 / tp - 1 / pos, 1 / neg - 1 / fp, -1 / pos, 1 / neg]
-    return np.log(tp / pos / (fp / neg)), np.array(slopes)
-
-
 def mcc(tp: float, fp: float, fn: float, tn: float) -> tuple[float, Array]:
     pos, neg, chosen, left = tp + fn, fp + tn, tp + fp, fn + tn
     value = (tp * tn - fp * fn) / np.sqrt(pos * neg * chosen * left)
     root = np.sqrt(pos * neg * chosen * left)
     halves = [1 / pos + 1 / chosen, 1 / neg + 1 / chosen, 1 / pos + 1 / left, 1 / neg + 1 / left]
     slopes = np.array([tn, -fn, -fp, tp]) / root - value * np.array(halves) / 2
-    return np.log((1 + value) / (1 - value)), 2 * slopes / (1 - value**2)
-
-
-def youden(tp: float, fp: float, fn: float, tn: float) -> tuple[float, Array]:
-    pos, neg = tp + fn, fp + tn
-    value = tp / pos - fp / neg
-    slopes = np.array([fn / pos**2, -tn / neg**2, -tp / pos**2, fp / neg**2])
     return np.log((1 + value) / (1 - value)), 2 * slopes / (1 - value**2)
 
 
@@ -191,7 +173,7 @@ def test_limits_in_a_population_are_those_of_two_samples() -> None:
     assert exact == pytest.approx((prevalence, prevalence))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="simulates many samples")
 @pytest.mark.parametrize("name", OTHERS)
 def test_limits_are_about_those_of_a_bootstrap(name: str) -> None:
     frame = frame_of(5, 1500)

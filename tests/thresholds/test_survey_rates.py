@@ -117,7 +117,10 @@ def test_clusters_alone_are_units_of_one_stratum() -> None:
         ({"level": 0.9}, "`threshold` and `level` must be given .* `design`; found `level`$"),
         ({"threshold": 1, "level": None}, "`level` must be given .*; found `threshold`$"),
         ({"level": None}, "`threshold` and `level` must be given .* `design`; found none$"),
-        ({"threshold": 1, "level": 0.9, "prevalence": 0.1}, "`prevalence` must be None for a"),
+        (
+            {"threshold": 1, "level": 0.9, "prevalence": 0.1},
+            "`prevalence` must not be given with a design",
+        ),
     ],
 )
 def test_rates_by_design_refuse_wrong_options(
@@ -178,7 +181,7 @@ def test_limits_are_null_where_no_threshold_is_allowed(seven: pl.DataFrame) -> N
         ),
         (
             {"level": 0.9, "threshold": wroc.rules.least_cost(fn=1, fp=1, prevalence=0.1)},
-            "`prevalence` must be None for a survey design; found 0.1",
+            "`prevalence` must not be given with a design, nor by a rule; found 0.1",
         ),
     ],
 )

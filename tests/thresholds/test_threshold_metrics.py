@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
+from conftest import Groups
 from polars.testing import assert_frame_equal
 from sklearn import metrics as sklearn_metrics
 from sweeps import sweep
 
 import polars_wroc as wroc
 
-Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 Metrics: TypeAlias = dict[str, float | None]
 
 INFINITY = float("inf")
@@ -394,6 +394,29 @@ def test_groups_with_few_rows_of_a_class_are_marked(people: pl.DataFrame) -> Non
         assert set(reasons.values()) == {None}
     none = wroc.threshold_metrics(few, "y", "s", threshold=wroc.rules.youden(), by="g")
     assert none.select("threshold", "reason").row(0) == (None, "no threshold")
+
+
+def test_weighted_rates_with_few_events_are_named() -> None:
+    # 40 positives, 4 of them missed, and 40 negatives, 20 of them selected, with weights 1 and 3
+    # in turn: Kish's effective size of each class is (20 + 60)^2 / (20 + 180) = 32, so that 3.2
+    # missed positives are fewer than 5, and 16 selected negatives are not. Of the 24 rejected rows
+    # 1 / 6 are positive, 19.2 effective rows in all.
+    rows = pl.DataFrame(
+        {
+            "y": [1] * 40 + [0] * 40,
+            "s": [1] * 36 + [0] * 4 + [1] * 20 + [0] * 20,
+            "w": [1.0, 3.0] * 40,
+        }
+    )
+    metrics = ["tpr", "fpr", "fnr", "npv", "accuracy", "f1"]
+    options: dict[str, Any] = {"threshold": 0.5, "metrics": metrics}
+    weighted = wroc.threshold_metrics(rows, "y", "s", weight="w", **options)
+    assert weighted["reason"].item() == "few effective events: tpr, fnr, npv"
+    few = wroc.threshold_metrics(rows, "y", "s", weight="w", min_rows=41, **options)
+    assert few["reason"].item() == "fewer than 41 positives"
+    for other in ({"weight": None}, {"weight": "w", "level": None}):
+        found = wroc.threshold_metrics(rows, "y", "s", **other, **options)
+        assert found["reason"].item() is None
 
 
 @pytest.mark.parametrize("metrics", ["tpr", ["lift", "tpr"], ["tpr", "tpr"], "all"])

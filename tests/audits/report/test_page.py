@@ -144,7 +144,7 @@ def test_words_can_be_read(page: Path, chromium: Chromium, scheme: Any) -> None:
     assert min(seen["words"], seen["chart"]) >= 4.5, seen
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="opens a browser")
 def test_first_columns_stay_where_tables_are_scrolled(page: Path, chromium: Chromium) -> None:
     chromium.open(page, width=390, height=3_000)
     chromium.evaluate("document.querySelector('.glance .wide').scrollLeft = 300")
@@ -211,7 +211,7 @@ def saved(audit: wroc.Audit, folder: Path, chromium: Chromium) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:each of the .* is a group")
-@pytest.mark.slow
+@pytest.mark.slow(reason="opens a browser")
 def test_ten_thousand_groups(tmp_path: Path, chromium: Chromium) -> None:
     random = np.random.default_rng(0)
     groups = np.concatenate([np.arange(10_000), random.integers(0, 10_000, 30_000)])
@@ -252,7 +252,7 @@ def test_crossed_groups_alone_can_be_saved(
     assert ("Scores by race" in text) == (intersections is True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="opens a browser")
 def test_attributes_without_charts_are_named(tmp_path: Path, chromium: Chromium) -> None:
     random = np.random.default_rng(6)
     score = random.random(1_000)

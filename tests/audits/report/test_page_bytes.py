@@ -68,7 +68,7 @@ def saved(data: Path, columns: list[str], out: Path, *, threads: int, seed: int)
     return out.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="starts processes")
 @pytest.mark.parametrize("columns", [DIABETES, RANDOM], ids=["diabetes", "random"])
 def test_bytes_depend_on_neither_threads_nor_order_nor_hashes(
     columns: list[str], tmp_path: Path
@@ -83,7 +83,7 @@ def test_bytes_depend_on_neither_threads_nor_order_nor_hashes(
     assert other == first
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="makes several audits")
 def test_bytes_do_not_depend_on_the_order_of_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,7 +161,6 @@ def test_segments_keep_the_order_of_their_values(values: pl.Series, order: list[
     assert shown == ["overall", *order]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("attribute", sweep(["label", "point", "variable", "count"]))
 def test_attributes_may_have_ordinary_names(tmp_path: Path, attribute: str) -> None:
     data = pl.DataFrame({attribute: ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
