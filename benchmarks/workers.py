@@ -92,6 +92,6 @@ def measure(
 EXPECTED: dict[str, pl.DataFrame] = {}
 
 if __name__ == "__main__":
-    # Workers inherit it: each uses one core.
-    os.environ["POLARS_MAX_THREADS"] = "1"
+    # Workers inherit these: each uses one core, and keeps its memory for the next arrays.
+    os.environ |= {"POLARS_MAX_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": str(1 << 28)}
     main()

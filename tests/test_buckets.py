@@ -61,7 +61,7 @@ def test_groups_of_rows_are_those_of_polars(by: list[str]) -> None:
             "text": rng.choice(["b", "", "a"], ROWS),
             "whole": rng.integers(-2, 3, ROWS),
             "holds": rng.random(ROWS) < 0.2,
-            "known": [(True, False, None)[i] for i in rng.integers(0, 3, ROWS)],
+            "known": [(True, False, None)[place] for place in rng.integers(0, 3, ROWS)],
             "float": rng.choice([0.5, -1.5], ROWS),
         }
     )

@@ -33,7 +33,7 @@ CUT_OFF = """[...document.querySelectorAll('article *')].filter(part => {
 }).map(part => part.outerHTML.slice(0, 200))"""
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow(reason="opens a browser"),
     pytest.mark.skipif(not SITE.exists(), reason="the site is not built"),
 ]
 

@@ -22,6 +22,9 @@ import polars_wroc as wroc
 from polars_wroc import typing
 from polars_wroc.cli.app import app
 from polars_wroc.cli.catalog import COMMANDS
+from polars_wroc.groups.comparisons import CALIBRATION, FAIRNESS, IMPACT, SHIFTS, SMD
+from polars_wroc.metrics.registry import CURVE_METRICS
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 _PROPERTIES = (property, cached_property)
 FLOORS_PICTURE = DOCS / "maintaining" / "floors.svg"
@@ -94,7 +97,29 @@ def pages() -> dict[Path, str]:
         FLOORS_PICTURE: picture(),
     }
     reference[_reference("options")] += f"\n{types_of_options()}"
+    reference[_reference("metrics")] += f"\n{_define_metrics()}"
     return reference | {DOCS / "llms.txt": index_for_models(reference)}
+
+
+def _define_metrics() -> str:
+    """Write the definitions of all metrics as tables."""
+    sections = []
+    for title, text, metrics in (
+        ("Metrics of decisions", "In `threshold_metrics` and as gaps", THRESHOLD_METRICS),
+        ("Metrics of scores", "In `bootstrap`, and some in `summary` and as gaps", CURVE_METRICS),
+        ("Metrics of comparisons", "In `audit` and other tables of comparisons", _COMPARED),
+    ):
+        rows = [
+            f"| `{metric.column}` | {metric.label} | {metric.definition} |"
+            for metric in metrics.values()
+        ]
+        head = ["| name | in charts and text | definition |", "|---|---|---|"]
+        sections.append("\n".join([f"## {title}\n\n{text}:\n", *head, *rows]))
+    return "\n\n".join(sections) + "\n"
+
+
+# Metrics that only comparisons have.
+_COMPARED = {IMPACT.name: IMPACT, SMD.name: SMD} | CALIBRATION | FAIRNESS | SHIFTS
 
 
 def _reference(name: str) -> Path:

@@ -182,6 +182,10 @@ SMD = ComparedMetric(
 GAPS_ON_REQUEST: dict[str, Metric] = {**COMPARABLE, SMD.name: SMD}
 
 Kind = Literal["difference", "ratio"]
+_SPREADS: dict[Kind, str] = {
+    "difference": "Largest difference between two groups in the",
+    "ratio": "Smallest ratio of two groups in the",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,13 +208,14 @@ def _fairness(
 ) -> FairnessMetric:
     """Compare metrics between groups, or if none are named the rate of the criterion."""
     compares = compares or (COMPARED_RATES[criterion],)
+    rates = [GAP_METRICS[name].label for name in compares]
     if label is None:
         words = criterion.replace("_", " ").capitalize()
-        label = f"{words}, {kind} of the {GAP_RATES[compares[0]].label}s"
+        label = f"{words}, {kind} of the {rates[0]}s"
     return FairnessMetric(
         name=f"{criterion}_{kind}",
         label=label,
-        definition=label,
+        definition=f"{_SPREADS[kind]} {' or the '.join(rates)}.",
         better="high" if kind == "ratio" else "low",
         has_ratio=kind == "ratio",
         needs_label=any(GAP_METRICS[name].needs_label for name in compares),
@@ -243,16 +248,21 @@ SHIFTS: dict[str, ComparedMetric] = {
     name: ComparedMetric(
         name=name,
         label=label,
-        definition=f"{label}.",
+        definition=definition,
         better=None,
         needs_label=False,
         target=none,
         family="scores",
     )
-    for name, label, none in (
-        ("shift_auc", "AUC after against before", 0.5),
-        ("score_ks", "KS after against before", 0.0),
-        ("psi", "PSI", 0.0),
+    for name, label, none, definition in (
+        ("shift_auc", "AUC after against before", 0.5, "AUC of later against earlier scores."),
+        (
+            "score_ks",
+            "KS after against before",
+            0.0,
+            "Largest distance between the distribution functions of earlier and later scores.",
+        ),
+        ("psi", "PSI", 0.0, "Population stability index, by tenths of the earlier scores."),
     )
 }
 # All metrics of comparison tables, in the order of rows; some have values only.

@@ -53,7 +53,7 @@ def invert_limits(
 
 def _invert_low(value: Array, complement: Array, limit: Array, z: float, skewness: float) -> Array:
     """Return the inverse size that gives a lower limit; NaN if none does."""
-    # Of p - s d r - l = z sqrt(r l (1 - l)), a quadratic equation in the root of r, where p is the
+    # Solve p - s d r - l = z sqrt(r l (1 - l)), a quadratic equation in the root of r; p is the
     # value, l the limit, r the inverse size, s = (z^2 - 1) skewness and d = max(1 - 2 p, 0)
     shift = max(z**2 - 1, 0.0) * skewness * np.maximum(complement - value, 0.0)
     distance = np.maximum(value - limit, 0.0)
