@@ -149,6 +149,7 @@ def change_losses(changes: ValueChanges, *, is_bounded: bool) -> Change:
     """Return mean losses with both scores; a Brier score ``is_bounded`` by 0 and 1."""
     if is_bounded:
         return _change_means(changes, means.change_of_mean(changes.mean, 1.0))
+    assert changes.largest is not None
     # Another row might change by twice as much as any of these.
     difference = means.change_of_mean(changes.mean, 2 * changes.largest)
     few = means.has_few_changed_losses(changes.size, changes.mean.second)

@@ -62,7 +62,8 @@ class ValueChanges:
     """Changes of the values of rows in each segment, and the weighted means of the values.
 
     ``gained`` are the rows whose value rises, ``lost`` the rows whose value falls, among all rows
-    with a value. ``size`` is the sum of w |d| of the changes d, and ``largest`` the largest |d|.
+    with a value. ``size`` is the sum of w |d| of the changes d, and ``largest`` the largest |d|;
+    changes between cells do not have it.
     """
 
     old: Array
@@ -71,7 +72,7 @@ class ValueChanges:
     gained: Count
     lost: Count
     size: Array
-    largest: Array
+    largest: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,6 @@ class PairedCells:
             self._count_where(d > 0),
             self._count_where(d < 0),
             np.abs(d) @ self.weight,
-            np.max(np.abs(d)[:, np.newaxis] * (self.rows > 0), axis=0),
         )
 
     def _count_where(self, pairs: Mask) -> Count:

@@ -154,6 +154,14 @@ def test_notes_name_few_misranked_rows_of_equal_weights() -> None:
     assert auc.notes().tolist() == notes
 
 
+def test_a_class_of_few_effective_rows_has_a_degree_of_freedom() -> None:
+    weight = np.r_[9.0, 1.0, np.ones(40)]
+    auc = auc_of(np.r_[1.0, 0.0, np.arange(40) / 40 - 0.3], np.arange(42) < 2, weight)
+    assert auc.pos.effective_rows < 1.3
+    assert auc.pos.variance > 0.9 * auc.variance
+    assert 1 <= auc.satterthwaite_df < 1.3
+
+
 def test_three_misranked_rows_are_not_few() -> None:
     negatives = "n" * 20
     auc = stack_aucs(of_letters(f"pppp{negatives}pp"), of_letters(f"ppp{negatives}ppp"))
@@ -374,9 +382,10 @@ def test_means_of_aucs_have_sums_of_moments() -> None:
         score, label = rng.normal(size=size).round(1), rng.random(size) < 0.5
         label[:3] = [True, False, False]
         weight = rng.lognormal(0, 0.4, size)
-        # Two classes of one row
+        # A class of one row, which is misranked to some rows
         if size == 4:
             label[3] = False
+            score = np.array([0.5, 0.1, 0.9, 0.2])
         aucs.append(auc_of(score, label, weight))
         pairs.append(weight[label].sum() * weight[~label].sum())
         frames.append(pl.DataFrame({"s": score, "y": label.astype(int), "w": weight}))

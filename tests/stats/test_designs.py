@@ -244,6 +244,12 @@ def test_a_unit_that_is_a_whole_segment_has_no_influence_on_its_term_of_a_mean()
     assert mean.terms[0].share == pytest.approx(np.array([[0.25 + 0.75 * 0.4], [0.75 * 0.6]]))
 
 
+def test_a_ratio_of_one_unit_has_a_reason_about_all_rows() -> None:
+    influence = ratio_influence(np.array([[3.0], [0.0]]), np.array([[9.0], [0.0]]))
+    reasons = clusters(2).unknown_reasons(influence)
+    assert reasons == ["all rows are in one sampling unit"]
+
+
 def test_no_design_effect_where_a_variance_is_0() -> None:
     by_design, rows = np.array([0.2, 0.2, 0.0, np.nan]), np.array([0.1, 0.0, 0.1, 0.1])
     expected = [2.0, 1.0, 1.0, np.nan]

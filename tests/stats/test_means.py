@@ -313,9 +313,10 @@ def test_changes_by_a_design_have_its_variance_and_two_pseudo_rows() -> None:
 
 def test_changed_rows_that_are_heavy_make_limits_too_narrow() -> None:
     whole = count(np.r_[np.ones(96), np.full(4, 3.0)])
-    heavy, light, none = count(np.full(4, 3.0)), count(np.ones(4)), count(np.ones(0))
-    found = [has_heavy_changed_rows(changed, whole)[0] for changed in (heavy, light, none)]
-    assert found == [True, False, False]
+    # The mean weight is 1.08.
+    changed = [count(np.full(4, weight)) for weight in (3.0, 2.2, 2.1, 1.0)] + [count(np.ones(0))]
+    found = [has_heavy_changed_rows(each, whole)[0] for each in changed]
+    assert found == [True, True, False, False, False]
 
 
 def test_a_difference_without_an_error_is_taken_at_its_word() -> None:

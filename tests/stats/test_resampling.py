@@ -50,6 +50,9 @@ def test_units_are_drawn_within_their_strata() -> None:
     # Of stratum 0 its first and third unit, of stratum 1 the second, of stratum 2 the only one
     times = rescale_units(units, order, np.array([0.1, 0.9, 0.6, 0.3]))
     assert times == pytest.approx([0, 1.5, 2, 0, 1.5, 1])
+    # A hash may be rounded to 1, which draws the last unit of a stratum.
+    times = rescale_units(units, order, np.ones(4))
+    assert times == pytest.approx([0, 0, 2, 0, 3, 1])
 
 
 @pytest.mark.parametrize("share", [0.025, 0.5, 1.0])
