@@ -25,7 +25,7 @@ Codes = NDArray[np.uint16]
 MOST_BUCKETS = 1 << 12
 _CHUNK_ROWS, _ROWS_OF_A_BUCKET = 1 << 18, 16
 # Rows of a range, which fit into the processor's cache
-_ROWS_OF_A_RANGE = 1 << 14
+_ROWS_OF_A_RANGE = 1 << 13
 # Arrays of at least this many rows are sorted by radix.
 _RADIX_ROWS, _MOST_CODE = 1 << 10, (1 << 16) - 1
 _SAMPLED_ROWS = 1 << 14
@@ -111,11 +111,13 @@ def move_to_buckets(codes: Codes, number: int, columns: Sequence[NDArray[Any]]) 
     def move(chunk: int) -> None:
         part, sizes = parts[chunk], counts[chunk]
         order = np.argsort(codes[part], kind="stable")
-        to = np.repeat(first[chunk] - (sizes.cumsum() - sizes), sizes)
-        to += np.arange(len(order))
-        places[to] = order + part.start
+        to = np.empty(len(order), np.intp)
+        to[order] = np.repeat(first[chunk] - (sizes.cumsum() - sizes), sizes) + np.arange(
+            len(order)
+        )
+        places[to] = np.arange(part.start, part.stop)
         for values, target in zip(columns, moved, strict=True):
-            target[to] = values[part][order]
+            target[to] = values[part]
 
     map_in_threads(move, range(len(parts)))
     return BucketRows(starts, places, moved)
