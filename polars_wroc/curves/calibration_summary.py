@@ -26,7 +26,6 @@ from polars_wroc.queries import FrameT
 from polars_wroc.rows import Rows, SegmentColumns, read_columns, table_of_segments
 from polars_wroc.stats.estimates import Estimate, limit_columns, name_limits
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.logistic_fit import LEAST_PROBABILITY
 from polars_wroc.steps import SegmentRows, descend
 
 _ERROR, _RATIO, _RATE = "mean_calibration_error", "oe_ratio", "observed_rate"
@@ -46,7 +45,9 @@ _VALUES = (
 )
 _TYPES: Mapping[str, Any] = dict.fromkeys(_VALUES, pl.Float64) | dict.fromkeys(_COUNTS, pl.Int64)
 
-Clip: TypeAlias = Annotated[float, Between(LEAST_PROBABILITY, 0.5)]
+# For a smaller float x, 1 - x would round to 1 or keep hardly any digit of x.
+_LEAST_CLIP = 1e-15
+Clip: TypeAlias = Annotated[float, Between(_LEAST_CLIP, 0.5)]
 
 
 @check_call

@@ -19,8 +19,6 @@ _Array: TypeAlias = NDArray[Any]
 _STEPS, _TOLERANCE = 30, 1e-8
 # Below this proportion of its terms a difference of sums is a rounding error.
 _ROUNDING = 1e-13
-# For a smaller float x, 1 - x would round to 1 or keep hardly any digit of x.
-LEAST_PROBABILITY = 1e-15
 
 # Widths of bins; the narrower ones are for slopes that are too steep for the wider ones.
 BIN_WIDTHS = 0.1, 0.0125

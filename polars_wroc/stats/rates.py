@@ -180,12 +180,11 @@ class Rate:
 def find_inverse_size(variance: Array, value: Array, complement: Array, kish: Array) -> Array:
     """Return 1 divided by the effective size of a rate with a variance, at most Kish's size.
 
-    A variance of 0 says nothing, and neither does the variance of a rate of 0 or 1.
+    The variance of a rate of 0 or 1 says nothing.
     """
     # r = max(v / (p (1 - p)), h2)
     spread = value * complement
-    known = (spread > 0) & (variance > 0)
-    size = np.where(known, np.maximum(variance / spread, kish), kish)
+    size = np.where(spread > 0, np.maximum(variance / spread, kish), kish)
     return np.where(np.isnan(variance), np.nan, size)
 
 

@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import binomtest, norm, t, ttest_1samp
+from statsmodels.stats.proportion import proportion_confint
 from sweeps import sweep
 from wide_tables import calibration_of
 
@@ -199,7 +200,13 @@ def test_the_slope_of_the_rest_is_the_mean_of_the_others(
 
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", {"g": "c"}]))
-def test_means_are_compared(people: pl.DataFrame, weight: str | None, reference: Any) -> None:
+@pytest.mark.parametrize("kept", [1, 4])
+def test_means_are_compared(
+    people: pl.DataFrame, weight: str | None, reference: Any, kept: int
+) -> None:
+    # In group a one of so many positives is left, so that there are fewer than expected.
+    is_kept = (pl.col("g") != "a") | (pl.int_range(pl.len()) % kept == 0)
+    people = people.with_columns(pl.col("y") & is_kept)
     table = table_of(
         wroc.audit(people, "y", "s", attributes="g", weight=weight, reference=reference)
     )
@@ -415,6 +422,15 @@ def test_slopes_of_few_rows_of_a_class(people: pl.DataFrame, rows: int, reason: 
     assert found["p_value"] is not None
     assert (found["n"], found["verdict"]) == (2 * rows, "inconclusive")
     assert found["reason"] == reason
+
+
+def test_mean_errors_of_one_class_have_the_limits_of_the_rate() -> None:
+    a = pl.DataFrame({"g": "a", "s": np.linspace(0.1, 0.5, 40), "y": False})
+    b = pl.DataFrame({"g": "b", "s": np.full(100, 0.5), "y": np.arange(100) < 50})
+    table = wroc.audit(pl.concat([a, b]), "y", "s", attributes="g").table
+    found = table.filter(segment="a", metric=LARGE).row(0, named=True)
+    low, high = proportion_confint(0, 40, method="wilson")
+    assert (found["value_low"], found["value_high"]) == pytest.approx((0.3 - high, 0.3 - low))
 
 
 @pytest.mark.parametrize("flipped", [False, True])

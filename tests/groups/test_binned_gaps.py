@@ -65,6 +65,26 @@ def test_bins_of_one_score_hide_nothing(crowded: pl.DataFrame) -> None:
     assert_frame_equal(found, exact, rel_tol=1e-9)
 
 
+def test_limits_are_wider_by_half_of_the_range_of_either_auc() -> None:
+    random = np.random.default_rng(6)
+    y, g = random.integers(0, 2, 600), random.choice(["a", "b"], 600)
+    low = np.array([0.26, 0.51, 0.76])[np.clip(random.integers(0, 3, 600) + y - 1, 0, 2)]
+    frame = pl.DataFrame({"g": g, "y": y, "s": low + 0.01 * random.integers(0, 2, 600)})
+    # Three bins with two scores each, or with one.
+    binned, tied = (
+        wroc.from_counts(wroc.score_counts(each, "y", "s", by="g", bins=16))
+        for each in (frame, frame.with_columns(s=low))
+    )
+    aucs = binned.summary(by="g")
+    hidden = ((aucs["auc_max"] - aucs["auc_min"]) / 2).sum()
+    assert hidden > 0.01
+    options: dict[str, Any] = {"attributes": "g", "metrics": ["auc"]}
+    found, exact = (each.group_gaps(**options) for each in (binned, tied))
+    for end, sign in (("gap_low", -1), ("gap_high", 1)):
+        expected = exact[end] + sign * hidden
+        assert found[end].to_list() == pytest.approx(expected.to_list())
+
+
 def test_no_limit_is_beyond_all_differences_of_aucs() -> None:
     # One group ranks all rows well, and the other none; of two rows a bin hides the order.
     pairs = [(0.1, 0.9)] * 3 + [(0.52, 0.521)]

@@ -104,7 +104,7 @@ def test_verdicts_are_equivalent_before_different_before_inconclusive() -> None:
     p_adjusted = np.array([0.01, 0.01, 0.05, 0.051, np.nan, np.nan])
     equivalent = np.array([True, False, False, False, False, True])
     expected = [EQUIVALENT, DIFFERENT, DIFFERENT, INCONCLUSIVE, INCONCLUSIVE, EQUIVALENT]
-    assert judge(p_adjusted, equivalent, Level.of(0.95)).tolist() == expected
+    assert judge(p_adjusted, equivalent, Level(0.05)).tolist() == expected
 
 
 def test_no_verdicts_of_no_tests() -> None:

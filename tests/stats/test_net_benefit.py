@@ -82,6 +82,15 @@ def test_nobody_selected_says_nothing_about_the_variance() -> None:
     assert np.isnan(found.limits(1.96).low)
 
 
+@pytest.mark.parametrize("scale", [1e-160, 1e160])
+def test_squared_weights_that_underflow_or_overflow_leave_no_limits(scale: float) -> None:
+    weight = scale * np.array([[3.0], [1.0], [5.0], [6.0]])
+    with np.errstate(all="ignore"):
+        found = estimate_standardized(weight, weight**2, ODDS)
+    assert found.value == pytest.approx((3 - ODDS) / 8)
+    assert np.isnan(found.error)
+
+
 def test_no_segments() -> None:
     none = np.zeros((4, 0))
     assert estimate_standardized(none, none, np.zeros(0)).limits(1.96).low.shape == (0,)

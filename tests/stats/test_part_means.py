@@ -92,3 +92,23 @@ def test_errors_have_the_moments_of_labels_with_the_probability_of_the_score() -
     with np.errstate(invalid="ignore"):
         whole = compare_errors(own, own, to_target=False)
     assert whole.excess == pytest.approx(0, abs=1e-12)
+
+
+def test_errors_beside_those_of_all_rows_have_the_skewness_of_independent_labels() -> None:
+    score = RANDOM.beta(1, 6, ROWS)
+
+    def sum_errors(inside: Mask) -> ErrorSums:
+        w, s = WEIGHT[inside], score[inside]
+        spread = s * (1 - s)
+        powers = (w**2 * spread).sum(), (w**3 * spread * (1 - 2 * s)).sum()
+        sums = w.sum(), (w**2).sum(), 0 * w.sum(), (w * s).sum()
+        return ErrorSums(np.asarray(w.size), *sums, *powers)
+
+    for part in PARTS:
+        tests = compare_errors(sum_errors(part), sum_errors(part | ~part), to_target=False)
+        share = WEIGHT[part].sum() / WEIGHT.sum()
+        factor = WEIGHT * np.where(part, 1 - share, -share)
+        variance = (factor**2 * score * (1 - score)).sum()
+        third = -(factor**3 * score * (1 - score) * (1 - 2 * score)).sum()
+        assert tests.variance == pytest.approx(variance)
+        assert tests.skewness == pytest.approx(third / variance**1.5)
