@@ -12,6 +12,9 @@ import polars as pl
 ValueT = TypeVar("ValueT")
 ResultT = TypeVar("ResultT")
 
+# Found at import, since Polars says 1 while its streaming engine runs a function.
+_THREADS = pl.thread_pool_size()
+
 
 def map_in_threads(
     task: Callable[[ValueT], ResultT], values: Sequence[ValueT], *, fewest: int = 4
@@ -23,5 +26,5 @@ def map_in_threads(
     # No pool of threads can be started after the main thread has ended.
     if len(values) < fewest or not threading.main_thread().is_alive():
         return [task(value) for value in values]
-    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+    with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(task, values))

@@ -100,6 +100,36 @@ def test_an_interruption_ends_what_waits() -> None:
     assert len(begun) < 500
 
 
+LAZY = """
+from threading import Barrier
+import polars as pl
+from polars_wroc.threads import map_in_threads
+
+def compute(rows):
+    # It is passed only by two threads at once.
+    both = Barrier(2, timeout=30)
+    map_in_threads(lambda _: both.wait(), range(2), fewest=2)
+    return rows
+
+query = pl.LazyFrame({"a": [1]}).map_batches(compute, schema={"a": pl.Int64}, streamable=False)
+for engine in ("streaming", "in-memory"):
+    print(query.collect(engine=engine).height)
+"""
+
+
+@pytest.mark.slow(reason="starts processes")
+def test_lazy_queries_have_as_many_threads_as_others() -> None:
+    run = subprocess.run(  # noqa: S603  (our own text)
+        [sys.executable, "-c", LAZY],
+        env=os.environ | {"POLARS_MAX_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (run.stdout.split(), run.stderr) == (["1", "1"], "")
+
+
 LATE = """
 import threading
 import polars as pl

@@ -144,7 +144,7 @@ def test_threads_and_the_order_of_rows_do_not_matter(
     table = measured(people, permutations=30)
     shuffled = people.sample(fraction=1.0, shuffle=True, seed=1)
     assert_frame_equal(measured(shuffled, permutations=30), table, check_exact=True)
-    monkeypatch.setattr(pl, "thread_pool_size", lambda: 1)
+    monkeypatch.setattr("polars_wroc.threads._THREADS", 1)
     assert_frame_equal(measured(people, permutations=30), table, check_exact=True)
 
 
