@@ -112,9 +112,9 @@ def move_to_buckets(codes: Codes, number: int, columns: Sequence[NDArray[Any]]) 
         part, sizes = parts[chunk], counts[chunk]
         order = np.argsort(codes[part], kind="stable")
         to = np.empty(len(order), np.intp)
-        to[order] = np.repeat(first[chunk] - (sizes.cumsum() - sizes), sizes) + np.arange(
-            len(order)
-        )
+        # The distance that the rows of each bucket move from their places in the order
+        distance = first[chunk] - (sizes.cumsum() - sizes)
+        to[order] = np.arange(len(order)) + np.repeat(distance, sizes)
         places[to] = np.arange(part.start, part.stop)
         for values, target in zip(columns, moved, strict=True):
             target[to] = values[part]

@@ -247,6 +247,12 @@ class _Plan:
     min_rows: int
 
     @property
+    def has_limits(self) -> bool:
+        """Whether metrics have limits: ``"crossfit"`` leaves their columns null."""
+        crossfits = self.honest is not None and self.honest.honest == "crossfit"
+        return self.level is not None and not crossfits
+
+    @property
     def names(self) -> list[str]:
         """The columns of numbers after the group."""
         ends = ("",) if self.level is None else ("", "_low", "_high")
@@ -381,10 +387,9 @@ def _columns(
         columns[cell] = np.where(np.isfinite(weight), weight, np.nan)
     limits: dict[str, Limits] = {}
     if level is not None:
-        if plan.honest is not None and plan.honest.honest == "crossfit":
-            unknown = np.full(decided.threshold.shape, np.nan)
-            limits = dict.fromkeys(values, Limits(unknown, unknown))
-        else:
+        unknown = np.full(decided.threshold.shape, np.nan)
+        limits = dict.fromkeys(values, Limits(unknown, unknown))
+        if plan.has_limits:
             limits = limit_metrics(decided, values, level)
     for name, value in values.items():
         columns[name] = value
@@ -425,9 +430,7 @@ def _find_reasons(decided: DecidedRows, plan: _Plan) -> pl.Series:
 
 def _list_uncertain_rates(decided: DecidedRows, plan: _Plan) -> list[list[str]]:
     """Return the rates of each matrix whose limits may be too narrow, because events are few."""
-    names = [name for name in plan.metrics if name in RATES]
-    if plan.level is None or (plan.honest is not None and plan.honest.honest == "crossfit"):
-        names = []
+    names = [name for name in plan.metrics if name in RATES] if plan.has_limits else []
     few = {}
     for name in names:
         rate = decided.cells.rate(RATES[name].counted, RATES[name].others, decided.units)
