@@ -40,7 +40,8 @@ def main() -> None:
             file.parent.mkdir()
             speed.synthetic(ROWS_OF_A_FILE, options.seed + part).write_parquet(file)
         tasks = tasks_of([pl.scan_parquet(file) for file in sorted(folder.glob("*/*.parquet"))])
-        found = {workers: measure(tasks, workers, options.rounds) for workers in WORKERS}
+        tables: dict[str, pl.DataFrame] = {}
+        found = {workers: measure(tasks, workers, options.rounds, tables) for workers in WORKERS}
     body = []
     for task in tasks:
         one, two = (median(found[workers][task]) for workers in WORKERS)
@@ -73,23 +74,24 @@ def tasks_of(files: list[pl.LazyFrame]) -> dict[str, Callable[[], pl.DataFrame]]
 
 
 def measure(
-    tasks: dict[str, Callable[[], pl.DataFrame]], workers: int, rounds: int
+    tasks: dict[str, Callable[[], pl.DataFrame]],
+    workers: int,
+    rounds: int,
+    tables: dict[str, pl.DataFrame],
 ) -> dict[str, list[float]]:
-    """Return the seconds of each round of each task."""
+    """Return the seconds of each round of each task, whose first table is kept to compare with."""
     seconds: dict[str, list[float]] = {}
     cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
     with cluster, Client(cluster) as client, wroc.Config(client=client, memory=MEMORY):
         for name, run in tasks.items():
             speed.say(f"{name}, {workers} of {WORKERS[-1]} workers")
             table = run()
-            expected = EXPECTED.setdefault(name, table)
+            expected = tables.setdefault(name, table)
             # Probabilities of tests depend on differences of nearly equal sums.
             assert_frame_equal(table, expected, rel_tol=1e-6, abs_tol=1e-9)
             seconds[name] = [spent(run)[0] for _ in range(rounds)]
     return seconds
 
-
-EXPECTED: dict[str, pl.DataFrame] = {}
 
 if __name__ == "__main__":
     # Workers inherit these: each uses one core, and keeps its memory for the next arrays.
