@@ -217,7 +217,7 @@ def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Co
         target = replace(partition, reference=Reference(-1), reference_name=TARGET)
         return compare_with_target(target, calibration, rules)
     metrics = _choose_metrics(divided.segments, plan)
-    compared = [compare_segments(metric, partition, rules) for metric in metrics]
+    compared = compare_segments(metrics, partition, rules)
     if plan.settings.labeled:
         compared = [_leave_uncompared(each) for each in compared]
     if calibration is not None:
@@ -234,12 +234,12 @@ def _choose_metrics(segments: Segments, plan: AuditPlan) -> list[str]:
 
 def _leave_uncompared(comparison: Comparison) -> Comparison:
     """Return a comparison without precisions that no decision could change."""
-    if comparison.metric not in OF_BOTH_CLASSES:
-        return comparison
     segments, reference = comparison.partition.segments, comparison.partition.reference
     # With or without the segment in the reference, it is compared with the others.
     others = reference.add_others(segments.rows)
     one_class = np.minimum(segments.rows, others).min(axis=0) == 0
+    of_both = np.isin(comparison.metrics, OF_BOTH_CLASSES)
+    one_class = np.repeat(of_both, segments.number) & np.tile(one_class, of_both.size)
     known = ("n", "value", "value_low", "value_high", "n_reference")
     columns = {
         name: values if name in known else np.where(one_class, np.nan, values)
@@ -307,7 +307,7 @@ def _find_spreads(
     )
     smallest = np.nan
     for each in comparisons:
-        if each.metric == ROC_AUC.column:
+        if each.metrics == (ROC_AUC.column,):
             p_values = each.columns["p_value"][~each.repeats]
             tests = np.sum(~np.isnan(p_values))
             smallest = min(np.fmin.reduce(p_values, initial=np.nan) * tests, 1.0)
