@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -158,18 +159,23 @@ class MeanErrors:
         rows = [1 / side.inverse_size for side in (self.sums.positives, self.sums.negatives)]
         return level.enough(*(np.where(np.isnan(each), np.inf, each) for each in rows))
 
-    def rate(self) -> Wilson:
-        """Return the observed rates, with the variances of a design if there is one."""
+    @cached_property
+    def observed(self) -> Rate:
+        """The observed rates, with the variances of a design if there is one."""
         rate = self.sums.rate
         if self.units is None:
-            return rate.estimate()
+            return rate
         assert self.sums.unit_positives is not None
         assert self.sums.errors.unit_whole is not None
         influence = self.units.ratio_influence(
             self.sums.unit_positives, self.sums.errors.unit_whole
         )
         variance, df = self.units.variance(influence), self.units.df(influence)
-        return replace(rate, variance=variance, design_df=df).estimate()
+        return replace(rate, variance=variance, design_df=df)
+
+    def rate(self) -> Wilson:
+        """Return the observed rates with limits."""
+        return self.observed.estimate()
 
     def count_expected(self, rate: Array) -> Array:
         """Return the expected number of effective rows of the smaller class at a rate."""
