@@ -8,7 +8,7 @@ the same bits with any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -433,20 +433,71 @@ class _Batch(NamedTuple):
         return slice(start, stop) if self.order is None else self.order[start:stop]
 
 
+class _Part(NamedTuple):
+    """Rows that are measured together: of some whole segments, or a block of a large segment.
+
+    ``starts`` are the places of the first rows of the segments, followed by the end of the last.
+    """
+
+    segments: Ints
+    starts: Ints
+
+    @property
+    def rows(self) -> slice:
+        """The places of the rows."""
+        return slice(self.starts[0], self.starts[-1])
+
+
 def _map_batches(
     rows: SegmentRows, work: Callable[[_Batch], ResultT]
 ) -> list[tuple[Ints, ResultT]]:
-    """Return the results of ``work`` on each batch of segments, with the segments' numbers."""
-    filled = np.flatnonzero(np.diff(rows.starts) > 0)
-    starts = np.append(rows.starts[filled], len(rows.score))
+    """Return the results of ``work`` on each batch of segments, with the segments' numbers.
 
-    def run(ends: tuple[int, int]) -> tuple[Ints, ResultT]:
-        segments = filled[slice(*ends)]
+    A large segment whose rows are in order has several batches, from high to low scores.
+    """
+    parts = _cut_parts(rows)
+    above, totals = _weigh_parts(rows, parts)
+
+    def run(place: int) -> tuple[Ints, ResultT]:
+        part = parts[place]
         # Threads do not inherit how NumPy treats infinite and undefined numbers.
         with np.errstate(all="ignore"):
-            return segments, work(_sort_batch(rows, segments, starts[ends[0] : ends[1] + 1]))
+            batch = _sort_batch(rows, part, above[place], totals[:, part.segments])
+            return part.segments, work(batch)
 
-    return map_in_threads(run, _cut_batches(starts), fewest=2)
+    return map_in_threads(run, range(len(parts)), fewest=2)
+
+
+def _cut_parts(rows: SegmentRows) -> list[_Part]:
+    filled = np.flatnonzero(np.diff(rows.starts) > 0)
+    starts = np.append(rows.starts[filled], len(rows.score))
+    parts = []
+    for first, stop in _cut_batches(starts):
+        segments, ends = filled[first:stop], starts[first : stop + 1]
+        if rows.in_order and len(segments) == 1:
+            blocks = pairwise(_cut_blocks(rows.score[slice(*ends)]))
+            parts += [_Part(segments, ends[0] + np.array(block)) for block in blocks]
+        else:
+            parts.append(_Part(segments, ends))
+    return parts
+
+
+def _weigh_parts(rows: SegmentRows, parts: Sequence[_Part]) -> tuple[list[Array], Array]:
+    """Return the weights of both classes above each part in its segments, and in all segments."""
+
+    def weigh(part: _Part) -> Array:
+        weight, begins = rows.weight[part.rows], part.starts[:-1] - part.starts[0]
+        with np.errstate(all="ignore"):
+            return np.add.reduceat(_split_classes(weight), begins, axis=-1)
+
+    above, totals = [], np.zeros((2, rows.number))
+    for part, weights in zip(parts, map_in_threads(weigh, parts, fewest=2), strict=True):
+        above.append(totals[:, part.segments])
+        totals[:, part.segments] += weights
+    if rows.outside is None:
+        return above, totals
+    outside = [rows.outside.above[:, part.segments] for part in parts]
+    return [one + other for one, other in zip(outside, above, strict=True)], rows.outside.totals
 
 
 def _cut_batches(starts: Ints) -> list[tuple[int, int]]:
@@ -458,25 +509,24 @@ def _cut_batches(starts: Ints) -> list[tuple[int, int]]:
     return list(pairwise(ends.tolist()))
 
 
-def _sort_batch(rows: SegmentRows, segments: Ints, starts: Ints) -> _Batch:
-    part = slice(starts[0], starts[-1])
-    score, weight = rows.score[part], rows.weight[part]
-    begins = starts - starts[0]
+def _cut_blocks(score: Array) -> list[int]:
+    """Return the ends of blocks of sorted rows, after 0."""
+    ends = [0]
+    while ends[-1] < len(score):
+        ends.append(_end_of_block(score, ends[-1]))
+    return ends
+
+
+def _sort_batch(rows: SegmentRows, part: _Part, above: Array, totals: Array) -> _Batch:
+    score, weight = rows.score[part.rows], rows.weight[part.rows]
+    begins = part.starts - part.starts[0]
     order = None if rows.in_order else np.argsort(score)[::-1]
-    if order is not None and len(segments) > 1:
+    if order is not None and len(part.segments) > 1:
         # Fewer segments than the rows of two blocks: few enough for the radix sort of small types
-        segment = np.repeat(np.arange(len(segments), dtype=np.uint16), np.diff(begins))
+        segment = np.repeat(np.arange(len(part.segments), dtype=np.uint16), np.diff(begins))
         order = order[np.argsort(segment[order], kind="stable")]
-    if rows.outside is None:
-        # One class after the other, since segments may be large
-        totals = np.stack(
-            [np.add.reduceat(np.maximum(side, 0.0), begins[:-1]) for side in (weight, -weight)]
-        )
-        above = np.zeros_like(totals)
-    else:
-        above, totals = (each[:, segments] for each in rows.outside)
-    counts = None if rows.counts is None else rows.counts.at(part)
-    bins = None if rows.bins is None else rows.bins.at(part)
+    counts = None if rows.counts is None else rows.counts.at(part.rows)
+    bins = None if rows.bins is None else rows.bins.at(part.rows)
     return _Batch(score, weight, counts, bins, begins, order, above, totals)
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array
 from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.calibration_tests import (
     compare_calibration,
@@ -65,7 +64,6 @@ from polars_wroc.groups.known_categories import (
     share_weight,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, ROC_COLUMNS
-from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.reasons import EVERYBODY, FEW_EVENTS, NOBODY, UNDEFINED
 from polars_wroc.inputs.rows import MissingRows
 from polars_wroc.looks import ConfidenceLevel
@@ -75,7 +73,6 @@ from polars_wroc.queries import select_schema
 from polars_wroc.ranking.curve import CELLS, ratio
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 from polars_wroc.stats.designs import ReplicateUnits
-from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import RATES
@@ -217,7 +214,7 @@ def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Co
         target = replace(partition, reference=Reference(-1), reference_name=TARGET)
         return compare_with_target(target, calibration, rules)
     metrics = _choose_metrics(divided.segments, plan)
-    compared = [compare_segments(metric, partition, rules) for metric in metrics]
+    compared = compare_segments(metrics, partition, rules)
     if plan.settings.labeled:
         compared = [_leave_uncompared(each) for each in compared]
     if calibration is not None:
@@ -234,12 +231,12 @@ def _choose_metrics(segments: Segments, plan: AuditPlan) -> list[str]:
 
 def _leave_uncompared(comparison: Comparison) -> Comparison:
     """Return a comparison without precisions that no decision could change."""
-    if comparison.metric not in OF_BOTH_CLASSES:
-        return comparison
     segments, reference = comparison.partition.segments, comparison.partition.reference
     # With or without the segment in the reference, it is compared with the others.
     others = reference.add_others(segments.rows)
     one_class = np.minimum(segments.rows, others).min(axis=0) == 0
+    of_both = np.isin(comparison.metrics, OF_BOTH_CLASSES)
+    one_class = np.repeat(of_both, segments.number) & np.tile(one_class, of_both.size)
     known = ("n", "value", "value_low", "value_high", "n_reference")
     columns = {
         name: values if name in known else np.where(one_class, np.nan, values)
@@ -254,27 +251,24 @@ def _list_values(divided: DividedScore, plan: AuditPlan, level: Level) -> list[p
     names = [] if divided.grouping.keys else _choose_metrics(segments, plan)
     if plan.settings.labeled and segments.cells is not None:
         names.append("accuracy")
-    rows = []
-    for name in names:
-        estimate = segments.estimate(METRICS[name])
-        limits = estimate.limits(level.quantile(estimate.df))
-        rows.append(_make_values(divided, METRICS[name], estimate.value, limits))
+    metrics, found = [METRICS[name] for name in names], []
+    for metric in metrics:
+        estimate = segments.estimate(metric)
+        found.append((estimate.value, *estimate.limits(level.quantile(estimate.df))))
     if segments.aucs is not None:
-        value = segments.aucs.average_precision
-        unknown = np.full(value.shape, np.nan)
-        precision = CURVE_METRICS["average_precision"]
-        rows.append(_make_values(divided, precision, value, Limits(unknown, unknown)))
-    return rows
-
-
-def _make_values(
-    divided: DividedScore, metric: Metric, value: Array, limits: Limits
-) -> pl.DataFrame:
-    n = np.add.reduce([*divided.segments.sizes(metric).values()])
-    numbers = {"n": n, "value": value, "value_low": limits.low, "value_high": limits.high}
-    reasons = choose_texts([(np.isnan(value), UNDEFINED)])
-    texts = {"metric": metric.column, "reason": reasons}
-    return make_rows(divided.partition.labels, numbers, texts)
+        unknown = np.full(segments.number, np.nan)
+        metrics.append(CURVE_METRICS["average_precision"])
+        found.append((segments.aucs.average_precision, unknown, unknown))
+    if not metrics:
+        return []
+    value, low, high = np.concatenate(found, axis=-1)
+    n = [np.add.reduce([*segments.sizes(metric).values()]) for metric in metrics]
+    numbers = {"n": np.concatenate(n), "value": value, "value_low": low, "value_high": high}
+    texts = {
+        "metric": [metric.column for metric in metrics for _ in range(segments.number)],
+        "reason": choose_texts([(np.isnan(value), UNDEFINED)]),
+    }
+    return [make_rows(pl.concat([divided.partition.labels] * len(metrics)), numbers, texts)]
 
 
 def _find_spreads(
@@ -307,7 +301,7 @@ def _find_spreads(
     )
     smallest = np.nan
     for each in comparisons:
-        if each.metric == ROC_AUC.column:
+        if each.metrics == (ROC_AUC.column,):
             p_values = each.columns["p_value"][~each.repeats]
             tests = np.sum(~np.isnan(p_values))
             smallest = min(np.fmin.reduce(p_values, initial=np.nan) * tests, 1.0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask, Texts
 from polars_wroc.checks import reject
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
@@ -184,25 +184,24 @@ def label_segments(
 def make_rows(
     labels: pl.DataFrame,
     numbers: Mapping[str, Array | Sequence[float]],
-    texts: Mapping[str, Sequence[str | None] | str | None],
+    texts: Mapping[str, Iterable[str | None] | str | None],
 ) -> pl.DataFrame:
     """Return rows of labels, numbers (null for NaN) and texts, one for all or one for each."""
     columns = [
         pl.Series(name, values, pl.Float64, nan_to_null=True) for name, values in numbers.items()
     ]
     for name, each in texts.items():
-        values = [each] * labels.height if each is None or isinstance(each, str) else each
+        values = [each] * labels.height if each is None or isinstance(each, str) else [*each]
         columns.append(pl.Series(name, values, pl.String))
     return labels.hstack(columns)
 
 
-def choose_texts(cases: Sequence[tuple[Mask | bool, str | None]]) -> list[str | None]:
+def choose_texts(cases: Sequence[tuple[Mask | bool, Texts | str | None]]) -> Texts:
     """Return the text of the first case that holds for each row, or None."""
     texts = np.full(np.shape(cases[0][0]), None, dtype=object)
     for holds, text in reversed(cases):
-        texts[holds] = text
-    chosen: list[str | None] = texts.tolist()
-    return chosen
+        texts = np.where(holds, np.asarray(text, dtype=object), texts)
+    return texts
 
 
 def adjust_together(

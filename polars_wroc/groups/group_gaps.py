@@ -226,7 +226,7 @@ def group_gaps(
                 segments, part.division, references, part.score_name, part.place, min_rows
             )
             if within is None:
-                comparisons += [compare_segments(name, partition, rules) for name in compared]
+                comparisons += compare_segments(compared, partition, rules)
             else:
                 sums = within_strata.measure_strata(
                     rows, keys, groups.inner, part.model, model_needs

@@ -502,7 +502,7 @@ def _lay_out(
         ),
         "needed_total": _round_up(exact * total),
         "sampling_unit": keys["unit"],
-        "note": pl.Series(notes, dtype=pl.String),
+        "note": pl.Series(notes.tolist(), dtype=pl.String),
     }
     table = keys.drop("unit").hstack(pl.DataFrame(columns))
     return table.with_columns(pl.col(pl.Float64).fill_nan(None))

@@ -64,7 +64,7 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
 _CHANCE = 0.5
 
 # The memory of a row in bytes, at once and in ranges.
-_BYTES, BYTES_IN_SCORE_RANGE = 75, 200
+_BYTES, BYTES_IN_SCORE_RANGE = 75, 120
 
 
 @check_call

@@ -313,6 +313,16 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
     assert off
 
 
+def test_calibrate_says_where_weighted_events_are_few(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # One positive is left in group b.
+    is_kept = (pl.col("g") != "b") | ~pl.col("y") | (pl.col("y").cum_sum().over("g") == 1)
+    rows.filter(is_kept).write_parquet("rows.parquet")
+    said = told("calibrate --by g", capsys)
+    assert "The limits of O:E may be too narrow for b: few effective events." in said
+
+
 REFERENCES = {
     "rest": "the rest",
     "overall": "all rows",
