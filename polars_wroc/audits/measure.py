@@ -288,10 +288,8 @@ def _find_spreads(
     if plan.settings.favorable in ("selected", "rejected"):
         # The categories that impact ratios compare.
         every = segments.cells_of(RATES[_SELECTION_RATE]).count(CELLS)
-        named = zip(partition.names, compared, strict=True)
-        known = pl.Series([name if holds else None for name, holds in named], dtype=pl.String)
-        share = share_weight(np.where(every.rows == 0, 0.0, every.weight), known)
-        by_decisions = are_comparable(share, known, MIN_SHARE)
+        share = share_weight(np.where(every.rows == 0, 0.0, every.weight), compared)
+        by_decisions = are_comparable(share, compared, MIN_SHARE)
     spreads = spread_rows(
         segments,
         partition.labels[AUDIT_KEYS[1]].to_list(),

@@ -233,10 +233,11 @@ def spread_rows(
 
 def has_all_keys(segments: Segments) -> Mask:
     """Return which segments have a value of each attribute."""
-    if not segments.keys.width:
-        return np.ones(segments.number, dtype=bool)
-    known = pl.all_horizontal(pl.all().is_not_null())
-    return np.asarray(segments.keys.select(known).to_series().to_numpy(), dtype=bool)
+    known = np.ones(segments.number, dtype=bool)
+    for key in segments.keys:
+        if key.null_count():
+            known &= key.is_not_null().to_numpy()
+    return known
 
 
 def _measure(
