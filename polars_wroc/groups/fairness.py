@@ -257,7 +257,7 @@ def _measure(
     by_design, same, variances = segments.units is not None, None, None
     is_rate = isinstance(metric, RateMetric)
     if isinstance(metric, RateMetric):
-        rate = segments.cells_of(metric).rate(metric.counted, metric.others, segments.units)
+        rate = segments.rates([metric])
         estimate, same = rate.estimate(), segments.same_decision(metric)
         # V = p (1 - p) rho
         variances = None if by_design else rate.value * rate.complement * rate.all.inverse_size
