@@ -54,7 +54,7 @@ from polars_wroc.thresholds.choice import choose_points
 from polars_wroc.thresholds.rules import Rule
 
 # Memory of a row of a range.
-BYTES_IN_RANGE = 250
+BYTES_IN_RANGE = 150
 
 
 class RankedPart(NamedTuple):

@@ -127,12 +127,13 @@ def compare_within(
     More columns hold the gap without strata, the share of it that strata explain, and the share of
     the segment's weight in strata where its reference has rows.
     """
-    crude = compare_segments.compare_segments(metric, partition, rules).columns
+    (without_strata,) = compare_segments.compare_segments([metric], partition, rules)
+    crude = without_strata.columns
     if metric in RATES:
         pair = pair_rates_within(metric, strata, partition.reference)
     else:
         pair = pair_aucs_within(strata, partition.reference)
-    found = compare_segments.compare_pair(metric, pair, partition, rules)
+    found = compare_segments.compare_pair([metric], pair, partition, rules)
     # A gap without strata whose interval includes 0 may not exist.
     is_gap = (crude["gap_low"] > 0) | (crude["gap_high"] < 0)
     more = {

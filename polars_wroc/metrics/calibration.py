@@ -444,23 +444,27 @@ def bin_logits(rows: SegmentRows, width: float) -> LogitBins:
     Rows with a score of exactly 0 or 1 are left out.
     """
     rows = leave_out_extremes(rows)
-    segment, counts = rows.segment, rows.counts
+    counts = rows.counts
 
     def bin_block(start: int) -> LogitBins:
         part = slice(start, start + _BLOCK_ROWS)
         squares = None if counts is None else counts.squares[part]
         weights = _weights_of_classes(rows.weight[part], squares)
-        return _bin_block(rows.score[part], weights, segment[part], width)
+        return _bin_block(rows.score[part], weights, rows.starts - start, width)
 
     starts = range(0, max(len(rows.score), 1), _BLOCK_ROWS)
     return add_bins(map_in_threads(bin_block, starts))
 
 
 @np.errstate(all="ignore")
-def _bin_block(score: Array, weights: Array, segment: Ints, width: float) -> LogitBins:
+def _bin_block(score: Array, weights: Array, segment_starts: Ints, width: float) -> LogitBins:
+    """Return the bins of some rows; segments may start before them or after them."""
     place = _find_logits(score) / width
     number = np.floor(place)
-    starts = np.flatnonzero(find_changes(number) | find_changes(segment))
+    is_new = find_changes(number)
+    is_new[segment_starts[(segment_starts >= 0) & (segment_starts < len(score))]] = True
+    starts = np.flatnonzero(is_new)
+    segment = np.searchsorted(segment_starts, starts, side="right") - 1
     moments = np.empty((DEGREES, len(weights), len(starts)))
     if len(starts):
         # T_0 = 1, T_1 = x, T_k = 2 x T_(k-1) - T_(k-2)
@@ -469,7 +473,7 @@ def _bin_block(score: Array, weights: Array, segment: Ints, width: float) -> Log
         for degree in range(DEGREES):
             moments[degree] = np.add.reduceat(polynomial * weights, starts, axis=1)
             before, polynomial = polynomial, 2 * x * polynomial - before
-    return LogitBins(segment[starts], number[starts], moments, width)
+    return LogitBins(segment, number[starts], moments, width)
 
 
 def add_bins(parts: Sequence[LogitBins]) -> LogitBins:

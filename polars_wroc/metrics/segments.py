@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -146,7 +146,8 @@ class Segments:
         return estimate_aucs(self.aucs, variance, self.units.df(self.influence))
 
 
-class Numbering(NamedTuple):
+@dataclass(frozen=True)
+class Numbering:
     """The keys of segments, and the segment's number for each of the finest segments."""
 
     keys: pl.DataFrame
@@ -193,12 +194,17 @@ class Numbering(NamedTuple):
         return self._combine(values, np.fmax)
 
     def _combine(self, values: Array, combine: np.ufunc) -> Array:
-        order = np.argsort(self.number, kind="stable")
-        starts = np.flatnonzero(find_changes(self.number[order]))
+        order, starts = self._order
         if not len(starts):
             return np.zeros((*values.shape[:-1], self.size))
         combined: Array = combine.reduceat(values[..., order], starts, axis=-1)
         return combined
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        """The order of the finest segments by segment, and the first place of each segment."""
+        order = np.argsort(self.number, kind="stable")
+        return order, np.flatnonzero(find_changes(self.number[order]))
 
 
 def measure_segments(
