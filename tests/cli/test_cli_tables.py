@@ -257,6 +257,22 @@ def test_what_is_printed_fits(
             assert any({*PRINTED[call]} <= {*found} for found in headings)
 
 
+@pytest.mark.parametrize("width", [50, 60, 80])
+def test_metrics_are_named_whole_in_a_narrow_terminal(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["gaps", "rows.parquet", *COLUMNS, "--attribute", "g", "--threshold", "0.5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    heading = next(line for line in lines if line.startswith("g "))
+    assert "difference" in heading
+    start, below = heading.index("metric"), lines[lines.index(heading) + 1 :]
+    words = " ".join(re.split(" {2,}", line[start:])[0] for line in below)
+    for name in ("negative predictive value", "false positive rate", "selection rate"):
+        assert words.count(name) == 3
+
+
 def told(call: str, capsys: pytest.CaptureFixture[str]) -> str:
     """Return the sentences above a table."""
     command, *words = call.split()
