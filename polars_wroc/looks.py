@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from polars_wroc.bounds import Above, Confidence, Positive
 from polars_wroc.calls import check_arguments
@@ -61,6 +61,11 @@ class Looks:
     (0.82, 0.549, 0.945)
     """
 
+    # The end of the message of a function whose level is a number
+    hint_for_level: ClassVar[str] = (
+        ": the results hold for a single look; for 12 looks, pass level=1 - 0.05 / 12"
+    )
+
     planned: Positive
     level: Confidence = 0.95
     seen: float | Literal["count"] | None = None
@@ -114,5 +119,5 @@ def require_seen(level: ConfidenceLevel) -> ConfidenceLevel:
 def refuse_looks(level: object, what: str) -> None:
     """Raise for a level of repeated looks, at which there is no such thing."""
     if isinstance(level, Looks):
-        msg = f"`level` must be a number with {what}; found {level}"
+        msg = f"`level` must be a number with {what}; found {level}{level.hint_for_level}"
         raise TypeError(msg)
