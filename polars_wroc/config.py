@@ -109,16 +109,16 @@ class Division(NamedTuple):
         return self.client is not None
 
     def rows_of_range(self, rows: int, bytes_of_row: int) -> int:
-        """Return into how large ranges a number of rows is cut, so that each fits into the memory.
+        """Return how many of a number of rows each range has, so that it fits into the memory.
 
-        With workers, ranges are so many that all workers get equally many, but at most twice as
-        many as the memory needs, since each range reads the rows again.
+        Workers get equally many ranges, unless that makes more than twice as many as the memory
+        needs, since each range reads the rows again.
         """
         most = max(int(self.memory // bytes_of_row), 1)
         if not self.has_workers:
             return most
         needed = max(math.ceil(rows / most), 1)
-        workers = max(sum(self.client.ncores().values()), 1)
+        workers = max(int(sum(self.client.ncores().values())), 1)
         ranges = min(math.ceil(needed / workers) * workers, 2 * needed)
         return max(math.ceil(rows / ranges), 1)
 

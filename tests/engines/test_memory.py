@@ -156,7 +156,7 @@ def test_workers_get_equally_many_ranges_but_not_many_more_than_fit(
     scores: pl.DataFrame, workers: int, ranges: int
 ) -> None:
     client = Client(workers)
-    with wroc.Config(client=client, memory="40KB"):
+    with wroc.Config(client=client, memory="30KB"):
         table = wroc.summary(scores.lazy(), "y", "s", by="g").collect()
     # They also count the rows, and count them in bins.
     assert client.tasks == ranges + 2
