@@ -248,7 +248,7 @@ def code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
     places = np.unravel_index(np.flatnonzero(is_there), shape)
     groups = pl.DataFrame(
         [
-            each.gather(place).alias(name)
+            each[place].alias(name)
             for name, each, place in zip(keys.columns, values, places, strict=True)
         ]
     )

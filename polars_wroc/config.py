@@ -109,17 +109,17 @@ class Division(NamedTuple):
         return self.client is not None
 
     def rows_of_range(self, rows: int, bytes_of_row: int) -> int:
-        """Return how many of a number of rows each range has, so that it fits into the memory.
+        """Return the number of rows in a range, of which each fits into the memory.
 
-        Workers get equally many ranges, unless that makes more than twice as many as the memory
-        needs, since each range reads the rows again.
+        With workers, ranges are so many that all their threads get equally many, but at most twice
+        as many as the memory needs, since each range reads the rows again.
         """
         most = max(int(self.memory // bytes_of_row), 1)
         if not self.has_workers:
             return most
         needed = max(math.ceil(rows / most), 1)
-        workers = max(int(sum(self.client.ncores().values())), 1)
-        ranges = min(math.ceil(needed / workers) * workers, 2 * needed)
+        threads: int = max(sum(self.client.ncores().values()), 1)
+        ranges = min(math.ceil(needed / threads) * threads, 2 * needed)
         return max(math.ceil(rows / ranges), 1)
 
     def map(self, task: Callable[[ItemT], OutputT], items: Sequence[ItemT]) -> Iterator[OutputT]:
@@ -130,7 +130,7 @@ class Division(NamedTuple):
         # Not pure, since the same plan may give other rows the next time.
         futures = self.client.map(task, items, pure=False)
         while futures:
-            # Gathered one by one, since all results may not fit into this process.
+            # Gathered one by one, since the results may not all fit into this process.
             yield self.client.gather(futures.pop(0))
 
     def reduce(
@@ -148,7 +148,7 @@ class Division(NamedTuple):
         results = self.client.map(task, items, pure=False)
         while len(results) > 1:
             groups = [results[i : i + _JOINED] for i in range(0, len(results), _JOINED)]
-            # Joined before the next items are begun, since all results may not fit into memory.
+            # Joined before the next items are begun, since the results may not all fit into memory.
             results = [self.client.submit(join, each, pure=False, priority=1) for each in groups]
         return self.client.gather(results[0])  # type: ignore[no-any-return]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -73,6 +74,7 @@ from polars_wroc.queries import select_schema
 from polars_wroc.ranking.curve import CELLS, ratio
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 from polars_wroc.stats.designs import ReplicateUnits
+from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import RATES
@@ -178,10 +180,12 @@ def make_tables(
     """Return the tables of an audit; ``differences`` are the rows of scores without a label."""
     compared = [_compare(each, plan, rules) for each in divided]
     parts = [add_verdicts([one for each in compared for one in each], rules)]
+    spreads = list[dict[str, Any]]()
     for each, comparisons in zip(divided, compared, strict=True):
         parts += _list_values(each, plan, rules.level)
         if each.grouping.keys and each.segments.cells is not None:
-            parts.append(_find_spreads(each, comparisons, plan, rules))
+            spreads += _find_spreads(each, comparisons, plan, rules)
+    parts.append(pl.DataFrame(spreads, schema=COMPARISON_SCHEMA, orient="row"))
     if ratios := [each.ratios for each in divided if each.ratios is not None]:
         parts.append(adjust_ratios(ratios, _impact_rules(plan, rules)))
     if differences is not None:
@@ -251,10 +255,13 @@ def _list_values(divided: DividedScore, plan: AuditPlan, level: Level) -> list[p
     names = [] if divided.grouping.keys else _choose_metrics(segments, plan)
     if plan.settings.labeled and segments.cells is not None:
         names.append("accuracy")
-    metrics, found = [METRICS[name] for name in names], []
-    for metric in metrics:
-        estimate = segments.estimate(metric)
-        found.append((estimate.value, *estimate.limits(level.quantile(estimate.df))))
+    metrics, estimates = [METRICS[name] for name in names], list[Estimate]()
+    if ROC_AUC.column in names:
+        estimates.append(segments.auc.estimate())
+    if rates := [RATES[name] for name in names if name in RATES]:
+        estimates.append(segments.rates(rates).estimate())
+    # In the order of the metrics, of which the AUC is the first
+    found = [(each.value, *each.limits(level.quantile(each.df))) for each in estimates]
     if segments.aucs is not None:
         unknown = np.full(segments.number, np.nan)
         metrics.append(CURVE_METRICS["average_precision"])
@@ -273,8 +280,8 @@ def _list_values(divided: DividedScore, plan: AuditPlan, level: Level) -> list[p
 
 def _find_spreads(
     divided: DividedScore, comparisons: Sequence[Comparison], plan: AuditPlan, rules: GapRules
-) -> pl.DataFrame:
-    """Return the fairness metrics of a division, as `fairness` does.
+) -> list[dict[str, Any]]:
+    """Return rows of the fairness metrics of a division, as `fairness` does.
 
     The test of equal AUCs is the smallest p-value of their gaps, adjusted for the others; not with
     the best segment as reference, which is chosen by its AUC.
@@ -285,11 +292,9 @@ def _find_spreads(
     if plan.settings.favorable in ("selected", "rejected"):
         # The categories that impact ratios compare.
         every = segments.cells_of(RATES[_SELECTION_RATE]).count(CELLS)
-        named = zip(partition.names, compared, strict=True)
-        known = pl.Series([name if holds else None for name, holds in named], dtype=pl.String)
-        share = share_weight(np.where(every.rows == 0, 0.0, every.weight), known)
-        by_decisions = are_comparable(share, known, MIN_SHARE)
-    table = spread_rows(
+        share = share_weight(np.where(every.rows == 0, 0.0, every.weight), compared)
+        by_decisions = are_comparable(share, compared, MIN_SHARE)
+    spreads = spread_rows(
         segments,
         partition.labels[AUDIT_KEYS[1]].to_list(),
         [metric for name, metric in FAIRNESS.items() if plan.settings.labeled or name in UNLABELED],
@@ -305,17 +310,16 @@ def _find_spreads(
             p_values = each.columns["p_value"][~each.repeats]
             tests = np.sum(~np.isnan(p_values))
             smallest = min(np.fmin.reduce(p_values, initial=np.nan) * tests, 1.0)
-    is_auc = pl.col("metric") == "auc_difference"
-    has_number = pl.any_horizontal(pl.col("gap", "ratio").is_not_nan())
-    # Otherwise there are no segments, and so no number.
-    tells_nothing = pl.col("reason").is_in([NOBODY, EVERYBODY])
-    return table.filter(has_number.fill_null(value=False) | tells_nothing).with_columns(
-        pl.when(is_auc).then(smallest).otherwise("p_value").alias("p_value"),
-        *(
-            pl.lit(partition.labels[name][0], pl.String).alias(name)
-            for name in (AUDIT_KEYS[0], MODEL)
-        ),
-    )
+    keys = {name: partition.labels[name][0] for name in (AUDIT_KEYS[0], MODEL)}
+    rows = []
+    for spread in spreads:
+        if spread["metric"] == "auc_difference":
+            spread["p_value"] = smallest
+        has_number = not np.isnan(spread.get("gap", spread.get("ratio")))
+        # Otherwise there are no segments, and so no number.
+        if has_number or spread["reason"] in (NOBODY, EVERYBODY):
+            rows.append(keys | spread)
+    return rows
 
 
 def _correct_reasons(table: pl.DataFrame) -> pl.DataFrame:

@@ -78,9 +78,9 @@ class Partition:
 class ComparedRows:
     """The rows behind metrics of segments and of their references.
 
-    There are ``n`` rows, and ``fewest`` of one kind, for example of a class. They are ``enough``
-    for a test, or ``too_few`` is the reason why not. Values ``can_differ``, or ``same_decision`` is
-    the reason why not.
+    ``n`` is their number, and ``fewest`` that of the rarest kind, for example of a class. Where
+    they are not ``enough`` for a test, ``too_few`` says why; where values cannot differ,
+    ``same_decision`` says why.
     """
 
     n: Array
@@ -130,7 +130,7 @@ def compare_segments(
 def compare_pair(
     metrics: Sequence[str], pair: Pair, partition: Partition, rules: GapRules
 ) -> Comparison:
-    """Return a pair of some metrics with limits and p-values."""
+    """Return the comparisons of a pair, which holds some metrics: gaps, limits and p-values."""
     contrast, level = pair.contrast, rules.level
     rows = join_records(
         [_count_compared_rows(metric, partition, rules.min_rows) for metric in metrics]
@@ -138,7 +138,7 @@ def compare_pair(
     own_holds = both_hold = np.ones(rows.n.shape, dtype=bool)
     few = ~own_holds
     if pair.is_wald:
-        # A target has no rows.
+        # The rows of a target are NaN, which fmin ignores.
         fewest = rows.fewest, np.fmin(rows.fewest, rows.fewest_of_reference)
         effective = pair.effective_rows or fewest
         own_holds = level.enough(effective[0], least=pair.fewest_rows)
@@ -224,7 +224,7 @@ def _find_ratios(pair: Pair, quantile: Array, other_quantile: Array) -> dict[str
 
 
 def _share_p_value(p_value: Array, picked_from: int | None, twin: Ints, level: Level) -> Array:
-    """Return p-values adjusted for a picked reference; both sides of one test share theirs."""
+    """Return p-values adjusted for a picked reference; else twins share the larger of theirs."""
     if picked_from is not None:
         return adjust_picked(p_value, np.full(p_value.shape, picked_from), level)
     return np.fmax(p_value, p_value[twin])
@@ -264,13 +264,14 @@ def _judge_comparison(
     pair, partition, level = comparison.pair, comparison.partition, rules.level
     gap = comparison.columns["gap"]
     picked_from = partition.picked_from
-    # Each pair of the segments from which a reference was picked gets its share of the error.
+    # A reference that was picked from k segments has k - 1 tests, but it could have been in any of
+    # the k (k - 1) / 2 pairs.
     tests = number if picked_from is None else number * max(picked_from, 2) / 2
     limits = pair.contrast.limits(*(level.quantile(df, tests=tests, tails=1) for df in pair.df))
     has_limits = comparison.rows.enough & ~comparison.few_rows
     equivalent = has_limits & pair.are_equivalent(limits, rules.margin)
-    once = level.at_planned_rows()
-    detectable = pair.detect(once.quantile(comparison.test_df, tests=tests))
+    planned = level.at_planned_rows()
+    detectable = pair.detect(planned.quantile(comparison.test_df, tests=tests))
     detectable = pair.contrast.share * detectable + pair.contrast.slack
     verdict = families.judge(p_adjusted, equivalent, level)
     known = ~np.isnan(gap)
@@ -291,7 +292,7 @@ def _judge_comparison(
 
 
 def _find_reasons(comparison: Comparison, verdict: NDArray[np.str_], rules: GapRules) -> Texts:
-    """Return why each segment has no verdict or no test; None where it has both."""
+    """Return why each gap has no value, test or verdict, or else a caution about its limits."""
     columns, partition, rows = comparison.columns, comparison.partition, comparison.rows
     unknown = np.isnan(columns["gap"])
     inconclusive = ~unknown & (verdict == families.INCONCLUSIVE)

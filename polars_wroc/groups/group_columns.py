@@ -171,13 +171,17 @@ def label_segments(
 ) -> pl.DataFrame:
     """Return the columns that name segments, and the places of their rows in a table."""
     attribute, segment = AUDIT_KEYS
-    return pl.DataFrame({segment: names.cast(pl.String)}).select(
-        pl.lit(division.attribute).alias(attribute),
-        segment,
-        pl.lit(model, pl.String).alias(MODEL),
-        pl.lit(place[0]).alias(SEGMENT_PLACES[0]),
-        pl.int_range(pl.len()).alias(SEGMENT_PLACES[1]),
-        pl.lit(place[1]).alias(SEGMENT_PLACES[2]),
+    division_place, segment_place, model_place = SEGMENT_PLACES
+    number = len(names)
+    return pl.DataFrame(
+        {
+            attribute: [division.attribute] * number,
+            segment: names.cast(pl.String),
+            MODEL: pl.Series([model] * number, dtype=pl.String),
+            division_place: np.full(number, place[0]),
+            segment_place: np.arange(number),
+            model_place: np.full(number, place[1]),
+        },
     )
 
 

@@ -257,7 +257,7 @@ def make_partition(
     if reference is None:
         reference, picked_from = pick_best(segments, min_rows)
     labels = label_segments(division, names, model, place)
-    named = labels[SEGMENT].fill_null(MISSING).to_list()
+    named = [MISSING if name is None else name for name in labels[SEGMENT].to_list()]
     kind = reference.kind
     reference_name = kind if isinstance(kind, str) else named[kind] if kind >= 0 else None
     return Partition(labels, named, segments, reference, reference_name, picked_from)

@@ -295,8 +295,9 @@ def pair_categories(
     # Without a score there is no median, so there are no decisions.
     n = np.nan_to_num(rate.all.rows)
     weight = np.where(np.isinf(rate.all.weight), np.nan, rate.all.weight)
-    share = known_categories.share_weight(np.where(n == 0, 0.0, weight), names)
-    can_be_compared = known_categories.are_comparable(share, names, rules.min_share)
+    is_known = names.is_not_null().to_numpy()
+    share = known_categories.share_weight(np.where(n == 0, 0.0, weight), is_known)
+    can_be_compared = known_categories.are_comparable(share, is_known, rules.min_share)
     candidates = np.where(can_be_compared, rate.value, np.nan)
     named = known_categories.find_named(references, division, names, share, can_be_compared)
     reference = pick_highest(candidates, weight) if named is None else named
@@ -309,7 +310,7 @@ def pair_categories(
         rates,
         n,
         reference.add_others(n),
-        names.is_not_null().to_numpy(),
+        is_known,
         can_be_compared,
         can_be_compared & ~reference.is_own(segments.number),
         np.sum(~np.isnan(candidates), dtype=float),

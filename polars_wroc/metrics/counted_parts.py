@@ -66,7 +66,7 @@ class Part:
         return replace(self, columns=replace(self.columns, score_types=score_types))
 
     def count_in_bins(self) -> PartCounts:
-        """Count the rows of each group and score in bins of the score; fewer with many groups.
+        """Count the rows of each group and model in bins of the score; more groups, fewer bins.
 
         Rows with missing values are counted separately, by which values they miss.
         """
@@ -80,7 +80,7 @@ class Part:
         return PartCounts(table, [spans])
 
     def read(self, each: ScoreRange) -> Rows:
-        """Return the rows in a range of scores."""
+        """Return the rows in a range of scores, pooled by score if it is crowded."""
         if each.crowded:
             return self._pool_equal_scores(each)
         columns = self.columns.take_model(each.model)
@@ -207,8 +207,8 @@ def _measure(
     number = round(rows.n.sum())
     if number != each.rows:
         msg = (
-            "`frame` must have the same rows whenever it is read; found "
-            f"{each.rows:,} rows in a range of scores, and then {number:,}"
+            "`frame` must have the same rows whenever it is read; a range of scores had "
+            f"{each.rows:,} rows when they were counted, and {number:,} when it was read again"
         )
         raise ValueError(msg)
     return task(each, rows)

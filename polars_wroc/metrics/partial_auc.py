@@ -147,7 +147,9 @@ class PartialAUC:
             areas = areas_between(line.rotate(), self.tpr)
         else:
             areas = areas_in_rectangle(line, self.fpr, self.tpr)
-        return (intercept + slope * total(curve, areas)).fill_nan(None)
+        area = {"area": intercept + slope * total(curve, areas)}
+        # As a field, since `fill_nan` repeats its expression.
+        return let(area, lambda field: field("area").fill_nan(None))
 
     @property
     def standardizing_line(self) -> tuple[float, float]:

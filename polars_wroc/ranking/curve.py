@@ -278,7 +278,7 @@ def areas_between(pieces: LinePieces, between: Range) -> pl.Expr:
         left, right = field("left"), field("right")
         return (right - left) * _height(field, (left + right) / 2)
 
-    return let(_cut(pieces, between), at_middle)
+    return _cut(pieces, between, at_middle)
 
 
 def areas_in_rectangle(pieces: LinePieces, x: Range, y: Range) -> pl.Expr:
@@ -300,19 +300,27 @@ def areas_in_rectangle(pieces: LinePieces, x: Range, y: Range) -> pl.Expr:
 
         return above(0.0) if high == 1 else above(0.0) - above(high - low)
 
-    return let(_cut(pieces, x), ends)
+    return _cut(pieces, x, ends)
 
 
-def _cut(pieces: LinePieces, between: Range) -> dict[str, pl.Expr]:
-    """Clip each piece to a range of x (``left``, ``right``); keep its start and slope."""
-    x0, y0, x1, y1 = pieces
-    return {
-        "x0": x0,
-        "y0": y0,
-        "slope": (y1 - y0) / (x1 - x0),
-        "left": x0.clip(*between),
-        "right": x1.clip(*between),
-    }
+def _cut(pieces: LinePieces, between: Range, formula: Callable[[Fields], pl.Expr]) -> pl.Expr:
+    """Return a formula of the parts of pieces between two values of x.
+
+    Its fields are the ends of the part (``left``, ``right``), and the start and slope of the piece.
+    """
+
+    def clip(field: Fields) -> pl.Expr:
+        x0, y0, x1, y1 = map(field, pieces._fields)
+        part = {
+            "x0": x0,
+            "y0": y0,
+            "slope": (y1 - y0) / (x1 - x0),
+            "left": x0.clip(*between),
+            "right": x1.clip(*between),
+        }
+        return let(part, formula)
+
+    return let(pieces._asdict(), clip)
 
 
 def _height(cut: Fields, x: pl.Expr) -> pl.Expr:
