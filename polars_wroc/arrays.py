@@ -19,7 +19,7 @@ TOLERANCE = 1e-12
 # Powers of two beyond this have no inverse that is a float.
 _MOST_EXPONENT = 1000
 # With at least this many values per segment, a loop over the segments is fastest.
-_LONG_SEGMENT = 1 << 10
+_LONG_SEGMENT = 1 << 8
 
 
 def cumulate(values: Array, starts: Ints) -> Array:

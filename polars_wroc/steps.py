@@ -114,6 +114,14 @@ class SegmentRows:
         return RowPowers(self.n, weight, weight**2 if self.counts is None else self.counts.squares)
 
     @property
+    def cubes(self) -> Array:
+        """The sum of the cubed weights of the rows that each row stands for."""
+        if self.counts is not None:
+            return self.counts.cubes
+        weight = np.abs(self.weight)
+        return weight * weight * weight
+
+    @property
     def n(self) -> Array:
         """The number of rows that each row stands for."""
         return np.ones(len(self.weight)) if self.counts is None else self.counts.n

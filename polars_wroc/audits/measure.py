@@ -74,6 +74,7 @@ from polars_wroc.queries import select_schema
 from polars_wroc.ranking.curve import CELLS, ratio
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 from polars_wroc.stats.designs import ReplicateUnits
+from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import RATES
@@ -254,10 +255,13 @@ def _list_values(divided: DividedScore, plan: AuditPlan, level: Level) -> list[p
     names = [] if divided.grouping.keys else _choose_metrics(segments, plan)
     if plan.settings.labeled and segments.cells is not None:
         names.append("accuracy")
-    metrics, found = [METRICS[name] for name in names], []
-    for metric in metrics:
-        estimate = segments.estimate(metric)
-        found.append((estimate.value, *estimate.limits(level.quantile(estimate.df))))
+    metrics, estimates = [METRICS[name] for name in names], list[Estimate]()
+    if ROC_AUC.column in names:
+        estimates.append(segments.auc.estimate())
+    if rates := [RATES[name] for name in names if name in RATES]:
+        estimates.append(segments.rates(rates).estimate())
+    # In the order of the metrics, of which the AUC is the first
+    found = [(each.value, *each.limits(level.quantile(each.df))) for each in estimates]
     if segments.aucs is not None:
         unknown = np.full(segments.number, np.nan)
         metrics.append(CURVE_METRICS["average_precision"])

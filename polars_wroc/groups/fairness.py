@@ -255,10 +255,12 @@ def _measure(
     sizes = segments.sizes(metric)
     fewest, n = (each.reduce([*sizes.values()]) for each in (np.minimum, np.add))
     by_design, same, variances = segments.units is not None, None, None
-    is_rate = isinstance(metric, RateMetric)
+    rows: Array | None = None
     if isinstance(metric, RateMetric):
-        rate = segments.cells_of(metric).rate(metric.counted, metric.others, segments.units)
+        rate = segments.rates([metric])
         estimate, same = rate.estimate(), segments.same_decision(metric)
+        sample = rate.sample()
+        rows = 1 / sample.size_at(sample.value, sample.complement)
         # V = p (1 - p) rho
         variances = None if by_design else rate.value * rate.complement * rate.all.inverse_size
     else:
@@ -270,8 +272,9 @@ def _measure(
     groups = ComparedGroups(estimate.at(places), None if variances is None else variances[places])
     number = int((compared & segments.have_rows(metric) & ~enough).sum())
     # The test of all groups holds at a single look only, and where groups can differ.
-    is_tested = is_rate and level.looks is None and same is None
-    p_value = equal_groups(groups, by_design=by_design) if is_tested else np.nan
+    p_value = np.nan
+    if rows is not None and level.looks is None and same is None:
+        p_value = equal_groups(groups, rows[places], by_design=by_design)
     reason = same or _name_left_out(number, [*sizes], min_rows)
     return _Measured(places, n[places], groups, p_value, reason)
 

@@ -42,13 +42,15 @@ _BLOCK_ROWS = 1 << 16
 class CalibrationSums:
     """Sums over the rows of segments, from which mean errors and rates of positives follow.
 
-    ``scores`` are the sums of w s, ``errors`` the sums of score - label, and ``promised`` the sums
-    of w^2 s (1 - s), the variance of the sum of labels if each score s is the probability of its
-    row. With a design, ``unit_positives`` are the weights of the positives in each sampling unit.
+    ``cubes`` are the sums of w^3, ``scores`` the sums of w s, ``errors`` the sums of score - label,
+    and ``promised`` the sums of w^2 s (1 - s), the variance of the sum of labels if each score s is
+    the probability of its row. With a design, ``unit_positives`` are the weights of the positives
+    in each sampling unit.
     """
 
     positives: Count
     negatives: Count
+    cubes: Array
     scores: Array
     errors: MeanSums
     promised: Array
@@ -57,7 +59,7 @@ class CalibrationSums:
     @property
     def rate(self) -> Rate:
         """The proportion of positives."""
-        return Rate(self.positives, self.negatives)
+        return Rate(self.positives, self.negatives, self.cubes)
 
     @property
     def mean_score(self) -> Array:
@@ -77,6 +79,7 @@ def sum_calibration(rows: SegmentRows, sample: Sampling | None = None) -> Calibr
     return CalibrationSums(
         count_where(rows, powers, is_positive),
         count_where(rows, powers, ~is_positive),
+        rows.total(rows.cubes),
         rows.total(powers.weight * score),
         sum_values(rows, score - is_positive, sample),
         rows.total(powers.squares * score * (1 - score)),

@@ -70,12 +70,6 @@ class ComparedGroups:
         """The degrees of freedom of each group."""
         return np.broadcast_to(np.asarray(self.estimate.df, dtype=float), self.number)
 
-    @property
-    def effective_rows(self) -> Array:
-        """The effective sample size of each group."""
-        estimate = self.estimate
-        return np.asarray(1 / (estimate.low + estimate.value * estimate.slope))
-
     def pair_df(self, one: Ints, other: Ints) -> Array:
         """Return the degrees of freedom of the differences of two groups."""
         df = self.df
@@ -132,16 +126,15 @@ def _limit_ends(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_En
     return difference, (float(low.min() / high.max()), float(high.min() / low.max()))
 
 
-def equal_groups(groups: ComparedGroups, *, by_design: bool) -> float:
+def equal_groups(groups: ComparedGroups, rows: Array, *, by_design: bool) -> float:
     """Return the p-value of the test that all groups have the same rate, by chi-squared.
 
-    With a design, the statistic uses the effective sizes implied by the variances. It is divided by
+    ``rows`` are the groups' effective numbers of rows. With a design, the statistic is divided by
     its degrees of freedom and compared with the F distribution (Rao and Scott 1992, Biometrics 48,
     577-585), with the denominator degrees of freedom of the group with the most. NaN for fewer than
     two groups, or where one has no effective size.
     """
-    value, rows = groups.estimate.value, groups.effective_rows
-    df = groups.number - 1
+    value, df = groups.estimate.value, groups.number - 1
     if df < 1:
         return np.nan
     # X^2 = sum_g n_g (p_g - p)^2 / (p (1 - p)) with p = sum_g n_g p_g / sum_g n_g
