@@ -194,7 +194,7 @@ def measure_calibration(
     enough = errors.has_enough(level)
     columns: dict[str, NDArray[Any]] = {**calibration.count_rows(segments)}
     columns[_REASON] = reason = np.full(segments.number, None, dtype=object)
-    reason[errors.observed.has_few_events] = FEW_EVENTS
+    reason[errors.observed_rates.has_few_events] = FEW_EVENTS
     columns["mean_score"] = mean = sums.mean_score
     estimates: dict[str, Estimate] = {
         _RATE: errors.rate(),
