@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-# Of texts and None
+# Texts, or None where there is none
 Texts = NDArray[np.object_]
 
 # Rates that differ by less are equal up to rounding.

@@ -298,9 +298,18 @@ def _code_texts(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Se
 
 def number_groups(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
     """Return the groups of rows, sorted, and the number of each row's group."""
+    groups, number = number_in_few_bits(keys)
+    return groups, number.astype(np.int64, copy=False)
+
+
+def number_in_few_bits(keys: pl.DataFrame) -> tuple[pl.DataFrame, Codes | Ints]:
+    """Return the result of `number_groups`, with numbers of 16 bits if there are few groups.
+
+    They take a quarter of the memory, but a product of them may overflow.
+    """
     coded = code_groups(keys, keys.height) if keys.width and keys.height else None
     if coded is not None:
-        return coded.keys, coded.codes.astype(np.int64)
+        return coded.keys, coded.codes
     groups, starts, order = sort_into_groups(keys, keys.height)
     number = np.empty(keys.height, np.int64)
     number[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))

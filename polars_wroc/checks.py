@@ -23,7 +23,7 @@ def number(argument: str, value: object, bounds: NumberBounds = ANY_NUMBER) -> f
     # Numbers of NumPy are real numbers too.
     if isinstance(value, bool) or not isinstance(value, Real):
         # Looks say what to pass where a level must be a number.
-        reject_type(argument, "be a number", value, getattr(value, f"hint_for_{argument}", ""))
+        reject_type(argument, "be a number", value, getattr(value, f"_hint_for_{argument}", ""))
     try:
         held = float(value)
     except OverflowError:

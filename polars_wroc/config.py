@@ -118,7 +118,7 @@ class Division(NamedTuple):
         if not self.has_workers:
             return most
         needed = max(math.ceil(rows / most), 1)
-        threads = max(sum(self.client.ncores().values()), 1)
+        threads: int = max(sum(self.client.ncores().values()), 1)
         ranges = min(math.ceil(needed / threads) * threads, 2 * needed)
         return max(math.ceil(rows / ranges), 1)
 

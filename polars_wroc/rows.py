@@ -513,17 +513,15 @@ class Columns:
 
     def _signed_weight(self, table: pl.DataFrame) -> Array:
         """Return weights with the sign of the class; without a label all rows are negatives."""
+        if LABEL not in table.columns:
+            if ROW_WEIGHT not in table.columns:
+                return np.full(table.height, -1.0)
+            return -_to_floats(table[ROW_WEIGHT].cast(pl.Float64))
         weight = pl.lit(1.0)
         if ROW_WEIGHT in table.columns:
             weight = pl.col(ROW_WEIGHT).cast(pl.Float64)
-        signed: pl.Expr
-        if LABEL in table.columns:
-            positive = self._positive(table)
-            signed = pl.when(positive).then(weight).when(~positive).then(-weight)
-        elif ROW_WEIGHT in table.columns:
-            signed = -weight
-        else:
-            return np.full(table.height, -1.0)
+        positive = self._positive(table)
+        signed = pl.when(positive).then(weight).when(~positive).then(-weight)
         return _to_floats(table.lazy().select(signed).collect().to_series())
 
     def _positive(self, table: pl.DataFrame) -> pl.Expr:

@@ -116,7 +116,7 @@ def read_audit_rows(
 ) -> AuditRows:
     """Return all rows, reading each source once; raise `TooManyRowsError` if they do not fit."""
     if division is not None and division.has_workers:
-        # They count the rows first, so that this process reads none in vain.
+        # They count the rows first, so that this process does not read rows that it cannot hold.
         rows = sum(division.map(find_height, [each.plan for each in columns]))
         if division.is_needed(rows, _BYTES):
             raise TooManyRowsError

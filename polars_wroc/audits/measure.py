@@ -6,7 +6,7 @@ references, fairness metrics and impact ratios, the counts of segments, and thin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -271,7 +271,7 @@ def _list_values(divided: DividedScore, plan: AuditPlan, level: Level) -> list[p
     value, low, high = np.concatenate(found, axis=-1)
     n = [np.add.reduce([*segments.sizes(metric).values()]) for metric in metrics]
     numbers = {"n": np.concatenate(n), "value": value, "value_low": low, "value_high": high}
-    texts = {
+    texts: dict[str, Iterable[str | None]] = {
         "metric": [metric.column for metric in metrics for _ in range(segments.number)],
         "reason": choose_texts([(np.isnan(value), UNDEFINED)]),
     }
@@ -315,7 +315,7 @@ def _find_spreads(
     for spread in spreads:
         if spread["metric"] == "auc_difference":
             spread["p_value"] = smallest
-        has_number = not np.isnan(spread.get("gap", spread.get("ratio")))
+        has_number = not np.isnan(spread["gap" if "gap" in spread else "ratio"])
         # Otherwise there are no segments, and so no number.
         if has_number or spread["reason"] in (NOBODY, EVERYBODY):
             rows.append(keys | spread)

@@ -193,7 +193,8 @@ def measure_calibration(
     slope, intercept = calibration.estimate_fits(fitted, rows.sample)
     enough = errors.has_enough(level)
     columns: dict[str, NDArray[Any]] = {**calibration.count_rows(segments)}
-    columns[_REASON] = np.where(errors.observed.has_few_events, FEW_EVENTS, None)
+    columns[_REASON] = reason = np.full(segments.number, None, dtype=object)
+    reason[errors.observed_rates.has_few_events] = FEW_EVENTS
     columns["mean_score"] = mean = sums.mean_score
     estimates: dict[str, Estimate] = {
         _RATE: errors.rate(),

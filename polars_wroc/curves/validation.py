@@ -210,7 +210,8 @@ def _measure_segments(
     value, low, high = np.concatenate(values, axis=-1)
     measure = np.repeat(names, segments.number)
     is_rate = np.isin(measure, _RATES)
-    reason = np.where(is_rate, np.tile(columns["reason"], len(names)), None)
+    reason = np.full(len(value), None, dtype=object)
+    reason[is_rate] = np.tile(columns["reason"], len(names))[is_rate]
     is_null = np.isnan(value)
     reason[is_null] = UNDEFINED
     is_extreme = np.tile(columns["n_extreme"] > 0, len(names))

@@ -495,8 +495,8 @@ def _write_lines(
             continue
         cells = [_break_cell(columns[place], number, width) for place, width in widths.items()]
         styles = [_style(row, place) for place in widths]
-        for texts in zip_longest(*cells, fillvalue=""):
-            parts = map(_align, texts, widths.values(), shown)
+        for line in zip_longest(*cells, fillvalue=""):
+            parts = map(_align, line, widths.values(), shown)
             painted = map(_paint_inside, parts, styles, [terminal] * len(styles))
             yield _BETWEEN.join(painted).rstrip()
         number += 1

@@ -173,9 +173,12 @@ def share_strata(own: Array, other: Array) -> Array:
 
 
 def average_strata(values: Array, shares: Array, power: int = 1) -> Array:
-    """Return averages over strata, weighted by a power of their shares; NaN without any."""
+    """Return averages over strata, the axis before the last, weighted by a power of their shares.
+
+    NaN without any share.
+    """
     used = shares > 0
-    total = np.where(used, shares**power * values, 0.0).sum(axis=0)
+    total = np.where(used, shares**power * values, 0.0).sum(axis=-2)
     return np.where(used.any(axis=0), total, np.nan)
 
 

@@ -163,7 +163,7 @@ class MeanErrors:
         return level.enough(*(np.where(np.isnan(each), np.inf, each) for each in rows))
 
     @cached_property
-    def observed(self) -> Rate:
+    def observed_rates(self) -> Rate:
         """The observed rates, with the variances of a design if there is one."""
         rate = self.sums.rate
         if self.units is None:
@@ -178,7 +178,7 @@ class MeanErrors:
 
     def rate(self) -> Wilson:
         """Return the observed rates with limits."""
-        return self.observed.estimate()
+        return self.observed_rates.estimate()
 
     def count_expected(self, rate: Array) -> Array:
         """Return the expected number of effective rows of the smaller class at a rate."""

@@ -19,7 +19,7 @@ from polars_wroc.metrics.auc_sums import AucSums
 from polars_wroc.metrics.mean_sums import ROW_LOSSES
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Segments
-from polars_wroc.records import join_records
+from polars_wroc.records import map_arrays
 from polars_wroc.stats.aucs import Auc, ClassMoments, average_aucs, combine, equal_aucs
 from polars_wroc.stats.contrasts import (
     Contrast,
@@ -143,18 +143,19 @@ def measure_rates(
 
     With a design, the degrees of freedom of a reference are those of the difference.
     """
-    units, compared = segments.units, []
+    units = segments.units
+    cells, all_cells = map_arrays((segments.cells, segments.all_cells), reference.add_others)
+    others = replace(segments, cells=cells, all_cells=all_cells)
+    own, other = segments.rates(metrics), others.rates(metrics)
+    if units is None:
+        return ComparedRates(own, other, np.zeros_like(own.value))
+    relations = []
     for metric in metrics:
-        own_cells = segments.cells_of(metric)
-        cells = own_cells, own_cells.combine(reference.add_others)
-        own, other = (each.rate(metric.counted, metric.others, units) for each in cells)
-        correlation = np.zeros(segments.number)
-        if units is not None:
-            influences = [each.influence(units, metric.counted, metric.cells) for each in cells]
-            correlation, df = _relate(units, *influences)
-            other = replace(other, design_df=df)
-        compared.append(ComparedRates(own, other, correlation))
-    return join_records(compared)
+        both = segments.cells_of(metric), others.cells_of(metric)
+        influences = [each.influence(units, metric.counted, metric.cells) for each in both]
+        relations.append(_relate(units, *influences))
+    correlation, df = np.concatenate(relations, axis=-1)
+    return ComparedRates(own, replace(other, design_df=df), correlation)
 
 
 def pair_rates(rates: ComparedRates, reference: Reference) -> Pair:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array
-from polars_wroc.buckets import number_groups
+from polars_wroc.buckets import number_in_few_bits
 from polars_wroc.metrics.segments import Decisions
 from polars_wroc.rows import Rows
 from polars_wroc.steps import RowCounts
@@ -29,7 +29,7 @@ def pool_decisions(rows: Rows, model: str, decisions: Decisions) -> tuple[Rows, 
     is_known = decisions.recorded or not np.isnan(decisions.threshold)
     if rows.counts is not None or rows.sample is not None or not is_known:
         return rows, decisions
-    groups, group = number_groups(rows.keys)
+    groups, group = number_in_few_bits(rows.keys)
     size = _KINDS * max(groups.height, 1)
     # Pooling does not pay if there are more sums than rows of a block.
     block = max(_BLOCK_ROWS, size)
@@ -37,7 +37,7 @@ def pool_decisions(rows: Rows, model: str, decisions: Decisions) -> tuple[Rows, 
     def add_up(start: int) -> Array:
         part = slice(start, start + block)
         some = rows.at(part)
-        place = group[part] * _KINDS + _find_kinds(some, model, decisions)
+        place = group[part].astype(np.intp) * _KINDS + _find_kinds(some, model, decisions)
         own = np.abs(some.weight)
         # Threads do not inherit how NumPy treats infinite and undefined numbers.
         with np.errstate(all="ignore"):
@@ -74,5 +74,6 @@ def _find_kinds(rows: Rows, model: str, decisions: Decisions) -> NDArray[np.uint
     complete = rows.complete(model)
     kinds = np.zeros(len(complete), np.uint8)
     for bit, holds in enumerate((complete & selected, complete & (rows.weight > 0), complete)):
-        kinds |= holds.view(np.uint8) << np.uint8(bit)
+        # A product takes a tenth of the time of a shift.
+        kinds += holds.view(np.uint8) * np.uint8(1 << bit)
     return kinds

@@ -284,9 +284,9 @@ def add_pseudo_rows(number: Array, own: Array, added: Array | float, pseudo: Arr
 def combine(moments: ClassMoments, mean: Callable[[Array], Array]) -> ClassMoments:
     """Return the moments of means of AUCs of different rows.
 
-    ``mean`` averages values of segments with the squares of their weights.
+    ``mean`` averages values of segments, along the last axes, with the squares of their weights.
     """
-    return ClassMoments(*(mean(getattr(moments, each.name)) for each in fields(moments)))
+    return ClassMoments(*mean(np.stack([getattr(moments, each.name) for each in fields(moments)])))
 
 
 def average_aucs(auc: Auc, mean: Callable[[Array, int], Array]) -> Auc:

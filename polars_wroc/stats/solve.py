@@ -37,4 +37,4 @@ def first_place(
         does_hold[:-1] = holds(places[1:-1])
         first = does_hold.argmax(axis=0)
         places[0], places[-1] = places[(first, *rows)], places[(first + 1, *rows)]
-    return places[-1]
+    return np.asarray(places[-1])

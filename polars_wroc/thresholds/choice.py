@@ -137,17 +137,18 @@ def _search_selection_rate(rows: SegmentRows, rule: Rule) -> Thresholds | None:
 def _find_rows_between(rows: SegmentRows, low: float, high: float) -> tuple[Ints, float, float]:
     """Return the rows between two scores, the weight above them, and the total weight."""
 
-    def find(start: int) -> tuple[Ints, Array]:
+    def find(start: int) -> tuple[Ints, float, float]:
         part = slice(start, start + _BLOCK_ROWS)
-        is_above = rows.score[part] > high
-        weights = np.bincount(is_above, np.abs(rows.weight[part]), 2)
-        places = start + np.flatnonzero((rows.score[part] >= low) & ~is_above)
-        return places.astype(np.int64, copy=False), weights.astype(np.float64, copy=False)
+        score, weight = rows.score[part], np.abs(rows.weight[part])
+        is_above = score > high
+        places = start + np.flatnonzero((score >= low) & ~is_above)
+        # `compress` takes a third of the time of an index.
+        above = weight.compress(is_above)
+        return places.astype(np.int64, copy=False), above.sum(), weight.sum()
 
     found = map_in_threads(find, range(0, len(rows.score), _BLOCK_ROWS))
-    near = np.concatenate([places for places, _ in found])
-    below, above = np.sum([weights for _, weights in found], axis=0)
-    return near, float(above), float(below + above)
+    near, above, total = zip(*found, strict=True)
+    return np.concatenate(near), float(np.sum(above)), float(np.sum(total))
 
 
 def choose_per_group(rows: SegmentRows, rule: Rule, *, per_group: bool) -> Thresholds:

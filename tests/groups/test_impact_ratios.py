@@ -319,6 +319,16 @@ def test_median(size: int) -> None:
     assert_frame_equal(found.drop("model"), expected.drop("model"))
 
 
+def test_rates_of_nine_thousand_categories() -> None:
+    names = [f"category {place:04}" for place in range(9000)]
+    scores = np.random.default_rng(3).random(18_000)
+    frame = pl.DataFrame({"g": names * 2, "s": scores})
+    table = wroc.impact_ratios(frame, "s", attributes="g", threshold=0.5, favorable="selected")
+    rates = table.filter(metric="selection_rate").select("segment", "value")
+    expected = frame.group_by(segment="g").agg(value=(pl.col("s") >= 0.5).mean()).sort("segment")
+    assert_frame_equal(rates, expected)
+
+
 def test_median_of_weights_and_of_each_model() -> None:
     frame = pl.DataFrame(
         {"g": list("aabb"), "s": [4, 3, 2, 1], "t": [1, 2, 3, 4], "w": [1, 2, 3, 2]}
