@@ -237,6 +237,7 @@ def run_alone(task: Task, files: Path, timeout: float | None, *, spawn: bool = F
         if not here.poll(timeout):
             return f"did not end in {timeout:g} s"
         cost: Cost = here.recv()
+        speed.OTHERS.leave_out(cost.cpu)
     except EOFError:
         child.join()
         return f"ended without an answer ({child.exitcode})"

@@ -105,7 +105,12 @@ class Others:
 
     def begin(self) -> None:
         """Count from now on."""
+        self._own_elsewhere = 0.0
         self._start = self._spent()
+
+    def leave_out(self, seconds: float) -> None:
+        """Leave out what a process of ours took of a processor that is not a child of this one."""
+        self._own_elsewhere += seconds
 
     def text(self) -> str:
         """Say how many processors were busy with other programs on average."""
@@ -122,7 +127,7 @@ class Others:
         user, nice, system, _, _, *interrupts = map(int, ticks)
         own = os.times()
         busy = (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
-        return time.perf_counter(), busy - sum(own[:4])
+        return time.perf_counter(), busy - sum(own[:4]) - self._own_elsewhere
 
 
 OTHERS = Others()

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+# Texts, or None where there is none
+Texts = NDArray[np.object_]
 
 # Rates that differ by less are equal up to rounding.
 TOLERANCE = 1e-12
@@ -17,7 +19,7 @@ TOLERANCE = 1e-12
 # Powers of two beyond this have no inverse that is a float.
 _MOST_EXPONENT = 1000
 # With at least this many values per segment, a loop over the segments is fastest.
-_LONG_SEGMENT = 1 << 10
+_LONG_SEGMENT = 1 << 8
 
 
 def cumulate(values: Array, starts: Ints) -> Array:

@@ -248,7 +248,7 @@ def code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
     places = np.unravel_index(np.flatnonzero(is_there), shape)
     groups = pl.DataFrame(
         [
-            each.gather(place).alias(name)
+            each[place].alias(name)
             for name, each, place in zip(keys.columns, values, places, strict=True)
         ]
     )
@@ -272,10 +272,13 @@ def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.S
     low, high = cast("int", column.min()), cast("int", column.max())
     if high - low + 1 > most or high >= EXACT_FLOATS:
         return None
-    # 64 bits, since a difference may exceed the type of the column, and batches of Polars, which
-    # take less memory than arrays.
-    code = (pl.all().cast(pl.Int64) - low).cast(pl.UInt16)
-    codes = column.to_frame().lazy().select(code).collect().to_series().to_numpy()
+    # 64 bits, since a difference may exceed the type of the column. NumPy converts a few thousand
+    # values at a time, which takes little memory.
+    codes, start = np.empty(len(column), np.uint16), 0
+    for chunk in column.get_chunks():
+        part = codes[start : start + len(chunk)]
+        np.subtract(chunk.to_numpy(), low, out=part, dtype=np.int64, casting="unsafe")
+        start += len(chunk)
     return codes, pl.int_range(low, high + 1, eager=True).cast(column.dtype)
 
 

@@ -22,7 +22,8 @@ def number(argument: str, value: object, bounds: NumberBounds = ANY_NUMBER) -> f
     """Check a number and its bounds."""
     # Numbers of NumPy are real numbers too.
     if isinstance(value, bool) or not isinstance(value, Real):
-        reject_type(argument, "be a number", value)
+        # Looks say what to pass where a level must be a number.
+        reject_type(argument, "be a number", value, getattr(value, f"_hint_for_{argument}", ""))
     try:
         held = float(value)
     except OverflowError:

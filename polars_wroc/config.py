@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ContextDecorator
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, reduce
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
@@ -89,6 +89,8 @@ ItemT = TypeVar("ItemT")
 OutputT = TypeVar("OutputT")
 
 _ON_WORKERS = "2GB"
+# The number of results of workers that are joined together.
+_JOINED = 4
 
 
 class Division(NamedTuple):
@@ -101,9 +103,24 @@ class Division(NamedTuple):
         """Return whether a number of rows does not fit into the memory."""
         return rows * bytes_of_row > self.memory
 
-    def rows_within(self, bytes_of_row: int) -> int:
-        """Return about how many rows fit into the memory, at least one."""
-        return max(int(self.memory // bytes_of_row), 1)
+    @property
+    def has_workers(self) -> bool:
+        """Whether there is a client, whose workers share the tasks."""
+        return self.client is not None
+
+    def rows_of_range(self, rows: int, bytes_of_row: int) -> int:
+        """Return the number of rows in a range, of which each fits into the memory.
+
+        With workers, ranges are so many that all their threads get equally many, but at most twice
+        as many as the memory needs, since each range reads the rows again.
+        """
+        most = max(int(self.memory // bytes_of_row), 1)
+        if not self.has_workers:
+            return most
+        needed = max(math.ceil(rows / most), 1)
+        threads: int = max(sum(self.client.ncores().values()), 1)
+        ranges = min(math.ceil(needed / threads) * threads, 2 * needed)
+        return max(math.ceil(rows / ranges), 1)
 
     def map(self, task: Callable[[ItemT], OutputT], items: Sequence[ItemT]) -> Iterator[OutputT]:
         """Yield the results of a task for each item, computed here or by the workers."""
@@ -113,8 +130,27 @@ class Division(NamedTuple):
         # Not pure, since the same plan may give other rows the next time.
         futures = self.client.map(task, items, pure=False)
         while futures:
-            # Gathered one by one, since all results may not fit into this process.
+            # Gathered one by one, since the results may not all fit into this process.
             yield self.client.gather(futures.pop(0))
+
+    def reduce(
+        self,
+        task: Callable[[ItemT], OutputT],
+        items: Sequence[ItemT],
+        join: Callable[[Sequence[OutputT]], OutputT],
+    ) -> OutputT:
+        """Return the results of a task for each item, joined in order, a few at a time.
+
+        Workers join their results as they get them, so that this process gets a single one.
+        """
+        if not self.has_workers:
+            return reduce(lambda one, other: join([one, other]), map(task, items))
+        results = self.client.map(task, items, pure=False)
+        while len(results) > 1:
+            groups = [results[i : i + _JOINED] for i in range(0, len(results), _JOINED)]
+            # Joined before the next items are begun, since the results may not all fit into memory.
+            results = [self.client.submit(join, each, pure=False, priority=1) for each in groups]
+        return self.client.gather(results[0])  # type: ignore[no-any-return]
 
 
 def division(default: str = "none") -> Division | None:
@@ -143,7 +179,7 @@ _connect_once = cache(connect)
 
 
 def _check_client(client: Any) -> Any:
-    methods = [getattr(client, name, None) for name in ("map", "gather")]
+    methods = [getattr(client, name, None) for name in ("map", "submit", "gather", "ncores")]
     if not all(map(callable, methods)) or getattr(client, "asynchronous", False):
         rule = "be a synchronous distributed.Client, for example Client('tcp://host:8786')"
         msg = f"`client` must {rule}; found {type(client).__name__}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from polars_wroc.bounds import Above, Confidence, Positive
 from polars_wroc.calls import check_arguments
 from polars_wroc.checks import hold, number
+
+# The end of the message of a function whose level must be a number.
+_SINGLE_LOOK = ": the results hold for a single look; for 12 looks, pass level=1 - 0.05 / 12"
 
 
 @check_arguments
@@ -60,6 +63,8 @@ class Looks:
     (0.82, 0.692, 0.902)
     (0.82, 0.549, 0.945)
     """
+
+    _hint_for_level: ClassVar[str] = _SINGLE_LOOK
 
     planned: Positive
     level: Confidence = 0.95
@@ -114,5 +119,5 @@ def require_seen(level: ConfidenceLevel) -> ConfidenceLevel:
 def refuse_looks(level: object, what: str) -> None:
     """Raise for a level of repeated looks, at which there is no such thing."""
     if isinstance(level, Looks):
-        msg = f"`level` must be a number with {what}; found {level}"
+        msg = f"`level` must be a number with {what}; found {level}{_SINGLE_LOOK}"
         raise TypeError(msg)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection
+from functools import lru_cache
 
 # A zero-width space.
 UNSEEN = "\u200b"
@@ -33,6 +34,8 @@ def quote(name: str) -> str:
     return f"{left}{escape_controls(name)}{right}"
 
 
+# Many sentences have the same few names.
+@lru_cache(maxsize=1024)
 def show_name(name: str) -> str:
     """Return a name, in quotation marks if none of its characters is visible."""
     shown = escape_controls(name)

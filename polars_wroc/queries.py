@@ -169,6 +169,11 @@ def collect(plan: pl.LazyFrame, *, reproducible: bool = False) -> pl.DataFrame:
     return plan.collect(engine=_engine(reproducible=reproducible))
 
 
+def find_height(plan: pl.LazyFrame) -> int:
+    """Return the number of rows of a plan."""
+    return int(collect(plan.select(pl.len())).item())
+
+
 def collect_all(plans: Sequence[pl.LazyFrame], *, reproducible: bool = False) -> list[pl.DataFrame]:
     """Return the results of plans that share their source, which are run together."""
     return pl.collect_all(plans, engine=_engine(reproducible=reproducible))

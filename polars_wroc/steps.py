@@ -8,7 +8,7 @@ the same bits with any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -22,12 +22,12 @@ from polars_wroc.threads import ResultT, map_in_threads
 
 _BLOCK_ROWS = 1 << 16
 
-# The type of floats in which scores came in.
+# The float type of the scores that were given.
 FloatType: TypeAlias = type[np.floating[Any]]
 
 
 def round_to_type(threshold: Array | float, score_type: FloatType) -> Array:
-    """Return thresholds in the type that scores came in, for comparisons.
+    """Return thresholds rounded to the type of the given scores, for comparisons.
 
     A score of 0.7 that was read as Float32 is less than 0.7 as Float64.
     """
@@ -67,7 +67,7 @@ class ScoreBins(NamedTuple):
         return ScoreBins(self.high[places], self.several[places])
 
     def merge_scores(self, low: Array) -> ScoreBins:
-        """Return the bins of merged groups, whose scores in a bin may differ.
+        """Return the bins of merged groups: those with two ends may have several scores.
 
         ``low`` is the lowest score in the bin of each row, the same in all groups, like ``high``.
         """
@@ -82,7 +82,7 @@ class SegmentRows:
     ``weight`` is negative in rows of negatives. ``order`` has the original places of the rows, and
     ``missing`` the number of incomplete rows of each segment. ``outside`` are weights of rows in
     other ranges of scores: see `OutsideWeights`. ``in_order`` says that the rows of each segment
-    are already sorted by descending score. Scores came in as numbers of the ``score_type``.
+    are already sorted by descending score. Scores were given as numbers of the ``score_type``.
     """
 
     segments: pl.DataFrame
@@ -114,12 +114,20 @@ class SegmentRows:
         return RowPowers(self.n, weight, weight**2 if self.counts is None else self.counts.squares)
 
     @property
+    def cubes(self) -> Array:
+        """The sum of the cubed weights of the rows that each row stands for."""
+        if self.counts is not None:
+            return self.counts.cubes
+        weight = np.abs(self.weight)
+        return weight * weight * weight
+
+    @property
     def n(self) -> Array:
         """The number of rows that each row stands for."""
         return np.ones(len(self.weight)) if self.counts is None else self.counts.n
 
     def spread(self, values: Array) -> Array:
-        """Return the values of segments, repeated for each of their rows."""
+        """Return the values of segments, repeated for each of their rows; a single one is not."""
         if values.shape[-1] == 1:
             return values
         return np.repeat(values, np.diff(self.starts), axis=-1)
@@ -129,7 +137,7 @@ class SegmentRows:
         return add_up(values, self.starts)
 
     def move(self, places: Ints | Mask | slice) -> SegmentRows:
-        """Return the rows at some places; the caller knows which segments they form."""
+        """Return the rows at some places, with ``starts`` that the caller has to replace."""
         return replace(
             self,
             order=self.order[places],
@@ -188,7 +196,7 @@ class Steps(NamedTuple):
     several: Mask | None
 
     def spread(self, values: Array) -> Array:
-        """Return the values of segments, repeated for each of their steps."""
+        """Return the values of segments, repeated for each of their steps; a single one is not."""
         if values.shape[-1] == 1:
             return values
         return np.repeat(values, np.diff(self.starts, append=len(self.score)), axis=-1)
@@ -210,7 +218,7 @@ class Steps(NamedTuple):
         """
         sums = cumulate(values, self.starts)
         if len(self.starts) > 1:
-            # Rounding must not take a sum below any of its terms.
+            # Rounding must not take a sum below the value of its own step.
             np.maximum(sums, values, out=sums)
         sums += self.spread(above)
         return sums
@@ -229,7 +237,7 @@ Task: TypeAlias = Callable[[Steps], Sums]
 def reduce_steps(rows: SegmentRows, task: Task, *, maxima: frozenset[str] = frozenset()) -> Sums:
     """Return the results of a task on the steps of all segments, added up over blocks.
 
-    Values named in ``maxima``, which are not negative, are the largest of all blocks instead.
+    Values named in ``maxima``, which must not be negative, are the largest of all blocks instead.
     Segments without rows have sums of 0.
     """
     blocks = map_steps(rows, task) or [(np.zeros(0, np.int64), task(_NO_STEPS))]
@@ -250,8 +258,8 @@ def add_blocks(
 ) -> dict[str, Array]:
     """Return the sums of blocks of some segments, added up for each of a number of segments.
 
-    Values named in ``maxima`` are the largest of all blocks instead. Segments without a block have
-    sums of 0.
+    Values named in ``maxima``, which must not be negative, are the largest of all blocks instead.
+    Segments without a block have sums of 0.
     """
     sums: dict[str, Array] = {}
     for segments, found in blocks:
@@ -266,8 +274,8 @@ def add_blocks(
 def map_segments(rows: SegmentRows, work: Callable[[SegmentRows], ResultT]) -> list[ResultT]:
     """Return the results of ``work`` on groups of consecutive segments, in order.
 
-    A group is several small segments or one large one, so arrays with a value for each row are
-    small and fast.
+    Groups are cut at about every block of rows, so arrays with a value for each row are small and
+    fast, unless a segment is large.
     """
     cuts = np.searchsorted(rows.starts, np.arange(0, len(rows.score), _BLOCK_ROWS))
     ends = np.unique(np.concatenate([[0, rows.number], cuts]))
@@ -285,8 +293,8 @@ def map_segments(rows: SegmentRows, work: Callable[[SegmentRows], ResultT]) -> l
 class PooledSteps(NamedTuple):
     """All steps of the curves of segments, in descending order of the score.
 
-    ``n``, ``w``, ``w2``, ``w3`` and ``several`` are as in `Steps`. ``starts`` are the places of the
-    first steps of the segments, which may have none, followed by the number of steps.
+    ``n``, ``w``, ``w2``, ``w3`` and ``several`` are as in `Steps`. The steps of segment i, possibly
+    none, are at ``starts[i]:starts[i + 1]``.
     """
 
     score: Array
@@ -314,10 +322,9 @@ def pool_steps(rows: SegmentRows) -> PooledSteps:
 def join_values(
     rows: SegmentRows, find: Callable[[Steps], tuple[NDArray[Any], ...]]
 ) -> tuple[list[NDArray[Any]], Ints]:
-    """Return values of the steps of all segments, joined, and where each segment begins.
+    """Return values of the steps of all segments, joined, and the ``starts`` of `PooledSteps`.
 
-    ``find`` returns values of some steps, which run along the last axis. The places of the first
-    steps of the segments, which may have none, are followed by the number of steps.
+    ``find`` returns values of some steps, which run along the last axis.
     """
     number = np.zeros(rows.number, np.int64)
     blocks = []
@@ -333,7 +340,7 @@ def join_values(
 
 
 def place_rows(rows: SegmentRows) -> Array:
-    """Return the placement value of each row: the share of the other class that it is misranked to.
+    """Return the placement value of each row: the share of the other class on its wrong side.
 
     This is the share of negatives with a higher score for a positive, and the share of positives
     with a lower score for a negative; ties count half. NaN where a segment has rows of only one
@@ -361,7 +368,8 @@ def descend(rows: SegmentRows) -> SegmentRows:
         return rows
 
     def find_order(batch: _Batch) -> Ints:
-        return np.arange(len(batch.score)) if batch.order is None else batch.order
+        assert batch.order is not None
+        return batch.order
 
     found = _map_batches(rows, find_order)
     if not found:
@@ -409,7 +417,7 @@ def add_up(values: Array, starts: Ints) -> Array:
 def find_changes(values: Array | Ints) -> Mask:
     """Return whether each value differs from the value before it; the first one does."""
     changes = np.ones(len(values), dtype=bool)
-    changes[1:] = values[1:] != values[:-1]
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
     return changes
 
 
@@ -433,20 +441,71 @@ class _Batch(NamedTuple):
         return slice(start, stop) if self.order is None else self.order[start:stop]
 
 
+class _Part(NamedTuple):
+    """Rows that are measured together: of some whole segments, or a block of a large segment.
+
+    ``starts`` are the places of the first rows of the segments, followed by the end of the last.
+    """
+
+    segments: Ints
+    starts: Ints
+
+    @property
+    def rows(self) -> slice:
+        """The places of the rows."""
+        return slice(self.starts[0], self.starts[-1])
+
+
 def _map_batches(
     rows: SegmentRows, work: Callable[[_Batch], ResultT]
 ) -> list[tuple[Ints, ResultT]]:
-    """Return the results of ``work`` on each batch of segments, with the segments' numbers."""
-    filled = np.flatnonzero(np.diff(rows.starts) > 0)
-    starts = np.append(rows.starts[filled], len(rows.score))
+    """Return the results of ``work`` on each batch of segments, with the segments' numbers.
 
-    def run(ends: tuple[int, int]) -> tuple[Ints, ResultT]:
-        segments = filled[slice(*ends)]
+    A large segment whose rows are in order has several batches, from high to low scores.
+    """
+    parts = _cut_parts(rows)
+    above, totals = _weigh_parts(rows, parts)
+
+    def run(place: int) -> tuple[Ints, ResultT]:
+        part = parts[place]
         # Threads do not inherit how NumPy treats infinite and undefined numbers.
         with np.errstate(all="ignore"):
-            return segments, work(_sort_batch(rows, segments, starts[ends[0] : ends[1] + 1]))
+            batch = _sort_batch(rows, part, above[place], totals[:, part.segments])
+            return part.segments, work(batch)
 
-    return map_in_threads(run, _cut_batches(starts), fewest=2)
+    return map_in_threads(run, range(len(parts)), fewest=2)
+
+
+def _cut_parts(rows: SegmentRows) -> list[_Part]:
+    filled = np.flatnonzero(np.diff(rows.starts) > 0)
+    starts = np.append(rows.starts[filled], len(rows.score))
+    parts = []
+    for first, stop in _cut_batches(starts):
+        segments, ends = filled[first:stop], starts[first : stop + 1]
+        if rows.in_order and len(segments) == 1:
+            blocks = pairwise(_cut_blocks(rows.score[slice(*ends)]))
+            parts += [_Part(segments, ends[0] + np.array(block)) for block in blocks]
+        else:
+            parts.append(_Part(segments, ends))
+    return parts
+
+
+def _weigh_parts(rows: SegmentRows, parts: Sequence[_Part]) -> tuple[list[Array], Array]:
+    """Return the weights of both classes above each part of its segments, and those of segments."""
+
+    def weigh(part: _Part) -> Array:
+        weight, begins = rows.weight[part.rows], part.starts[:-1] - part.starts[0]
+        with np.errstate(all="ignore"):
+            return np.add.reduceat(_split_classes(weight), begins, axis=-1)
+
+    above, totals = [], np.zeros((2, rows.number))
+    for part, weights in zip(parts, map_in_threads(weigh, parts, fewest=2), strict=True):
+        above.append(totals[:, part.segments])
+        totals[:, part.segments] += weights
+    if rows.outside is None:
+        return above, totals
+    outside = [rows.outside.above[:, part.segments] for part in parts]
+    return [one + other for one, other in zip(outside, above, strict=True)], rows.outside.totals
 
 
 def _cut_batches(starts: Ints) -> list[tuple[int, int]]:
@@ -458,25 +517,25 @@ def _cut_batches(starts: Ints) -> list[tuple[int, int]]:
     return list(pairwise(ends.tolist()))
 
 
-def _sort_batch(rows: SegmentRows, segments: Ints, starts: Ints) -> _Batch:
-    part = slice(starts[0], starts[-1])
-    score, weight = rows.score[part], rows.weight[part]
-    begins = starts - starts[0]
+def _cut_blocks(score: Array) -> list[int]:
+    """Return the bounds of blocks of sorted rows, of which 0 is the first."""
+    ends = [0]
+    while ends[-1] < len(score):
+        ends.append(_end_of_block(score, ends[-1]))
+    return ends
+
+
+def _sort_batch(rows: SegmentRows, part: _Part, above: Array, totals: Array) -> _Batch:
+    score, weight = rows.score[part.rows], rows.weight[part.rows]
+    begins = part.starts - part.starts[0]
     order = None if rows.in_order else np.argsort(score)[::-1]
-    if order is not None and len(segments) > 1:
-        # Fewer segments than the rows of two blocks: few enough for the radix sort of small types
-        segment = np.repeat(np.arange(len(segments), dtype=np.uint16), np.diff(begins))
+    if order is not None and len(part.segments) > 1:
+        # At most a block of rows are the first of their segments, so the numbers of segments fit
+        # into 16 bits, which NumPy sorts by radix.
+        segment = np.repeat(np.arange(len(part.segments), dtype=np.uint16), np.diff(begins))
         order = order[np.argsort(segment[order], kind="stable")]
-    if rows.outside is None:
-        # One class after the other, since segments may be large
-        totals = np.stack(
-            [np.add.reduceat(np.maximum(side, 0.0), begins[:-1]) for side in (weight, -weight)]
-        )
-        above = np.zeros_like(totals)
-    else:
-        above, totals = (each[:, segments] for each in rows.outside)
-    counts = None if rows.counts is None else rows.counts.at(part)
-    bins = None if rows.bins is None else rows.bins.at(part)
+    counts = None if rows.counts is None else rows.counts.at(part.rows)
+    bins = None if rows.bins is None else rows.bins.at(part.rows)
     return _Batch(score, weight, counts, bins, begins, order, above, totals)
 
 
@@ -497,7 +556,7 @@ def _marked_steps(batch: _Batch) -> Iterator[tuple[Steps, Mask]]:
 
 
 def _end_of_block(score: Array, start: int) -> int:
-    """Return the end of a block of sorted rows, which does not divide rows of the same score."""
+    """Return where a block of sorted rows ends; rows of the same score stay together."""
     stop = start + _BLOCK_ROWS
     if stop >= len(score):
         return len(score)
@@ -518,9 +577,7 @@ def _pool(batch: _Batch, score: Array, places: Ints | slice, above: Array) -> tu
         sums = [n, w, squares, cubes]
     several = None if batch.bins is None else batch.bins.several[places]
     starts = batch.starts[:-1] if len(batch.starts) > 2 else np.zeros(1, np.intp)  # noqa: PLR2004
-    is_new = np.empty(len(score), bool)
-    is_new[0] = True
-    np.not_equal(score[1:], score[:-1], out=is_new[1:])
+    is_new = find_changes(score)
     is_new[starts] = True
     if not is_new.all():
         firsts = np.flatnonzero(is_new)

@@ -17,13 +17,18 @@ _EQUAL = 1e-9
 
 
 class Rate(NamedTuple):
-    """A rate, 1 / Kish's size, and what 1 / size would be if all rows were like some of them."""
+    """A rate, 1 / Kish's size, and what 1 / size would be if all rows were like some of them.
+
+    ``uneven`` says how heavy a row is that was drawn by its squared weight, if a row drawn by its
+    weight has a weight of 1.
+    """
 
     value: float
     inverse: float
     events: float
     others: float
     rows: float
+    uneven: float
 
     @property
     def lost(self) -> float:
@@ -43,6 +48,14 @@ class Rate(NamedTuple):
             sizes.append((number * own + 2 * towards) / (number + 2))
         return sizes[0], sizes[1]
 
+    def limit_sizes(self) -> tuple[float, float]:
+        """Inverse sizes of limits if the true rate were 0 and 1, with one more row of each kind."""
+        sizes = []
+        for share, own in ((self.value, self.events), (1 - self.value, self.others)):
+            one_more = self.uneven * max(own, self.inverse)
+            sizes.append(np.average([own, one_more], weights=[share / self.inverse, 1]))
+        return float(sizes[0]), float(sizes[1])
+
     def quantile(self, level: float) -> float:
         """The quantile of its limits."""
         tail = (1 + level) / 2
@@ -50,7 +63,7 @@ class Rate(NamedTuple):
 
     def limits(self, level: float, quantile: float | None = None) -> tuple[float, float]:
         """Wilson's limits, each for the effective size that it would have itself."""
-        at_zero, at_one = self.shrunk()
+        at_zero, at_one = self.limit_sizes()
         z = self.quantile(level) if quantile is None else quantile
         ends = []
         for sign in (-1, 1):
@@ -76,7 +89,10 @@ def rate_of(part: Floats, others: Floats, *, frequency: bool = False) -> Rate | 
         for square, w in zip(squares, (part, others), strict=True)
     ]
     rows = total if frequency else part.size + others.size
-    return Rate(part.sum() / total, inverse, sides[0], sides[1], rows)
+    every = np.concatenate([part, others])
+    drawn_by_square = np.average(every, weights=every**2)
+    uneven = 1.0 if frequency else float(drawn_by_square / np.average(every, weights=every))
+    return Rate(part.sum() / total, inverse, sides[0], sides[1], rows, uneven)
 
 
 def p_value(one: Rate, other: Rate) -> float:

@@ -28,16 +28,15 @@ WEIGHT_TYPES = ("probability", "frequency")
 class Roc(NamedTuple):
     """Every point of a ROC curve, from (0, 0) on, and the sizes of the two classes.
 
-    At every point both classes have the inverse size that they would have if all rows were like the
-    selected ones, and if all were like the others.
+    At every point both classes have the rate of selected rows.
     """
 
     fpr: Floats
     tpr: Floats
     positives: float
     negatives: float
-    of_positives: Sequence[Pair]
-    of_negatives: Sequence[Pair]
+    of_positives: Sequence[Rate]
+    of_negatives: Sequence[Rate]
 
     def tpr_at(self, fpr: float) -> float:
         """On the straight line between two points; on a vertical step, its top."""
@@ -64,8 +63,8 @@ class Roc(NamedTuple):
             (tpr, self.positives, self.of_positives),
             (fpr, self.negatives, self.of_negatives),
         ):
-            selected, others = sides[place]
-            rates.append(Rate(rate, 1 / size, selected, others, size))
+            # Equal weights have normal quantiles.
+            rates.append(sides[place]._replace(value=rate, rows=size))
         return rates[0], rates[1]
 
 
@@ -89,7 +88,7 @@ def roc_of(frame: pl.DataFrame, weight_type: str = "probability") -> Roc:
         given = [(side[s >= t], side[s < t]) for t in places]
         rates = [rate_of(*both, frequency=weight_type == "frequency") for both in given]
         known = [rate for rate in rates if rate is not None]
-        heavy.append([(rate.events, rate.others) for rate in known])
+        heavy.append(known)
         sizes.append(1 / known[0].inverse)
     return Roc(fpr, tpr, sizes[0], sizes[1], heavy[0], heavy[1])
 
@@ -152,7 +151,7 @@ def pointwise(roc: Roc, fpr: float, tpr: float, level: float = 0.95) -> Pair:
     low, high = of_fpr.limits(level)
     moved = roc.tpr_at(low), roc.tpr_at(high)
     lower, upper = mover(tpr, of_tpr.limits(level), moved)
-    return (0.0 if beyond_all(fpr, 1 / of_fpr.shrunk()[0], level) else lower), upper
+    return (0.0 if beyond_all(fpr, 1 / of_fpr.limit_sizes()[0], level) else lower), upper
 
 
 def frame_of(rows: list[Row]) -> pl.DataFrame:

@@ -148,8 +148,10 @@ def test_pages_of_the_site_show_notebooks_whole(path: Path, tmp_path: Path) -> N
     notebook = read(path)
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     assert re.findall(r"^```python\n(.*?)\n```$", page, re.DOTALL | re.MULTILINE) == code
-    shown = re.findall(r"^!\[.+\]\((\w+\.png)\)(?:\{ \.chart \})?$", page, re.MULTILINE)
+    pictures = re.findall(r"^!\[(.+)\]\((\w+\.png)\)(?:\{ \.chart \})?$", page, re.MULTILINE)
+    described, shown = zip(*pictures, strict=True)
     assert [(tmp_path / name).read_bytes() for name in shown] == _pictures(notebook)
+    assert len({*described}) == len(described)
     assert page.count("</table>") == str(notebook).count("</table>")
     assert "**Caution.**" not in page
     for link in re.findall(r"\]\(([\w./-]+\.md)\)", page):

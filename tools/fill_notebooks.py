@@ -20,16 +20,20 @@ def read(path: Path) -> nbformat.NotebookNode:
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
-    """Run a notebook in its folder, with pictures that are compressed."""
+    """Run a notebook in its folder, with pictures that are compressed.
+
+    The metadata of a cell with a picture describe it, as ``alt``, for readers who cannot see it.
+    """
     notebook = read(path)
     folder = {"metadata": {"path": str(path.parent)}}
     NotebookClient(notebook, kernel_name="python3", resources=folder, record_timing=False).execute()
     for cell in notebook.cells:
-        cell.metadata.clear()
+        cell.metadata = {name: cell.metadata[name] for name in cell.metadata if name == "alt"}
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
                 picture = smaller(base64.b64decode(output.data["image/png"]))
                 output.data["image/png"] = base64.b64encode(picture).decode()
+                output.metadata["image/png"]["alt"] = cell.metadata["alt"]
     # Which Python it was does not matter.
     notebook.metadata = {"kernelspec": {"display_name": "Python 3", "name": "python3"}}
     return notebook

@@ -51,8 +51,9 @@ def _shown(output: nbformat.NotebookNode, picture: Path) -> str:
     if "image/png" in data:
         picture.write_bytes(base64.b64decode(data["image/png"]))
         # Only charts have a height; they have two dots for each pixel, as in the gallery.
-        mark = "{ .chart }" if "height" in output.metadata["image/png"] else ""
-        return f"![What the code above draws]({picture.name}){mark}"
+        about = output.metadata["image/png"]
+        mark = "{ .chart }" if "height" in about else ""
+        return f"![{about['alt']}]({picture.name}){mark}"
     if "text/html" in data:
         return _QUOTED.sub(r"\1", _STYLE.sub("", data["text/html"]))
     return f"```text\n{output.get('text') or data['text/plain']}\n```"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -31,6 +31,24 @@ ROWS, SCORES = 30_000, 25
 REPLICATES = 200
 KEYS = ("attribute", "segment", "model", "metric")
 WORSE = "0"
+
+
+class AuditedRows(Protocol):
+    """Rows of audits; those of one segment may be ``lower``."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of a replicate."""
+        ...
+
+    @property
+    def lower(self) -> float:
+        """By how much the scores of the worse segment are too low."""
+        ...
+
+    def draw(self, random: np.random.Generator) -> pl.DataFrame:
+        """Draw one replicate."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -88,7 +106,7 @@ def audits(name: str, setting: Audited, families: Families, replicates: int = RE
 
 
 def audit_findings(
-    simulation: Simulation, setting: Audited, families: Families
+    simulation: Simulation, setting: AuditedRows, families: Families
 ) -> Iterator[Result]:
     """Share of audits in which something is different, and in which the worse segment is."""
     scores = min(SCORES, ROWS // setting.rows)
@@ -110,7 +128,7 @@ def audit_findings(
 
 
 def audited(
-    setting: Audited, random: np.random.Generator, scores: int, families: Families
+    setting: AuditedRows, random: np.random.Generator, scores: int, families: Families
 ) -> pl.DataFrame:
     """Tests of replicates, which are the scores of one audit."""
     names = [f"score {number}" for number in range(scores)]
@@ -118,7 +136,7 @@ def audited(
     return adjusted(table_of(pl.concat(frames, how="diagonal"), names), families)
 
 
-def table_of(frame: pl.DataFrame, scores: list[str]) -> pl.DataFrame:
+def table_of(frame: pl.DataFrame, scores: list[str], **design: Any) -> pl.DataFrame:
     """The tests of an audit, each once."""
     audit = wroc.audit(
         frame,
@@ -128,6 +146,7 @@ def table_of(frame: pl.DataFrame, scores: list[str]) -> pl.DataFrame:
         weight="weight",
         threshold=0.5,
         favorable="selected",
+        **design,
     )
     tested = pl.col("metric").is_in(RATES + CALIBRATION) & pl.col("p_value").is_not_null()
     repeats = pl.col("reason").str.starts_with("repeats").fill_null(value=False)

@@ -299,8 +299,16 @@ def with_auc(auc: float, shape: Shape, tilt: Tilt, outliers: float = 0.0) -> tup
 
 
 def auc_of(positives: Scores, negatives: Scores, tilt: Tilt, points: int) -> float:
-    """Return the weighted share of pairs that are ranked correctly; half of ties are."""
-    (high, mass), (low, other) = (each.quadrature(tilt, points) for each in (positives, negatives))
+    """Return the weighted share of pairs of two classes that are ranked correctly."""
+    return auc_of_points(*(each.quadrature(tilt, points) for each in (positives, negatives)))
+
+
+def auc_of_points(positives: tuple[Floats, Floats], negatives: tuple[Floats, Floats]) -> float:
+    """Return the share of pairs that are ranked correctly, from scores and masses of classes.
+
+    Half of ties are.
+    """
+    (high, mass), (low, other) = positives, negatives
     order = np.argsort(low)
     below = np.concatenate([[0.0], np.cumsum(other[order])])
     sides: tuple[Literal["left", "right"], ...] = ("left", "right")

@@ -88,15 +88,10 @@ class Scored:
 
     @property
     def slope(self) -> float:
-        """The true slope, by Newton's method."""
+        """The true slope."""
         logit, weight = self._population
-        columns = np.column_stack([np.ones_like(logit), logit])
-        coefficients, true = np.zeros(2), self._true(logit)
-        for _ in range(50):
-            mean = expit(columns @ coefficients)
-            hessian = columns.T @ (columns * (weight * mean * (1 - mean))[:, None])
-            coefficients += np.linalg.solve(hessian, columns.T @ (weight * (true - mean)))
-        return float(coefficients[1])
+        true = self._true(logit)
+        return find_slope(logit, weight * true, weight * (1 - true))
 
 
 class SettingResult(NamedTuple):
@@ -124,6 +119,18 @@ def expit(logit: Floats) -> Floats:
     """The probability of a logit."""
     probability: Floats = 1 / (1 + np.exp(-logit))
     return probability
+
+
+def find_slope(logit: Floats, positives: Floats, negatives: Floats) -> float:
+    """Return the slope of a logistic regression on points with these masses, by Newton's method."""
+    columns = np.column_stack([np.ones_like(logit), logit])
+    coefficients = np.zeros(2)
+    for _ in range(50):
+        mean = expit(columns @ coefficients)
+        weight = positives + negatives
+        hessian = columns.T @ (columns * (weight * mean * (1 - mean))[:, None])
+        coefficients += np.linalg.solve(hessian, columns.T @ (positives - weight * mean))
+    return float(coefficients[1])
 
 
 def calibration_designs(simulation: Simulation) -> Section:

@@ -29,13 +29,21 @@ SIMULATIONS = (
     "rows_needed",
 )
 # Checks in these columns count errors of tests; all others count intervals that hold the truth.
-ERROR_COLUMNS = ("error", "all equal: plain", "wrongly: plain", "without design=")
+ERROR_COLUMNS = (
+    "error",
+    "all equal: plain",
+    "wrongly: plain",
+    "without design=",
+    "with design=",
+    "replicate weights",
+)
 # What a column adds to the title of its table, for readers who do not see the table.
 ADDED = {
     "its coverage": "tpr",
     "O:E": "O:E",
     "tpr": "tpr",
     "AUC": "AUC",
+    "replicate weights": "replicate weights",
     "logit": '`method="logit"`',
     "delong": '`method="delong"`',
     "all equal: plain": "tests of two groups, where all are equal",

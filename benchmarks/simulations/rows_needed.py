@@ -124,7 +124,7 @@ def rate_of(random: np.random.Generator, value: float, rows: int) -> Rate:
     """Draw the rate of each replicate."""
     events = random.binomial(rows, value, REPLICATES).astype(float)
     others = rows - events
-    return Rate(Count(events, events, events), Count(others, others, others))
+    return Rate(Count(events, events, events), Count(others, others, others), events + others)
 
 
 def with_limits(rate: NDArray[np.float64], rows: int) -> Wilson:

@@ -102,7 +102,7 @@ def rate_tests(frame: pl.DataFrame, reference: str) -> pl.DataFrame:
     def counts(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         sums = (
             np.bincount(place[rows], weight[rows] ** power, minlength=shape[0] * shape[1])
-            for power in (1, 2, 0)
+            for power in (1, 2, 3, 0)
         )
         return np.array([each.reshape(shape) for each in sums])
 
@@ -114,7 +114,7 @@ def rate_tests(frame: pl.DataFrame, reference: str) -> pl.DataFrame:
         segments = [each for each in range(shape[1]) if str(each) != reference]
         others = np.broadcast_to(sums[..., [int(reference)]], sums.shape)[..., segments]
         sums = sums[..., segments]
-    own, other = (Rate(_count(sides[0]), _count(sides[1])) for sides in (sums, others))
+    own, other = (_make_rate(*sides) for sides in (sums, others))
     with np.errstate(invalid="ignore", divide="ignore"):
         test = equal_rates(own, other, Level.of(LEVEL))
     return pl.DataFrame(
@@ -130,10 +130,13 @@ def rate_tests(frame: pl.DataFrame, reference: str) -> pl.DataFrame:
     )
 
 
-def _count(sums: NDArray[np.float64]) -> Count:
-    """Return the sums of weights, of their squares, and the numbers of rows."""
-    weight, squares, rows = (each.ravel() for each in sums)
-    return Count(weight, squares, rows)
+def _make_rate(events: NDArray[np.float64], others: NDArray[np.float64]) -> Rate:
+    """Return rates, given sums of weights, their squares and cubes, and the numbers of rows."""
+    own, rest = (
+        Count(weight.ravel(), squares.ravel(), rows.ravel())
+        for weight, squares, _, rows in (events, others)
+    )
+    return Rate(own, rest, (events[2] + others[2]).ravel())
 
 
 def with_holm(table: pl.DataFrame) -> pl.DataFrame:

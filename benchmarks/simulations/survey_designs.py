@@ -7,15 +7,20 @@ groups. They are score columns of one frame instead, whose labels, weights and u
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from designs import Floats, Labels, Spread, mixed, shift
 
+# Whether rows of a unit are in one segment.
+Cut: TypeAlias = Literal["across", "along"]
+
 # Each frame has a column for each of these.
 COLUMNS = 10
+# The names of replicate weights, before the number of the stratum.
+JACKKNIFE = "jackknife_"
 
 
 class Sample(NamedTuple):
@@ -40,14 +45,17 @@ class TwoStage:
 
     Strata have weights of their own, and those with more positives have higher scores. The units
     of a stratum differ in their level, which makes ``share`` of the variance of a score in a
-    class, and in the proportion of positives. Of the rows of a unit a random half is in each of
-    two domains.
+    class, and in the proportion of positives. Segments are drawn at random and cut ``across``
+    units, or ``along`` them. The positives of the first have scores that are ``lower``.
     """
 
     strata: int
     rows_of_unit: int
     auc: float
     share: float
+    segments: int = 2
+    cut: Cut = "across"
+    lower: float = 0.0
 
     def draw(self, random: np.random.Generator) -> Sample:
         """Draw labels, weights and `COLUMNS` scores."""
@@ -60,16 +68,27 @@ class TwoStage:
         positive = np.linspace(0.05, 0.6, self.strata)[stratum]
         label = random.random(len(unit)) < positive * random.choice([0.6, 1.4], size=units)[unit]
         weights = 1 + 4 * (np.arange(self.strata) * 7 % self.strata)[stratum] / self.strata
+        if self.cut == "across":
+            segment = random.integers(self.segments, size=len(unit))
+        else:
+            segment = random.integers(self.segments, size=units)[unit]
+        lowered = np.where(label & (segment == 0), self.lower, 0.0)
+        # Without one unit of a stratum, the other counts twice.
+        replicates = {
+            f"{JACKKNIFE}{each}": np.where(stratum == each, 2.0 * (unit % 2), 1.0) * weights
+            for each in range(self.strata)
+        }
         return _sample(
             random,
             label,
             self.auc,
-            Effect(unit, self.share, levels),
+            Effect(unit, self.share, levels - lowered),
             {
                 "stratum": stratum,
                 "unit": unit,
-                "segment": random.integers(2, size=len(unit)),
+                "segment": segment,
                 "weight": weights,
+                **replicates,
             },
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from polars_wroc.documents.numbers import DASH, SMALL_POINTS, write_number
@@ -23,6 +24,8 @@ def write_percent(share: float | None, digits: int = 0) -> str:
     return write_number(100 * share, f".{digits}f") + "%"
 
 
+# Several pieces of a sentence need the digits of the same shares.
+@lru_cache(maxsize=64)
 def find_digits(value: float, other: float, margin: float | None = None) -> int:
     """Return the decimals of two shares: 0 if the rounded shares have the rounded difference.
 

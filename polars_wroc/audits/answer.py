@@ -173,7 +173,7 @@ def _say_groups(toned: TonedAudit) -> list[str]:
         sentences += _say_second(toned, first)
     is_worse = bool(_list_worse_off(toned))
     if is_worse:
-        sentences.append(_say_others(toned, first, others))
+        sentences.append(_say_others(words, first, others))
     if not is_worse or words.favorable is None:
         sentences.append(_say_nobody_worse(words))
     return [*sentences, *_say_both_ways(toned)]
@@ -204,14 +204,11 @@ def _say_second(toned: TonedAudit, first: ComparedRow) -> list[str]:
     return [f"{capitalise(', and '.join(parts))}."] if parts else []
 
 
-def _say_others(toned: TonedAudit, first: ComparedRow, others: Sequence[ComparedRow]) -> str:
-    """Return the sentence on other groups that are worse off."""
-    words, is_ranked = toned.words, first["metric"] == AUC
+def _say_others(words: Words, first: ComparedRow, others: Sequence[ComparedRow]) -> str:
+    """Return the sentence on other groups that are worse off; the tally says what is unknown."""
+    is_ranked = first["metric"] == AUC
     if not others:
-        no_other = f"No other group is shown to be {'ranked worse' if is_ranked else 'worse off'}"
-        unknown = sum(row["verdict"] == INCONCLUSIVE for row in _list_compared(toned))
-        but = f", but {many(unknown, 'comparison')} {verb(unknown, 'is', 'are')} inconclusive"
-        return f"{no_other}{but if unknown else ''}."
+        return f"No other group is shown to be {'ranked worse' if is_ranked else 'worse off'}."
     also, pattern = "Also worse off", _OTHER_BY_METRIC
     if is_ranked:
         also, pattern = "Also ranked worse", _OTHER

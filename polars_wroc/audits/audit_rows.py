@@ -21,7 +21,7 @@ from polars_wroc.inputs.columns import (
     score_column,
 )
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
-from polars_wroc.queries import NoBatchesError, batches, collect
+from polars_wroc.queries import NoBatchesError, batches, collect, find_height
 from polars_wroc.rows import Columns, Rows, read_tables
 
 # The rows of a batch, and the bytes that a row takes until the audit is done.
@@ -115,6 +115,11 @@ def read_audit_rows(
     columns: Sequence[Columns], scores: Sequence[str], division: Division | None = None
 ) -> AuditRows:
     """Return all rows, reading each source once; raise `TooManyRowsError` if they do not fit."""
+    if division is not None and division.has_workers:
+        # They count the rows first, so that this process does not read rows that it cannot hold.
+        rows = sum(division.map(find_height, [each.plan for each in columns]))
+        if division.is_needed(rows, _BYTES):
+            raise TooManyRowsError
     tables: list[pl.DataFrame] = []
     for each in columns:
         if division is None:

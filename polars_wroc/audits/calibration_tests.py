@@ -98,7 +98,7 @@ def compare_with_target(
         by_design=calibration.units is not None,
     )
     pairs = {CALIBRATION_ERROR: of_errors, SLOPE: of_slopes}
-    return [compare_pair(name, pair, partition, rules) for name, pair in pairs.items()]
+    return [compare_pair([name], pair, partition, rules) for name, pair in pairs.items()]
 
 
 def compare_calibration(
@@ -114,7 +114,7 @@ def compare_calibration(
         CALIBRATION_ERROR: _compare_errors(errors, partition, rules.level),
         SLOPE: _compare_slopes(calibration.slopes, errors, partition, rules.level),
     }
-    return [compare_pair(name, pair, partition, rules) for name, pair in pairs.items()]
+    return [compare_pair([name], pair, partition, rules) for name, pair in pairs.items()]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 
 import polars as pl
 from polars import selectors
@@ -112,29 +113,32 @@ def _by_metric(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pair_segments(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Return for each segment and metric the segment that is its complement, if any."""
-    attribute, within = pl.col("attribute"), ["attribute", MODEL]
-    mutual = ~attribute.is_in([*settings.reference.named]) & settings.reference.is_mutual
-    name = pl.col("segment").fill_null(MISSING)
-    tables = []
+    """Return the pairs of segments that are each the complement of the other, by metric.
+
+    Each row has the place of a segment, 1 or 2, and the name of the other one.
+    """
+    pairs = list[tuple[str, str | None, str | None, str, int, str]]()
     for count, needs_label in (("n", True), ("n_decided", False)):
         if count not in segments.columns:
             continue
+        whole = dict[str | None, int]()
+        parts = defaultdict[tuple[str, str | None], list[tuple[str | None, int]]](list)
+        for attribute, segment, model, rows in segments.select(*ALL_KEYS, count).iter_rows():
+            if attribute == OVERALL:
+                whole[model] = rows
+            elif rows and attribute not in settings.reference.named:
+                parts[attribute, model].append((segment, rows))
         metrics = [each for each in _PAIRED if METRICS[each].needs_label == needs_label]
-        rows = pl.col(count)
-        some = rows > 0
-        whole = rows.filter(attribute == OVERALL).first().over(MODEL)
-        are_two = (some.sum().over(within) == 2) & (rows.sum().over(within) == whole)  # noqa: PLR2004
-        paired = are_two & some & mutual & (attribute != OVERALL)
-        first, last = (getattr(name.filter(some), end)().over(within) for end in ("first", "last"))
-        pairs = segments.select(
-            *ALL_KEYS,
-            # Whether the first or the second of two segments compared with each other; else null.
-            pl.when(paired).then(some.cum_sum().over(within)).alias(_ORDER),
-            pl.when(paired).then(pl.when(name == first).then(last).otherwise(first)).alias(_OTHER),
-        )
-        tables.append(pairs.join(pl.DataFrame({"metric": metrics}), how="cross"))
-    return pl.concat(tables)
+        for (attribute, model), some in parts.items():
+            if len(some) != 2 or some[0][1] + some[1][1] != whole.get(model):  # noqa: PLR2004
+                continue
+            names = [segment for segment, _ in some]
+            for order, (segment, other) in enumerate(zip(names, reversed(names), strict=True), 1):
+                shown = MISSING if other is None else other
+                pairs += [(attribute, segment, model, each, order, shown) for each in metrics]
+    schema = dict.fromkeys((*ALL_KEYS, "metric"), pl.String) | {_ORDER: pl.Int64, _OTHER: pl.String}
+    paired = pairs if settings.reference.is_mutual else []
+    return pl.DataFrame(paired, schema, orient="row")
 
 
 def _direction(settings: AuditSettings) -> pl.Expr:
@@ -144,14 +148,13 @@ def _direction(settings: AuditSettings) -> pl.Expr:
     outcome deserves it. A significant gap that does not matter is bad for nobody.
     """
     gap, metric = pl.col("gap"), pl.col("metric")
+    lower, higher = (
+        [name for name, one in GAP_METRICS.items() if one.worse_if(settings.favorable) == side]
+        for side in ("lower", "higher")
+    )
     worse = (metric == IMPACT_RATIO) & (pl.col("ratio") < 1)
-    better = pl.lit(value=False)
-    for name, one in GAP_METRICS.items():
-        bad = one.worse_if(settings.favorable)
-        if bad != "either":
-            is_worse = gap < 0 if bad == "lower" else gap > 0
-            worse = worse | ((metric == name) & is_worse)
-            better = better | ((metric == name) & (gap != 0))
+    worse = worse | (metric.is_in(lower) & (gap < 0)) | (metric.is_in(higher) & (gap > 0))
+    better = metric.is_in([*lower, *higher]) & (gap != 0)
     sides = pl.when(worse).then(pl.lit("worse")).when(better).then(pl.lit("better"))
     is_small = is_finding() & ~is_material(settings)
     either = pl.lit("either")

@@ -54,7 +54,7 @@ from polars_wroc.thresholds.choice import choose_points
 from polars_wroc.thresholds.rules import Rule
 
 # Memory of a row of a range.
-BYTES_IN_RANGE = 250
+BYTES_IN_RANGE = 150
 
 
 class RankedPart(NamedTuple):
@@ -171,7 +171,7 @@ def add_ranges(
         sums = replace(sums, cells=cells)
     others = None
     if unlabeled:
-        none = Cells(*np.zeros((3, len(CELLS), finest.size)))
+        none = Cells(*np.zeros((4, len(CELLS), finest.size)))
         others = add_cells([KeyedCells(finest.keys, none), *unlabeled])
     measured = []
     for place, grouping in enumerate(plan.groupings):
@@ -278,7 +278,7 @@ def _measure_scores(
 
 # Sums over the selected rows of segments, and over the others, as columns of a table.
 _UNLABELED_SUMS = [
-    f"__{sums}_{cell}" for sums in ("weight", "squares", "rows") for cell in ("fp", "tn")
+    f"__{sums}_{cell}" for sums in ("weight", "squares", "cubes", "rows") for cell in ("fp", "tn")
 ]
 
 
@@ -288,7 +288,9 @@ def _decide_unlabeled(part: Part, decisions: Mapping[str, Decisions]) -> dict[st
     weight = pl.lit(1.0)
     if ROW_WEIGHT in columns.plan.collect_schema():
         weight = pl.col(ROW_WEIGHT).cast(pl.Float64)
-    number, squares = (weight, weight) if columns.frequency else (pl.lit(1.0), weight**2)
+    powers = weight, weight**2, weight**3, pl.lit(1.0)
+    if columns.frequency:
+        powers = weight, weight, weight, weight
     tables = []
     for place, model in enumerate(columns.models):
         decided, score = decisions[model], pl.col(score_column(place)).cast(pl.Float64)
@@ -297,7 +299,7 @@ def _decide_unlabeled(part: Part, decisions: Mapping[str, Decisions]) -> dict[st
         used = pl.col(LABEL).is_null() & (weight > 0) & score.is_not_nan()
         values = [
             pl.when(is_selected == selects).then(value).otherwise(0.0)
-            for value in (weight, squares, number)
+            for value in powers
             for selects in (True, False)
         ]
         named = dict(zip(_UNLABELED_SUMS, values, strict=True))
@@ -309,12 +311,10 @@ def _decide_unlabeled(part: Part, decisions: Mapping[str, Decisions]) -> dict[st
 
 
 def _read_cells(table: pl.DataFrame, keys: Sequence[str]) -> KeyedCells:
-    values = table.select(_UNLABELED_SUMS).to_numpy().T.reshape(3, 2, -1)
+    values = table.select(_UNLABELED_SUMS).to_numpy().T.reshape(4, 2, -1)
     none = np.zeros(table.height)
-    weight, squares, rows = (
-        np.stack([none, selected, none, rejected]) for selected, rejected in values
-    )
-    return KeyedCells(table.select(keys), Cells(weight, squares, rows))
+    sums = (np.stack([none, selected, none, rejected]) for selected, rejected in values)
+    return KeyedCells(table.select(keys), Cells(*sums))
 
 
 def _sum_cells(

@@ -6,13 +6,13 @@ references, fairness metrics and impact ratios, the counts of segments, and thin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array
 from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.calibration_tests import (
     compare_calibration,
@@ -65,7 +65,6 @@ from polars_wroc.groups.known_categories import (
     share_weight,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, ROC_COLUMNS
-from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.reasons import EVERYBODY, FEW_EVENTS, NOBODY, UNDEFINED
 from polars_wroc.inputs.rows import MissingRows
 from polars_wroc.looks import ConfidenceLevel
@@ -75,7 +74,7 @@ from polars_wroc.queries import select_schema
 from polars_wroc.ranking.curve import CELLS, ratio
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 from polars_wroc.stats.designs import ReplicateUnits
-from polars_wroc.stats.estimates import Limits
+from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import RATES
@@ -181,10 +180,12 @@ def make_tables(
     """Return the tables of an audit; ``differences`` are the rows of scores without a label."""
     compared = [_compare(each, plan, rules) for each in divided]
     parts = [add_verdicts([one for each in compared for one in each], rules)]
+    spreads = list[dict[str, Any]]()
     for each, comparisons in zip(divided, compared, strict=True):
         parts += _list_values(each, plan, rules.level)
         if each.grouping.keys and each.segments.cells is not None:
-            parts.append(_find_spreads(each, comparisons, plan, rules))
+            spreads += _find_spreads(each, comparisons, plan, rules)
+    parts.append(pl.DataFrame(spreads, schema=COMPARISON_SCHEMA, orient="row"))
     if ratios := [each.ratios for each in divided if each.ratios is not None]:
         parts.append(adjust_ratios(ratios, _impact_rules(plan, rules)))
     if differences is not None:
@@ -217,7 +218,7 @@ def _compare(divided: DividedScore, plan: AuditPlan, rules: GapRules) -> list[Co
         target = replace(partition, reference=Reference(-1), reference_name=TARGET)
         return compare_with_target(target, calibration, rules)
     metrics = _choose_metrics(divided.segments, plan)
-    compared = [compare_segments(metric, partition, rules) for metric in metrics]
+    compared = compare_segments(metrics, partition, rules)
     if plan.settings.labeled:
         compared = [_leave_uncompared(each) for each in compared]
     if calibration is not None:
@@ -234,12 +235,12 @@ def _choose_metrics(segments: Segments, plan: AuditPlan) -> list[str]:
 
 def _leave_uncompared(comparison: Comparison) -> Comparison:
     """Return a comparison without precisions that no decision could change."""
-    if comparison.metric not in OF_BOTH_CLASSES:
-        return comparison
     segments, reference = comparison.partition.segments, comparison.partition.reference
     # With or without the segment in the reference, it is compared with the others.
     others = reference.add_others(segments.rows)
     one_class = np.minimum(segments.rows, others).min(axis=0) == 0
+    of_both = np.isin(comparison.metrics, OF_BOTH_CLASSES)
+    one_class = np.repeat(of_both, segments.number) & np.tile(one_class, of_both.size)
     known = ("n", "value", "value_low", "value_high", "n_reference")
     columns = {
         name: values if name in known else np.where(one_class, np.nan, values)
@@ -254,33 +255,33 @@ def _list_values(divided: DividedScore, plan: AuditPlan, level: Level) -> list[p
     names = [] if divided.grouping.keys else _choose_metrics(segments, plan)
     if plan.settings.labeled and segments.cells is not None:
         names.append("accuracy")
-    rows = []
-    for name in names:
-        estimate = segments.estimate(METRICS[name])
-        limits = estimate.limits(level.quantile(estimate.df))
-        rows.append(_make_values(divided, METRICS[name], estimate.value, limits))
+    metrics, estimates = [METRICS[name] for name in names], list[Estimate]()
+    if ROC_AUC.column in names:
+        estimates.append(segments.auc.estimate())
+    if rates := [RATES[name] for name in names if name in RATES]:
+        estimates.append(segments.rates(rates).estimate())
+    # In the order of the metrics, of which the AUC is the first
+    found = [(each.value, *each.limits(level.quantile(each.df))) for each in estimates]
     if segments.aucs is not None:
-        value = segments.aucs.average_precision
-        unknown = np.full(value.shape, np.nan)
-        precision = CURVE_METRICS["average_precision"]
-        rows.append(_make_values(divided, precision, value, Limits(unknown, unknown)))
-    return rows
-
-
-def _make_values(
-    divided: DividedScore, metric: Metric, value: Array, limits: Limits
-) -> pl.DataFrame:
-    n = np.add.reduce([*divided.segments.sizes(metric).values()])
-    numbers = {"n": n, "value": value, "value_low": limits.low, "value_high": limits.high}
-    reasons = choose_texts([(np.isnan(value), UNDEFINED)])
-    texts = {"metric": metric.column, "reason": reasons}
-    return make_rows(divided.partition.labels, numbers, texts)
+        unknown = np.full(segments.number, np.nan)
+        metrics.append(CURVE_METRICS["average_precision"])
+        found.append((segments.aucs.average_precision, unknown, unknown))
+    if not metrics:
+        return []
+    value, low, high = np.concatenate(found, axis=-1)
+    n = [np.add.reduce([*segments.sizes(metric).values()]) for metric in metrics]
+    numbers = {"n": np.concatenate(n), "value": value, "value_low": low, "value_high": high}
+    texts: dict[str, Iterable[str | None]] = {
+        "metric": [metric.column for metric in metrics for _ in range(segments.number)],
+        "reason": choose_texts([(np.isnan(value), UNDEFINED)]),
+    }
+    return [make_rows(pl.concat([divided.partition.labels] * len(metrics)), numbers, texts)]
 
 
 def _find_spreads(
     divided: DividedScore, comparisons: Sequence[Comparison], plan: AuditPlan, rules: GapRules
-) -> pl.DataFrame:
-    """Return the fairness metrics of a division, as `fairness` does.
+) -> list[dict[str, Any]]:
+    """Return rows of the fairness metrics of a division, as `fairness` does.
 
     The test of equal AUCs is the smallest p-value of their gaps, adjusted for the others; not with
     the best segment as reference, which is chosen by its AUC.
@@ -291,11 +292,9 @@ def _find_spreads(
     if plan.settings.favorable in ("selected", "rejected"):
         # The categories that impact ratios compare.
         every = segments.cells_of(RATES[_SELECTION_RATE]).count(CELLS)
-        named = zip(partition.names, compared, strict=True)
-        known = pl.Series([name if holds else None for name, holds in named], dtype=pl.String)
-        share = share_weight(np.where(every.rows == 0, 0.0, every.weight), known)
-        by_decisions = are_comparable(share, known, MIN_SHARE)
-    table = spread_rows(
+        share = share_weight(np.where(every.rows == 0, 0.0, every.weight), compared)
+        by_decisions = are_comparable(share, compared, MIN_SHARE)
+    spreads = spread_rows(
         segments,
         partition.labels[AUDIT_KEYS[1]].to_list(),
         [metric for name, metric in FAIRNESS.items() if plan.settings.labeled or name in UNLABELED],
@@ -307,21 +306,20 @@ def _find_spreads(
     )
     smallest = np.nan
     for each in comparisons:
-        if each.metric == ROC_AUC.column:
+        if each.metrics == (ROC_AUC.column,):
             p_values = each.columns["p_value"][~each.repeats]
             tests = np.sum(~np.isnan(p_values))
             smallest = min(np.fmin.reduce(p_values, initial=np.nan) * tests, 1.0)
-    is_auc = pl.col("metric") == "auc_difference"
-    has_number = pl.any_horizontal(pl.col("gap", "ratio").is_not_nan())
-    # Otherwise there are no segments, and so no number.
-    tells_nothing = pl.col("reason").is_in([NOBODY, EVERYBODY])
-    return table.filter(has_number.fill_null(value=False) | tells_nothing).with_columns(
-        pl.when(is_auc).then(smallest).otherwise("p_value").alias("p_value"),
-        *(
-            pl.lit(partition.labels[name][0], pl.String).alias(name)
-            for name in (AUDIT_KEYS[0], MODEL)
-        ),
-    )
+    keys = {name: partition.labels[name][0] for name in (AUDIT_KEYS[0], MODEL)}
+    rows = []
+    for spread in spreads:
+        if spread["metric"] == "auc_difference":
+            spread["p_value"] = smallest
+        has_number = not np.isnan(spread["gap" if "gap" in spread else "ratio"])
+        # Otherwise there are no segments, and so no number.
+        if has_number or spread["reason"] in (NOBODY, EVERYBODY):
+            rows.append(keys | spread)
+    return rows
 
 
 def _correct_reasons(table: pl.DataFrame) -> pl.DataFrame:

@@ -68,8 +68,8 @@ def _compare_categories(
     sums, units = segments.scores, segments.units
     assert sums is not None
     is_known = names.is_not_null().to_numpy()
-    share = share_weight(sums.first[0], names)
-    comparable = are_comparable(share, names, MIN_SHARE)
+    share = share_weight(sums.first[0], is_known)
+    comparable = are_comparable(share, is_known, MIN_SHARE)
     named = find_named(plan.settings.reference, grouping, names, share, comparable)
     reference = Reference("rest", counts=is_known) if named is None else named
     difference = compare_means(sums, reference, units)

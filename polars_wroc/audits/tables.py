@@ -27,7 +27,7 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 from polars_wroc.names import show_name
-from polars_wroc.queries import collect
+from polars_wroc.queries import find_height
 from polars_wroc.stats.families import Adjustment
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import FloatType
@@ -205,7 +205,7 @@ def _describe_file(file: str, *, contents: bool) -> AuditedFile:
     described = _hash_file(path)
     if not sources.store_row_counts([file]):
         return described
-    return replace(described, rows=int(collect(scan_files([file]).select(pl.len())).item()))
+    return replace(described, rows=find_height(scan_files([file])))
 
 
 def _hash_file(path: Path) -> AuditedFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from polars_wroc.audits.tables import AuditSettings, repeats_attribute
@@ -205,7 +206,11 @@ class Words:
 
     def heading(self, metric: str) -> str:
         """Return a metric in plain words, for the middle of a sentence."""
-        headings = {
+        return self._headings.get(metric) or METRICS[metric].label
+
+    @cached_property
+    def _headings(self) -> dict[str, str]:
+        return {
             "selection_rate": self.selected,
             "tpr": f"{self.selected} among {self.among('positive')}",
             "fpr": f"{self.selected} among {self.among('negative')}",
@@ -218,7 +223,6 @@ class Words:
             "accuracy": "right decisions",
             "standardized_mean_difference": "mean score (standardized)",
         }
-        return headings.get(metric) or METRICS[metric].label
 
 
 def spell_range(segment: str) -> str:

@@ -20,6 +20,7 @@ from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Group, Pa
 from cyclopts.exceptions import (
     CoercionError,
     MissingArgumentError,
+    RepeatArgumentError,
     UnknownCommandError,
     UnknownOptionError,
     UnusedCliTokensError,
@@ -89,7 +90,7 @@ app = App(
     f"{settings.VARIABLES}LABEL.\n\nDocumentation: {_WEB}",
     version=lambda: f"polars-wroc {version('polars-wroc')}",
     default_parameter=Parameter(
-        negative_iterable=(), negative_bool=(), show_default=_write_default, allow_repeating=True
+        negative_iterable=(), negative_bool=(), show_default=_write_default
     ),
     config=(_add_settings,),
     result_action="return_value",
@@ -304,6 +305,9 @@ def _describe_wrong_call(error: CycloptsError) -> str:
             said += "; give the length of periods as --over {} --every {}".format(*period)
         elif unknown:
             said += f"; there is no option {unknown[0]}{_hint_option(unknown[0], _called)}"
+    elif isinstance(error, RepeatArgumentError):
+        flag = f"--{(error.token.keyword or '').strip('[]-')}"
+        said = f"{flag} must be given once{_name_setting(flag)}"
     elif isinstance(error, UnusedCliTokensError):
         said = f"cannot use {shlex.join(error.unused_tokens or [])}"
     else:

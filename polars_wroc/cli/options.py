@@ -24,7 +24,7 @@ from typing import (
 import docstring_parser
 import polars as pl
 from cyclopts import ArgumentCollection, Group, Parameter, Token
-from cyclopts.exceptions import UnknownOptionError
+from cyclopts.exceptions import RepeatArgumentError, UnknownOptionError
 
 import polars_wroc
 from polars_wroc.audits.gates import Gate, GateScope, Judgement, judge_gates, read_gate
@@ -76,6 +76,8 @@ def read_by(read: Callable[[str], Value]) -> Callable[[object, Sequence[Token]],
     """Return a converter for an option with one value."""
 
     def convert(_: object, tokens: Sequence[Token]) -> Value:
+        if len(tokens) > 1:
+            raise RepeatArgumentError(token=tokens[-1])
         return read(tokens[0].value)
 
     return convert

@@ -35,7 +35,7 @@ from polars_wroc.inputs.frames import require_positives
 from polars_wroc.inputs.spellings import count_values, describe_values
 from polars_wroc.metrics.summary import summary
 from polars_wroc.progress import Progress
-from polars_wroc.queries import CheckError, aggregate, collect, collect_all
+from polars_wroc.queries import CheckError, aggregate, collect, collect_all, find_height
 
 # Functions that take a list of frames, which workers of a cluster read.
 _OF_PARTS = ("summary", "audit", "score_counts")
@@ -266,7 +266,7 @@ class Source(Files):
 
     def _describe_work(self) -> str:
         if self.counts is None and sources.store_row_counts(self.files):
-            return f"working on {self.frame.select(pl.len()).collect().item():,} rows"
+            return f"working on {find_height(self.frame):,} rows"
         return "working"
 
     def _count_missing(self) -> pl.LazyFrame:

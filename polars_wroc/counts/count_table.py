@@ -162,7 +162,7 @@ def merge(
         parts = parts.with_columns(pl.min_horizontal(*widest, requested).alias(BINS))
     by = [*keys, *([BINS] if binned else []), *_marks(parts)]
     added = add_up_bins(_unless_mixed(parts), by, bin_number(binned=binned))
-    return CountTable(added, keys, binned, names=tables[0].names)
+    return replace(tables[0], frame=added, is_binned=binned)
 
 
 def _unless_mixed(parts: pl.LazyFrame) -> pl.LazyFrame:

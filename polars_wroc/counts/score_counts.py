@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
@@ -12,9 +12,16 @@ import polars as pl
 from polars_wroc.bounds import Bins
 from polars_wroc.calls import check_call
 from polars_wroc.checks import reject, reject_type, show_value
-from polars_wroc.config import division
-from polars_wroc.counts.count_table import STATE_COLUMNS, count, merge, read_count_tables
-from polars_wroc.counts.score_sums import Binning
+from polars_wroc.config import Division, division
+from polars_wroc.counts.count_table import (
+    STATE_COLUMNS,
+    CountTable,
+    count,
+    merge,
+    read_count_tables,
+    with_same_keys,
+)
+from polars_wroc.counts.score_sums import HIGH, LOW, Binning
 from polars_wroc.inputs.columns import (
     LABEL,
     MODEL,
@@ -324,12 +331,31 @@ def score_counts(
     │ 0.1   ┆ 0     ┆ 1     │
     └───────┴───────┴───────┘
     """
-    if isinstance(frame, list):
-        given: dict[str, Any] = {"weight": weight, "by": by, "pos_label": pos_label, "bins": bins}
-        return _counts_of_parts([score_counts(part, label, score, **given) for part in frame])
+    parts = frame if isinstance(frame, list) else [frame]
+    if not parts:
+        reject_type("frame", "be a frame, or a list of frames that are parts of one", parts)
     binning = Binning(bins)
     if label is None and pos_label is not None:
         reject("pos_label", "be None without a label", show_value(pos_label))
+    counted = [_count_frame(part, label, score, weight, by, pos_label, binning) for part in parts]
+    is_lazy = any(isinstance(part, pl.LazyFrame) for part in parts)
+    if isinstance(frame, list):
+        table = _add_up_parts(counted, division() if is_lazy else None)
+    else:
+        table = counted[0].table()
+    return table if is_lazy else collect(table)
+
+
+def _count_frame(
+    frame: Any,
+    label: IntoColumn | None,
+    score: IntoColumns,
+    weight: IntoWeight | None,
+    by: IntoColumns | None,
+    pos_label: object,
+    binning: Binning,
+) -> CountTable:
+    """Return the counts of the rows of a frame."""
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         # Several scores share a column of the counts.
         models = named_columns("score", score, frame.lazy())
@@ -339,30 +365,26 @@ def score_counts(
     rows = read(frame, label, score, weight, by, pos_label)
     # Groups must not have names of columns by which tables of counts are recognized.
     rows.check_names([*STATE_COLUMNS, MODEL])
-    table = count(rows, binning, labelled=label is not None).table()
-    return table if isinstance(frame, pl.LazyFrame) else collect(table)
+    return count(rows, binning, labelled=label is not None)
 
 
-# The number of results of workers that are added up together.
-_AT_ONCE = 8
-
-
-def _counts_of_parts(parts: list[pl.DataFrame | pl.LazyFrame]) -> pl.DataFrame | pl.LazyFrame:
+def _add_up_parts(parts: Sequence[CountTable], divided: Division | None) -> pl.LazyFrame:
     """Return the sum of the counts of parts, made by the workers of a client if there is one."""
-    if not parts:
-        reject_type("frame", "be a frame, or a list of frames that are parts of one", parts)
-    if not any(isinstance(part, pl.LazyFrame) for part in parts):
-        return merge_counts(parts)  # type: ignore[type-var]
-    plans = [part.lazy() for part in parts]
-    merged, divided = merge_counts(plans), division()
-    if divided is None or divided.client is None:
-        return merged
+    tables = with_same_keys("frame", parts)
+    plans = frames_alike("frame", [table.frame for table in tables], LOW, HIGH)
+    merged = merge([replace(tables[0], frame=plan) for plan in plans], None)
+    if divided is None or not divided.has_workers:
+        return merged.table()
+    # Workers need no plan of the rows to add up counts.
+    shape = replace(merged, frame=pl.LazyFrame())
 
     def on_workers() -> pl.DataFrame:
-        counted = divided.map(collect, plans)
-        added = next(counted)
-        while some := [*islice(counted, _AT_ONCE)]:
-            added = merge_counts([added, *some])
-        return added
+        counts = divided.reduce(collect, plans, partial(_add_counts, shape=shape))
+        return collect(replace(shape, frame=counts.lazy()).table())
 
-    return pl.defer(on_workers, schema=merged.collect_schema())
+    return pl.defer(on_workers, schema=merged.table().collect_schema())
+
+
+def _add_counts(counts: Sequence[pl.DataFrame], shape: CountTable) -> pl.DataFrame:
+    """Return the sum of counts, which are tables of the same shape."""
+    return collect(merge([replace(shape, frame=each.lazy()) for each in counts], None).frame)

@@ -9,13 +9,14 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from polars_wroc.arrays import Array
 from polars_wroc.bounds import Between, PositiveInt
 from polars_wroc.calls import check_call
 from polars_wroc.curves.calibration_curve import BinOptions, Strategy, measure_bin_errors
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.reasons import FEW_EVENTS
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.looks import ConfidenceLevel
 from polars_wroc.metrics import calibration
@@ -43,7 +44,12 @@ _VALUES = (
     "maximum_calibration_error",
     *BRIER_COLUMNS,
 )
-_TYPES: Mapping[str, Any] = dict.fromkeys(_VALUES, pl.Float64) | dict.fromkeys(_COUNTS, pl.Int64)
+_REASON = "reason"
+_TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(_VALUES, pl.Float64),
+    **dict.fromkeys(_COUNTS, pl.Int64),
+    _REASON: pl.String,
+}
 
 # For a smaller float x, 1 - x would round to 1 or keep hardly any digit of x.
 _LEAST_CLIP = 1e-15
@@ -77,7 +83,9 @@ def calibration_summary(
     - ``oe_ratio``: observed rate divided by mean score; above 1 if scores are too low;
     - ``calibration_slope``: below 1 if high scores are too high and low ones too low;
     - ``calibration_intercept``: above 0 if scores are too low;
-    - ``brier_score``: mean squared error.
+    - ``brier_score``: mean squared error;
+    - ``reason``: ``"few effective events"`` where, with weights, limits of the mean error, the
+      ratio and the observed rate may be too narrow.
 
     Parameters
     ----------
@@ -93,9 +101,10 @@ def calibration_summary(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns. Counts are Int64, all other
-        numbers Float64. The mean error, the ratio, the slope, the intercept and ``observed_rate``
-        have limits with the suffixes ``_low`` and ``_high``. Other columns, without limits:
+        One row per group (and model), sorted by the ``by`` columns. Counts are Int64, ``reason`` is
+        String, and all other columns are Float64. The mean error, the ratio, the slope, the
+        intercept and ``observed_rate`` have limits with the suffixes ``_low`` and ``_high``. Other
+        columns, without limits:
 
         - ``calibration_slope_se``: standard error of the slope; ``mean_score``;
         - ``expected_calibration_error, maximum_calibration_error``: weighted mean and largest
@@ -109,6 +118,7 @@ def calibration_summary(
         - ``n_extreme, n_impossible``: rows with a score of exactly 0 or 1, and how many of them
           have the opposite outcome.
 
+        There are few effective events if fewer than five effective rows have the rarer outcome.
         Everything is null if no row has weight. Slope and intercept are null if a class has no
         weight or the regression does not converge. Limits are null if the variance is unknown.
 
@@ -172,7 +182,7 @@ def _measure_segments(
 
 def measure_calibration(
     rows: Rows, segments: SegmentRows, level: Level, clip: float | None = None
-) -> dict[str, Array]:
+) -> dict[str, NDArray[Any]]:
     """Return all columns of segments but the errors over bins; rows descend."""
     units = None if rows.sample is None else rows.sample.units
     sums = calibration.sum_calibration(segments, rows.sample)
@@ -182,7 +192,9 @@ def measure_calibration(
         fitted = replace(segments, score=segments.score.clip(clip, 1 - clip))
     slope, intercept = calibration.estimate_fits(fitted, rows.sample)
     enough = errors.has_enough(level)
-    columns = calibration.count_rows(segments)
+    columns: dict[str, NDArray[Any]] = {**calibration.count_rows(segments)}
+    columns[_REASON] = reason = np.full(segments.number, None, dtype=object)
+    reason[errors.observed_rates.has_few_events] = FEW_EVENTS
     columns["mean_score"] = mean = sums.mean_score
     estimates: dict[str, Estimate] = {
         _RATE: errors.rate(),

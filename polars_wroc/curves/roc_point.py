@@ -33,7 +33,7 @@ from polars_wroc.rows import (
 from polars_wroc.stats.contrasts import credible_correlation
 from polars_wroc.stats.estimates import limit_columns, name_limits
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.rates import Rate, estimate_between
+from polars_wroc.stats.rates import Rate
 from polars_wroc.stats.roc_limits import RatesAlongCurves, RocPoints, limit_points
 from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.cells import Cells, split_segments, sum_cells_at
@@ -136,18 +136,9 @@ def estimate_points(
         ]
         correlation = credible_correlation(covariance, *variances)
     given, found = (
-        estimate_between(value, rate.inverse_size, _find_heaviness(rate), df)
-        for value, rate in zip(rates, vertex_rates, strict=True)
+        rate.estimate_near(value, df) for value, rate in zip(rates, vertex_rates, strict=True)
     )
     return RocPoints(given, found, starts, correlation)
-
-
-def _find_heaviness(rate: Rate) -> tuple[Array, Array]:
-    if rate.variance is None:
-        return rate.heaviness
-    # The variance of the design already contains the heaviness of rows.
-    one = np.ones_like(rate.variance)
-    return one, one
 
 
 def _sample_rates(

@@ -47,6 +47,8 @@ _TYPES: Mapping[str, Any] = {
 }
 _THRESHOLDS = (0.1, 0.2, 0.3)
 _FITTED = ("calibration_intercept", "calibration_slope")
+# Measures whose limits may be too narrow with few effective events.
+_RATES = ("prevalence", "mean_calibration_error", "oe_ratio")
 # The measures at no threshold, in the order of the table, and the columns that they come from.
 _MEASURES: Mapping[str, str] = {
     "n": "n",
@@ -87,7 +89,7 @@ def validate(
     - ``measure``, and ``threshold`` for a net benefit;
     - ``value, value_low, value_high``: the measure with its confidence limits;
     - ``n``: rows that are not missing;
-    - ``reason``: why the value is null.
+    - ``reason``: why the value is null or its limits are uncertain.
 
     Parameters
     ----------
@@ -116,7 +118,10 @@ def validate(
           too;
         - ``net_benefit``, as in `decision_curve`, at each of the ``thresholds``.
 
-        ``reason`` is "scores of 0 or 1" if these left too few rows for a slope, else "undefined".
+        The ``reason`` of a null value is "scores of 0 or 1" if these left too few rows for a slope,
+        else "undefined". With weights it is "few effective events" where limits of
+        ``prevalence``, ``mean_calibration_error`` and ``oe_ratio`` may be too narrow, as in
+        `calibration_summary`.
         Measures of the smooth curve are null with fewer than eight distinct scores, their limits
         also with `ReplicateWeights` and where a design leaves variances unknown.
 
@@ -204,10 +209,13 @@ def _measure_segments(
     values += [*_measure_benefits(rows, segments, level, plan.thresholds)]
     value, low, high = np.concatenate(values, axis=-1)
     measure = np.repeat(names, segments.number)
-    reason = np.full(len(value), UNDEFINED, dtype=object)
+    is_rate = np.isin(measure, _RATES)
+    reason = np.full(len(value), None, dtype=object)
+    reason[is_rate] = np.tile(columns["reason"], len(names))[is_rate]
+    is_null = np.isnan(value)
+    reason[is_null] = UNDEFINED
     is_extreme = np.tile(columns["n_extreme"] > 0, len(names))
-    reason[is_extreme & np.isin(measure, _FITTED)] = EXTREME_SCORES
-    reason[~np.isnan(value)] = None
+    reason[is_null & is_extreme & np.isin(measure, _FITTED)] = EXTREME_SCORES
     table = {
         "measure": measure,
         "threshold": np.repeat(thresholds, segments.number),

@@ -132,6 +132,8 @@ class Column:
     priority: int = 0
     # The fewest letters to which a terminal cuts numbers with names; 0 without names.
     least: int = 0
+    # Whether a terminal writes texts that are too wide on several lines, instead of cutting them.
+    wraps: bool = False
 
 
 @dataclass(frozen=True)

@@ -414,6 +414,7 @@ class _Layout:
                     essential=essential,
                     priority=priority,
                     least=_LEAST_NAMED if has_names else 0,
+                    wraps=name == "metric",
                 )
             )
         return columns

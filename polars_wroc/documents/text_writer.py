@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import assert_never
 from unicodedata import category, east_asian_width
 
@@ -192,12 +193,17 @@ class _Written:
         """The width of the column if its texts are cut as far as possible."""
         if self.column.least:
             return min(self.width, self.column.least)
+        if self.column.wraps:
+            words = [word for text in [*self.heading, *self.cells] for word in text.split()]
+            return max(map(text_width, words), default=0)
         is_text = self.is_left and self.column.style != "plot"
         return min(self.width, _LEAST) if is_text else self.width
 
     @cached_property
     def least_told_apart(self) -> int:
         """The width of the column if its names are cut as far as they stay distinct."""
+        if self.column.wraps:
+            return self.least
         told_apart = max(_READABLE, _count_letters_that_tell_apart(self.cells))
         return max(self.least, min(self.width, told_apart))
 
@@ -487,12 +493,19 @@ def _write_lines(
                 fit_text(write_in_one_line(row.name), terminal.width).rstrip(), BOLD
             )
             continue
-        texts = [one.cells[number] for one in shown]
-        parts = map(_align, texts, widths.values(), shown)
+        cells = [_break_cell(columns[place], number, width) for place, width in widths.items()]
         styles = [_style(row, place) for place in widths]
-        painted = map(_paint_inside, parts, styles, [terminal] * len(styles))
-        yield _BETWEEN.join(painted).rstrip()
+        for line in zip_longest(*cells, fillvalue=""):
+            parts = map(_align, line, widths.values(), shown)
+            painted = map(_paint_inside, parts, styles, [terminal] * len(styles))
+            yield _BETWEEN.join(painted).rstrip()
         number += 1
+
+
+def _break_cell(column: _Written, row: int, width: int) -> list[str]:
+    """Return the lines of a cell in a column of a width; a line that is too wide is cut later."""
+    text = column.cells[row]
+    return _wrap(text, width) if column.column.wraps and text else [text]
 
 
 def _style(row: Row, place: int) -> str:

@@ -1,23 +1,26 @@
-"""The comparison table: a row for each segment and metric, tested and judged."""
+"""The comparison table: a row for each segment and metric, tested and judged.
+
+The arrays of a comparison have all segments of one metric after another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from polars_wroc.arrays import Array, Mask
+from polars_wroc.arrays import Array, Ints, Mask, Texts
 from polars_wroc.checks import MARGIN
 from polars_wroc.groups import comparisons
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 from polars_wroc.groups.group_columns import adjust_together, choose_texts, make_rows
-from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.inputs.reasons import FEW_EVENTS, NO_VARIANCE, ONE_CLASS, UNDEFINED, few_rows
-from polars_wroc.metrics.pairs import Pair, pair_metric
+from polars_wroc.metrics.pairs import Pair, pair_metrics
 from polars_wroc.metrics.segments import Segments
+from polars_wroc.records import join_records
 from polars_wroc.stats import families
 from polars_wroc.stats.designs import explain_unknown_variance
 from polars_wroc.stats.estimates import Limits
@@ -60,110 +63,140 @@ class Partition:
             return None
         return self.segments.same_decision(THRESHOLD_METRICS[metric])
 
-    def find_pair(self, metric: str) -> tuple[int, int] | None:
-        """Return the places of two segments that are compared with each other only."""
-        places = np.flatnonzero(self.segments.have_rows(_METRICS[metric]))
-        if not self.reference.is_mutual or len(places) != 2:  # noqa: PLR2004
-            return None
-        return int(places[0]), int(places[1])
+    def find_twins(self, metrics: Sequence[str]) -> Ints:
+        """Return the place of the only segment that each is compared with, or its own place."""
+        shape = len(metrics), self.segments.number
+        twin = np.arange(len(metrics) * self.segments.number).reshape(shape)
+        for place, metric in enumerate(metrics):
+            (two,) = np.nonzero(self.segments.have_rows(_METRICS[metric]))
+            if self.reference.is_mutual and len(two) == 2:  # noqa: PLR2004
+                twin[place, two] = twin[place, two[::-1]]
+        return twin.ravel()
+
+
+@dataclass(frozen=True)
+class ComparedRows:
+    """The rows behind metrics of segments and of their references.
+
+    ``n`` is their number, and ``fewest`` that of the rarest kind, for example of a class. Where
+    they are not ``enough`` for a test, ``too_few`` says why; where values cannot differ,
+    ``same_decision`` says why.
+    """
+
+    n: Array
+    n_reference: Array
+    fewest: Array
+    fewest_of_reference: Array
+    enough: Mask
+    too_few: Texts
+    can_differ: Mask
+    same_decision: Texts
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rows of one metric of the segments of a partition, before they are judged.
+    """The rows of some metrics of the segments of a partition, before they are judged.
 
-    ``test_df`` are the degrees of freedom of the tests. A segment or its reference may be
-    ``too_small`` for a test, with a reason for each kind of rows. Segments with ``few_rows`` have
-    no limits. ``repeats`` marks tests that duplicate another one; ``one_class`` marks values that
-    no decision could change, which are not compared.
+    ``test_df`` are the degrees of freedom of the tests. Segments with ``few_rows`` have no limits.
+    ``twin`` is the place of the only segment with which a segment is compared, or its own place;
+    ``one_class`` marks values that no decision could change, which are not compared.
     """
 
-    metric: str
+    metrics: Sequence[str]
     partition: Partition
     pair: Pair
+    rows: ComparedRows
     columns: Mapping[str, Array]
     test_df: Array
-    too_small: Sequence[tuple[Mask, str]]
     few_rows: Mask
-    repeats: Mask
+    twin: Ints
     one_class: Mask | bool = False
 
     @property
-    def enough(self) -> Mask:
-        """Whether there are enough rows for a test."""
-        return np.asarray(~np.logical_or.reduce([holds for holds, _ in self.too_small]))
+    def repeats(self) -> Mask:
+        """Whether a test duplicates the test of an earlier segment."""
+        return np.asarray(self.twin < np.arange(self.twin.size))
 
 
-def compare_segments(metric: str, partition: Partition, rules: GapRules) -> Comparison:
-    """Return a metric of segments beside their references, with limits and a p-value."""
-    pair = pair_metric(comparisons.GAPS_ON_REQUEST[metric], partition.segments, partition.reference)
-    return compare_pair(metric, pair, partition, rules)
+def compare_segments(
+    metrics: Sequence[str], partition: Partition, rules: GapRules
+) -> list[Comparison]:
+    """Return metrics of segments beside their references, with limits and p-values."""
+    compared = {name: comparisons.GAPS_ON_REQUEST[name] for name in metrics}
+    pairs = pair_metrics(compared, partition.segments, partition.reference)
+    return [compare_pair(names, pair, partition, rules) for names, pair in pairs.items()]
 
 
-def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules) -> Comparison:
-    """Return a pair with limits and a p-value, as `compare_segments` does."""
-    segments, reference = partition.segments, partition.reference
-    kind, contrast = _METRICS[metric], pair.contrast
-    sizes = segments.sizes(kind)
-    other_sizes = {each: reference.add_others(size) for each, size in sizes.items()}
-    too_small = _find_too_small(sizes, other_sizes, rules.min_rows)
-    if reference.includes_own:
-        other_sizes = {each: size + other_sizes[each] for each, size in sizes.items()}
-    n, n_reference = (np.add.reduce([*each.values()]) for each in (sizes, other_sizes))
-    fewest, fewest_others = (np.minimum.reduce([*each.values()]) for each in (sizes, other_sizes))
-    own_holds = both_hold = np.ones(n.shape, dtype=bool)
+def compare_pair(
+    metrics: Sequence[str], pair: Pair, partition: Partition, rules: GapRules
+) -> Comparison:
+    """Return the comparisons of a pair, which holds some metrics: gaps, limits and p-values."""
+    contrast, level = pair.contrast, rules.level
+    rows = join_records(
+        [_count_compared_rows(metric, partition, rules.min_rows) for metric in metrics]
+    )
+    own_holds = both_hold = np.ones(rows.n.shape, dtype=bool)
     few = ~own_holds
     if pair.is_wald:
-        # A target has no rows.
-        rows = pair.effective_rows or (fewest, np.fmin(fewest, fewest_others))
-        own_holds = rules.level.enough(rows[0], least=pair.fewest_rows)
-        both_hold = rules.level.enough(*rows, least=pair.fewest_rows)
-        few = ~both_hold & ~np.isnan(np.minimum(*rows))
-    shown = contrast.own.limits(np.where(own_holds, rules.level.quantile(contrast.own.df), np.nan))
-    quantiles = gap_quantiles(pair, rules.level, partition.picked_from)
+        # The rows of a target are NaN, which fmin ignores.
+        fewest = rows.fewest, np.fmin(rows.fewest, rows.fewest_of_reference)
+        effective = pair.effective_rows or fewest
+        own_holds = level.enough(effective[0], least=pair.fewest_rows)
+        both_hold = level.enough(*effective, least=pair.fewest_rows)
+        few = ~both_hold & ~np.isnan(np.minimum(*effective))
+    shown = contrast.own.limits(np.where(own_holds, level.quantile(contrast.own.df), np.nan))
+    quantiles = gap_quantiles(pair, level, partition.picked_from)
     own_quantile, other_quantile = (np.where(both_hold, each, np.nan) for each in quantiles)
     gap = contrast.limits(own_quantile, other_quantile)
     if not pair.is_wald:
         gap = Limits(np.clip(gap.low, -1.0, 1.0), np.clip(gap.high, -1.0, 1.0))
-    is_own = reference.is_own(segments.number)
+    compared = {"gap": contrast.gap, "gap_low": gap.low, "gap_high": gap.high}
+    if all(_METRICS[metric].has_ratio for metric in metrics) and not pair.is_wald:
+        compared |= _find_ratios(pair, own_quantile, other_quantile)
+    # Two segments compared with each other need one test, unless the reference includes the
+    # segment.
+    twin = np.arange(rows.n.size) if pair.includes_own else partition.find_twins(metrics)
+    test = pair.test(level)
+    testable = rows.enough & rows.can_differ & contrast.sign_is_known & both_hold
+    p_value = np.where(testable, test.p_value, np.nan)
+    compared["p_value"] = _share_p_value(p_value, partition.picked_from, twin, level)
+    is_own = np.tile(partition.reference.is_own(partition.segments.number), len(metrics))
     columns = {
-        "n": n,
+        "n": rows.n,
         "value": contrast.own.value,
         "value_low": shown.low,
         "value_high": shown.high,
-        "n_reference": n_reference,
+        "n_reference": rows.n_reference,
         "reference_value": pair.reference_value,
+        **{name: np.where(is_own, np.nan, each) for name, each in compared.items()},
     }
-    compared = {"gap": contrast.gap, "gap_low": gap.low, "gap_high": gap.high}
-    if kind.has_ratio and not pair.is_wald:
-        compared |= _find_ratios(pair, own_quantile, other_quantile)
-    test = pair.test(rules.level)
-    enough = ~np.logical_or.reduce([holds for holds, _ in too_small])
-    testable = enough & contrast.sign_is_known & both_hold
-    if partition.same_decision(metric) is not None:
-        testable = np.zeros(n.shape, dtype=bool)
-    # Two segments compared with each other need one test, unless the reference includes the
-    # segment.
-    twins = None if pair.includes_own else partition.find_pair(metric)
-    p_value = np.where(testable, test.p_value, np.nan)
-    compared["p_value"] = _share_p_value(p_value, partition.picked_from, twins, rules.level)
-    columns |= {name: np.where(is_own, np.nan, each) for name, each in compared.items()}
-    repeats = np.zeros(n.shape, dtype=bool)
-    if twins is not None:
-        repeats[twins[1]] = True
-    return Comparison(metric, partition, pair, columns, test.df, too_small, few, repeats)
+    return Comparison(metrics, partition, pair, rows, columns, test.df, few, twin)
 
 
-def _find_too_small(
-    sizes: Mapping[SampleSize, Array], others: Mapping[SampleSize, Array], min_rows: int
-) -> list[tuple[Mask, str]]:
-    """Return where segments or their references have too few rows of each kind, and the reason."""
-    found = [(~(size >= min_rows), few_rows(min_rows, kind)) for kind, size in sizes.items()]
-    found += [
+def _count_compared_rows(metric: str, partition: Partition, min_rows: int) -> ComparedRows:
+    """Return the rows behind one metric."""
+    segments, reference = partition.segments, partition.reference
+    sizes = segments.sizes(_METRICS[metric])
+    other_sizes = {kind: reference.add_others(size) for kind, size in sizes.items()}
+    cases = [(~(size >= min_rows), few_rows(min_rows, kind)) for kind, size in sizes.items()]
+    cases += [
         (size < min_rows, few_rows(min_rows, kind, in_reference=True))
-        for kind, size in others.items()
+        for kind, size in other_sizes.items()
     ]
-    return found
+    if reference.includes_own:
+        other_sizes = {kind: size + other_sizes[kind] for kind, size in sizes.items()}
+    own, others = [*sizes.values()], [*other_sizes.values()]
+    same = partition.same_decision(metric)
+    return ComparedRows(
+        np.add.reduce(own),
+        np.add.reduce(others),
+        np.minimum.reduce(own),
+        np.minimum.reduce(others),
+        ~np.logical_or.reduce([is_small for is_small, _ in cases]),
+        choose_texts(cases),
+        np.full(segments.number, same is None),
+        np.full(segments.number, same, dtype=object),
+    )
 
 
 def gap_quantiles(
@@ -190,16 +223,11 @@ def _find_ratios(pair: Pair, quantile: Array, other_quantile: Array) -> dict[str
     return {name: np.where(pair.has_ratio, each, np.nan) for name, each in ratios.items()}
 
 
-def _share_p_value(
-    p_value: Array, picked_from: int | None, twins: tuple[int, int] | None, level: Level
-) -> Array:
-    """Return p-values adjusted for a picked reference; both sides of one test share theirs."""
+def _share_p_value(p_value: Array, picked_from: int | None, twin: Ints, level: Level) -> Array:
+    """Return p-values adjusted for a picked reference; else twins share the larger of theirs."""
     if picked_from is not None:
         return adjust_picked(p_value, np.full(p_value.shape, picked_from), level)
-    if twins is not None:
-        places = list(twins)
-        p_value[places] = np.fmax.reduce(p_value[places])
-    return p_value
+    return np.fmax(p_value, p_value[twin])
 
 
 def add_verdicts(parts: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
@@ -209,10 +237,8 @@ def add_verdicts(parts: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
     """
     if not parts:
         return pl.DataFrame(schema=COMPARISON_SCHEMA)
-    p_values, repeats = (
-        [each.columns["p_value"] for each in parts],
-        [each.repeats for each in parts],
-    )
+    p_values = [each.columns["p_value"] for each in parts]
+    repeats = [each.repeats for each in parts]
     adjusted = adjust_together(p_values, rules.adjust, repeats)
     number = families.count_tests(np.concatenate(p_values), rules.adjust, np.concatenate(repeats))
     judged = [
@@ -220,7 +246,8 @@ def add_verdicts(parts: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
         for each, p_adjusted in zip(parts, adjusted, strict=True)
     ]
     # One table for all rows, since making a table takes longer than its arithmetic
-    labels = pl.concat([each.partition.labels for each in parts], how="vertical_relaxed")
+    tables = [each.partition.labels for each in parts for _ in each.metrics]
+    labels = pl.concat(tables, how="vertical_relaxed")
     numbers, texts = dict[str, Array](), dict[str, list[str | None]]()
     for name in dict.fromkeys(name for each, _ in judged for name in each):
         values = [each.get(name, np.full(each["gap"].shape, np.nan)) for each, _ in judged]
@@ -232,64 +259,64 @@ def add_verdicts(parts: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
 
 def _judge_comparison(
     comparison: Comparison, p_adjusted: Array, number: int, rules: GapRules
-) -> tuple[dict[str, Array], dict[str, list[str | None]]]:
+) -> tuple[dict[str, Array], dict[str, Iterable[str | None]]]:
     """Return the numbers and the texts of a comparison, given the number of tests."""
     pair, partition, level = comparison.pair, comparison.partition, rules.level
     gap = comparison.columns["gap"]
     picked_from = partition.picked_from
-    # Each pair of the segments from which a reference was picked gets its share of the error.
+    # A reference that was picked from k segments has k - 1 tests, but it could have been in any of
+    # the k (k - 1) / 2 pairs.
     tests = number if picked_from is None else number * max(picked_from, 2) / 2
     limits = pair.contrast.limits(*(level.quantile(df, tests=tests, tails=1) for df in pair.df))
-    has_limits = comparison.enough & ~comparison.few_rows
+    has_limits = comparison.rows.enough & ~comparison.few_rows
     equivalent = has_limits & pair.are_equivalent(limits, rules.margin)
-    once = level.at_planned_rows()
-    detectable = pair.detect(once.quantile(comparison.test_df, tests=tests))
+    planned = level.at_planned_rows()
+    detectable = pair.detect(planned.quantile(comparison.test_df, tests=tests))
     detectable = pair.contrast.share * detectable + pair.contrast.slack
     verdict = families.judge(p_adjusted, equivalent, level)
     known = ~np.isnan(gap)
-    decided = partition.same_decision(comparison.metric) is None
+    is_told = known & comparison.rows.can_differ
     numbers = {
         **comparison.columns,
         "p_adjusted": p_adjusted,
         "detectable": np.where(has_limits & known, detectable, np.nan),
     }
-    texts: dict[str, list[str | None]] = {
-        "metric": [comparison.metric] * gap.size,
+    segments = partition.segments.number
+    texts: dict[str, Iterable[str | None]] = {
+        "metric": [metric for metric in comparison.metrics for _ in range(segments)],
         "reference": [partition.reference_name] * gap.size,
-        "verdict": [
-            word if told else None for word, told in zip(verdict, known & decided, strict=True)
-        ],
+        "verdict": choose_texts([(is_told, verdict.astype(object))]),
         "reason": _find_reasons(comparison, verdict, rules),
     }
     return numbers, texts
 
 
-def _find_reasons(
-    comparison: Comparison, verdict: NDArray[np.str_], rules: GapRules
-) -> list[str | None]:
-    """Return why each segment has no verdict or no test; None where it has both."""
-    columns, partition = comparison.columns, comparison.partition
+def _find_reasons(comparison: Comparison, verdict: NDArray[np.str_], rules: GapRules) -> Texts:
+    """Return why each gap has no value, test or verdict, or else a caution about its limits."""
+    columns, partition, rows = comparison.columns, comparison.partition, comparison.rows
     unknown = np.isnan(columns["gap"])
     inconclusive = ~unknown & (verdict == families.INCONCLUSIVE)
     has_values = ~np.isnan(columns["value"]) & ~np.isnan(columns["reference_value"])
-    is_own = partition.reference.is_own(unknown.size)
-    twins = partition.find_pair(comparison.metric)
-    repeated = "" if twins is None else partition.names[twins[0]]
+    is_own = np.tile(partition.reference.is_own(partition.segments.number), len(comparison.metrics))
     fewest = int(rules.level.fewest_rows(comparison.pair.fewest_rows))
-    same = partition.same_decision(comparison.metric)
     few = [(comparison.few_rows, few_rows(fewest)), *comparison.pair.obstacles]
     no_variance = explain_unknown_variance(partition.segments.units, NO_VARIANCE)
-    return choose_texts(
+    reasons = choose_texts(
         [
             (unknown & is_own, comparisons.THE_REFERENCE),
             (unknown & (partition.reference_name is None), comparisons.NO_REFERENCE),
             (unknown & comparison.one_class, ONE_CLASS),
             (unknown & has_values, no_variance),
             (unknown, UNDEFINED),
-            (same is not None, same),
-            *((inconclusive & holds, why) for holds, why in [*comparison.too_small, *few]),
+            (~rows.can_differ, rows.same_decision),
+            (inconclusive & ~rows.enough, rows.too_few),
+            *((inconclusive & holds, why) for holds, why in few),
             (inconclusive & np.isnan(columns["gap_low"]), no_variance),
-            (comparison.repeats, comparisons.REPEATS + repeated),
+            (comparison.repeats, comparisons.REPEATS),
             (comparison.pair.few_events, FEW_EVENTS),
         ]
     )
+    for place in np.flatnonzero(comparison.repeats):
+        if reasons[place] == comparisons.REPEATS:
+            reasons[place] += partition.names[comparison.twin[place] % partition.segments.number]
+    return reasons

@@ -125,6 +125,4 @@ def _find_losses(together: SegmentRows, metric: Metric, precision: float) -> lis
 
 def _find_powers(together: SegmentRows) -> tuple[Array, Array, Array, Array]:
     """Return the number of rows that each row stands for, and the powers of its weight."""
-    n, weight, squares = together.powers
-    cubes = weight**3 if together.counts is None else together.counts.cubes
-    return n, weight, squares, cubes
+    return (*together.powers, together.cubes)

@@ -50,12 +50,14 @@ def name_segments(division: Grouping, segments: pl.DataFrame) -> pl.Series:
     if not division.keys:
         return pl.Series([OVERALL])
     names = segments.select(segment=division.segment)["segment"]
-    named = names.fill_null(MISSING)
-    twice = named.filter(named.is_duplicated())
-    if len(twice):
-        rule = "`attributes` must have values that name each segment differently"
-        msg = f"{rule}; found {twice[0]} twice in {division.attribute!r}"
-        raise ValueError(msg)
+    known = set[str]()
+    for name in names.to_list():
+        shown = MISSING if name is None else name
+        if shown in known:
+            rule = "`attributes` must have values that name each segment differently"
+            msg = f"{rule}; found {shown} twice in {division.attribute!r}"
+            raise ValueError(msg)
+        known.add(shown)
     return names
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -161,20 +162,19 @@ def fairness(
 
     def compute(rows: Rows) -> pl.DataFrame:
         needs = groups.find_needs(rows, Needs(aucs=has_aucs))
-        tables = [pl.DataFrame(schema=COMPARISON_SCHEMA)]
+        table = list[dict[str, Any]]()
         for part in groups.parts(rows):
             segments = measure_segments(rows, part.division.keys, part.model, needs[part.model])
             if segments.number:
                 names = name_segments(part.division, segments.keys).to_list()
                 # Rows with a missing value are no group of people.
                 compared = has_all_keys(segments)
-                table = spread_rows(
+                spreads = spread_rows(
                     segments, names, metrics, rows.level(level), min_rows, compared=compared
                 )
-                attribute = pl.lit(part.division.attribute).alias(AUDIT_KEYS[0])
-                model = pl.lit(part.score_name, pl.String).alias(MODEL)
-                tables.append(table.with_columns(attribute, model))
-        return pl.concat(tables)
+                keys = {AUDIT_KEYS[0]: part.division.attribute, MODEL: part.score_name}
+                table += [keys | spread for spread in spreads]
+        return pl.DataFrame(table, schema=COMPARISON_SCHEMA, orient="row")
 
     return table_of(frame, groups.columns, COMPARISON_SCHEMA, compute)
 
@@ -205,7 +205,7 @@ def spread_rows(
     favorable: Favorable | None = None,
     compared: Mask,
     compared_by_decisions: Mask | None = None,
-) -> pl.DataFrame:
+) -> list[dict[str, Any]]:
     """Return a row of the comparison table for each fairness metric, without its keys.
 
     ``names`` are the names of the segments. Values that are undefined or based on too few rows are
@@ -228,15 +228,16 @@ def spread_rows(
                 find_spread(part.groups, level, metrics=len(parts)) for part in parts
             ]
         rows.append(_make_row(metric, parts, criteria[metric.compares], names))
-    return pl.DataFrame(rows, schema=COMPARISON_SCHEMA, orient="row")
+    return rows
 
 
 def has_all_keys(segments: Segments) -> Mask:
     """Return which segments have a value of each attribute."""
-    if not segments.keys.width:
-        return np.ones(segments.number, dtype=bool)
-    known = pl.all_horizontal(pl.all().is_not_null())
-    return np.asarray(segments.keys.select(known).to_series().to_numpy(), dtype=bool)
+    known = np.ones(segments.number, dtype=bool)
+    for key in segments.keys:
+        if key.null_count():
+            known &= key.is_not_null().to_numpy()
+    return known
 
 
 def _measure(
@@ -254,10 +255,12 @@ def _measure(
     sizes = segments.sizes(metric)
     fewest, n = (each.reduce([*sizes.values()]) for each in (np.minimum, np.add))
     by_design, same, variances = segments.units is not None, None, None
-    is_rate = isinstance(metric, RateMetric)
+    rows: Array | None = None
     if isinstance(metric, RateMetric):
-        rate = segments.cells_of(metric).rate(metric.counted, metric.others, segments.units)
+        rate = segments.rates([metric])
         estimate, same = rate.estimate(), segments.same_decision(metric)
+        sample = rate.sample()
+        rows = 1 / sample.size_at(sample.value, sample.complement)
         # V = p (1 - p) rho
         variances = None if by_design else rate.value * rate.complement * rate.all.inverse_size
     else:
@@ -269,8 +272,9 @@ def _measure(
     groups = ComparedGroups(estimate.at(places), None if variances is None else variances[places])
     number = int((compared & segments.have_rows(metric) & ~enough).sum())
     # The test of all groups holds at a single look only, and where groups can differ.
-    is_tested = is_rate and level.looks is None and same is None
-    p_value = equal_groups(groups, by_design=by_design) if is_tested else np.nan
+    p_value = np.nan
+    if rows is not None and level.looks is None and same is None:
+        p_value = equal_groups(groups, rows[places], by_design=by_design)
     reason = same or _name_left_out(number, [*sizes], min_rows)
     return _Measured(places, n[places], groups, p_value, reason)
 
@@ -289,7 +293,7 @@ def _make_row(
     measured: Sequence[_Measured],
     spreads: Sequence[Spread],
     names: Sequence[str | None],
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return the columns of a criterion, which is as bad as its worst metric."""
     is_ratio = metric.kind == "ratio"
     shown = "ratio" if is_ratio else "gap"
@@ -304,7 +308,7 @@ def _make_row(
     low = lows.min() if is_ratio else lows.max()
     high = highs.min() if is_ratio else highs.max()
     p_values = np.array([each.p_value for each in measured])
-    row: dict[str, object] = {
+    row: dict[str, Any] = {
         "metric": metric.name,
         shown: number,
         f"{shown}_low": np.maximum(low, 0.0) if tells else np.nan,
@@ -319,7 +323,7 @@ def _make_row(
 
 def _name_extremes(
     measured: _Measured, spread: Spread, names: Sequence[str | None], *, is_ratio: bool
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return the columns of the two segments that are farthest apart; none for fewer than two."""
     if spread.highest < 0:
         return {}

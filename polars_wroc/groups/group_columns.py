@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask, Texts
 from polars_wroc.checks import reject
 from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
@@ -171,38 +171,41 @@ def label_segments(
 ) -> pl.DataFrame:
     """Return the columns that name segments, and the places of their rows in a table."""
     attribute, segment = AUDIT_KEYS
-    return pl.DataFrame({segment: names.cast(pl.String)}).select(
-        pl.lit(division.attribute).alias(attribute),
-        segment,
-        pl.lit(model, pl.String).alias(MODEL),
-        pl.lit(place[0]).alias(SEGMENT_PLACES[0]),
-        pl.int_range(pl.len()).alias(SEGMENT_PLACES[1]),
-        pl.lit(place[1]).alias(SEGMENT_PLACES[2]),
+    division_place, segment_place, model_place = SEGMENT_PLACES
+    number = len(names)
+    return pl.DataFrame(
+        {
+            attribute: [division.attribute] * number,
+            segment: names.cast(pl.String),
+            MODEL: pl.Series([model] * number, dtype=pl.String),
+            division_place: np.full(number, place[0]),
+            segment_place: np.arange(number),
+            model_place: np.full(number, place[1]),
+        },
     )
 
 
 def make_rows(
     labels: pl.DataFrame,
     numbers: Mapping[str, Array | Sequence[float]],
-    texts: Mapping[str, Sequence[str | None] | str | None],
+    texts: Mapping[str, Iterable[str | None] | str | None],
 ) -> pl.DataFrame:
     """Return rows of labels, numbers (null for NaN) and texts, one for all or one for each."""
     columns = [
         pl.Series(name, values, pl.Float64, nan_to_null=True) for name, values in numbers.items()
     ]
     for name, each in texts.items():
-        values = [each] * labels.height if each is None or isinstance(each, str) else each
+        values = [each] * labels.height if each is None or isinstance(each, str) else [*each]
         columns.append(pl.Series(name, values, pl.String))
     return labels.hstack(columns)
 
 
-def choose_texts(cases: Sequence[tuple[Mask | bool, str | None]]) -> list[str | None]:
+def choose_texts(cases: Sequence[tuple[Mask | bool, Texts | str | None]]) -> Texts:
     """Return the text of the first case that holds for each row, or None."""
     texts = np.full(np.shape(cases[0][0]), None, dtype=object)
     for holds, text in reversed(cases):
-        texts[holds] = text
-    chosen: list[str | None] = texts.tolist()
-    return chosen
+        texts = np.where(holds, np.asarray(text, dtype=object), texts)
+    return texts
 
 
 def adjust_together(

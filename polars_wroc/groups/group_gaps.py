@@ -226,7 +226,7 @@ def group_gaps(
                 segments, part.division, references, part.score_name, part.place, min_rows
             )
             if within is None:
-                comparisons += [compare_segments(name, partition, rules) for name in compared]
+                comparisons += compare_segments(compared, partition, rules)
             else:
                 sums = within_strata.measure_strata(
                     rows, keys, groups.inner, part.model, model_needs
@@ -257,7 +257,7 @@ def make_partition(
     if reference is None:
         reference, picked_from = pick_best(segments, min_rows)
     labels = label_segments(division, names, model, place)
-    named = labels[SEGMENT].fill_null(MISSING).to_list()
+    named = [MISSING if name is None else name for name in labels[SEGMENT].to_list()]
     kind = reference.kind
     reference_name = kind if isinstance(kind, str) else named[kind] if kind >= 0 else None
     return Partition(labels, named, segments, reference, reference_name, picked_from)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,7 +30,7 @@ from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.reasons import FEW_EVENTS, NO_VARIANCE, UNDEFINED, few_rows
 from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
 from polars_wroc.looks import ConfidenceLevel
-from polars_wroc.metrics.pairs import Pair, pair_rates
+from polars_wroc.metrics.pairs import ComparedRates, Pair, measure_rates, pair_rates
 from polars_wroc.metrics.pooled_rows import pool_decisions
 from polars_wroc.metrics.segments import Needs, Segments, measure_segments
 from polars_wroc.queries import FrameT
@@ -39,7 +39,7 @@ from polars_wroc.rows import Rows, check_level, table_of
 from polars_wroc.stats.designs import explain_unknown_variance
 from polars_wroc.stats.families import INCONCLUSIVE, Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level, adjust_picked
-from polars_wroc.stats.rates import Exact, Rate, equal_rates
+from polars_wroc.stats.rates import Exact, equal_rates
 from polars_wroc.stats.references import pick_highest
 from polars_wroc.thresholds.registry import RATES, RateMetric
 from polars_wroc.thresholds.rules import Rule, max_selection_rate, read_decision_threshold
@@ -246,7 +246,7 @@ class CategoryPairs:
     labels: pl.DataFrame
     segments: Segments
     pair: Pair
-    rates: tuple[Rate, Rate]
+    rates: ComparedRates
     n: Array
     n_reference: Array
     is_known: Mask
@@ -257,7 +257,7 @@ class CategoryPairs:
     reference_name: str | None
 
     def tabulate(
-        self, metric: str, numbers: Mapping[str, Array], texts: Mapping[str, Sequence[str | None]]
+        self, metric: str, numbers: Mapping[str, Array], texts: Mapping[str, Iterable[str | None]]
     ) -> pl.DataFrame:
         """Return the rows of a metric."""
         n_reference = np.where(self.is_known, self.n_reference, np.nan)
@@ -274,7 +274,7 @@ class CategoryPairs:
             (~self.is_known, comparisons.UNKNOWN_REASON),
             (~self.can_be_compared, comparisons.small_share(rules.min_share)),
             (~self.are_tested, comparisons.THE_REFERENCE),
-            (np.isnan(self.rates[0].value), UNDEFINED),
+            (np.isnan(self.rates.own.value), UNDEFINED),
         ]
 
 
@@ -291,25 +291,26 @@ def pair_categories(
     ``names`` are the names of the categories, null for the unknown one.
     """
     metric = _RATES[rules.favorable]
-    cells = segments.cells_of(metric)
-    rate = cells.rate(metric.counted, metric.others)
+    rate = segments.cells_of(metric).rate(metric.counted, metric.others)
     # Without a score there is no median, so there are no decisions.
     n = np.nan_to_num(rate.all.rows)
     weight = np.where(np.isinf(rate.all.weight), np.nan, rate.all.weight)
-    share = known_categories.share_weight(np.where(n == 0, 0.0, weight), names)
-    can_be_compared = known_categories.are_comparable(share, names, rules.min_share)
+    is_known = names.is_not_null().to_numpy()
+    share = known_categories.share_weight(np.where(n == 0, 0.0, weight), is_known)
+    can_be_compared = known_categories.are_comparable(share, is_known, rules.min_share)
     candidates = np.where(can_be_compared, rate.value, np.nan)
     named = known_categories.find_named(references, division, names, share, can_be_compared)
     reference = pick_highest(candidates, weight) if named is None else named
     place = int(reference.kind)
+    rates = measure_rates([metric], segments, reference)
     return CategoryPairs(
         labels,
         segments,
-        pair_rates(metric, segments, reference),
-        (rate, cells.combine(reference.add_others).rate(metric.counted, metric.others)),
+        pair_rates(rates, reference),
+        rates,
         n,
         reference.add_others(n),
-        names.is_not_null().to_numpy(),
+        is_known,
         can_be_compared,
         can_be_compared & ~reference.is_own(segments.number),
         np.sum(~np.isnan(candidates), dtype=float),
@@ -326,7 +327,7 @@ def _tabulate_rates(pairs: CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
         "value": own.value,
         "value_low": shown.low,
         "value_high": shown.high,
-        "reference_value": np.where(pairs.is_known, pairs.rates[1].value, np.nan),
+        "reference_value": np.where(pairs.is_known, pairs.rates.other.value, np.nan),
         "p_value": np.full(pairs.n.shape, np.nan),
     }
     reasons = choose_texts(pairs.obstacles(rules))
@@ -336,7 +337,7 @@ def _tabulate_rates(pairs: CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
 def tabulate_ratios(pairs: CategoryPairs, rules: ImpactRules) -> pl.DataFrame:
     """Return the ratios to the reference, and whether joint limits are below four fifths."""
     low, high = pairs.pair.contrast.ratio_limits(*_joint_quantiles(pairs, rules.level))
-    is_bounded = (pairs.rates[1].value > 0) & np.isfinite(high)
+    is_bounded = (pairs.rates.other.value > 0) & np.isfinite(high)
     ratio = np.where(pairs.is_known, pairs.pair.contrast.ratio, np.nan)
     low = np.where(pairs.are_tested, low, np.nan)
     high = np.where(pairs.are_tested & is_bounded, high, np.nan)
@@ -390,7 +391,7 @@ def _test_rates(pairs: CategoryPairs, rules: ImpactRules) -> Array:
     if pairs.segments.units is not None:
         p_value = pairs.pair.test(rules.level).p_value
     else:
-        p_value = equal_rates(*pairs.rates, rules.level, rules.exact).p_value
+        p_value = equal_rates(pairs.rates.own, pairs.rates.other, rules.level, rules.exact).p_value
     if pairs.is_named:
         return p_value
     return adjust_picked(p_value, np.full(p_value.shape, pairs.groups), rules.level)

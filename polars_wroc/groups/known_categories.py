@@ -35,10 +35,8 @@ def pool_unknown(
     They are sorted behind all others.
     """
     is_unknown = pl.any_horizontal(unknown[key] for key in division.keys)
-    marked = keys.with_columns(is_unknown.alias(_IS_UNKNOWN))
-    return marked.select(
-        _IS_UNKNOWN, *(pl.when(~pl.col(_IS_UNKNOWN)).then(key).alias(key) for key in division.keys)
-    )
+    known = (pl.when(~is_unknown).then(key).alias(key) for key in division.keys)
+    return keys.select(is_unknown.alias(_IS_UNKNOWN), *known)
 
 
 def name_categories(division: Grouping, keys: pl.DataFrame) -> pl.Series:
@@ -46,23 +44,22 @@ def name_categories(division: Grouping, keys: pl.DataFrame) -> pl.Series:
 
     Raise if two categories would have the same name.
     """
-    known = keys.filter(~pl.col(_IS_UNKNOWN))
-    names = name_segments(division, known).cast(pl.String).fill_null(MISSING)
-    return names.extend_constant(None, keys.height - known.height)
+    unknown = int(keys[_IS_UNKNOWN].sum())
+    names = name_segments(division, keys[: keys.height - unknown]).cast(pl.String)
+    return names.fill_null(MISSING).extend_constant(None, unknown)
 
 
-def share_weight(weight: Array, names: pl.Series) -> Array:
+def share_weight(weight: Array, is_known: Mask) -> Array:
     """Return the shares of categories in the weight of all known ones; NaN for the unknown."""
-    is_known = names.is_not_null().to_numpy()
     total = np.nansum(weight[is_known])
     is_defined = is_known & (0 < total < np.inf)
     return np.where(is_defined, weight / total, np.nan)
 
 
-def are_comparable(share: Array, names: pl.Series, min_share: float) -> Mask:
+def are_comparable(share: Array, is_known: Mask, min_share: float) -> Mask:
     """Return which categories are known and have enough of the weight."""
     enough = share >= min_share - TOLERANCE
-    return names.is_not_null().to_numpy() & (enough | (min_share == 0))
+    return np.asarray(is_known & (enough | (min_share == 0)))
 
 
 def find_named(

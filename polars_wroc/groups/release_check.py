@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc import checks
-from polars_wroc.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask, Texts
 from polars_wroc.bounds import Above, InnerProportion, MinRows, StrictlyBetween
 from polars_wroc.calls import check_call
 from polars_wroc.groups.categories import Grouping, Intersections
@@ -477,7 +477,7 @@ class _TestedChange:
         }
         return make_rows(self.labels, {**self.numbers, "p_adjusted": p_adjusted}, texts)
 
-    def _find_verdicts(self, p_adjusted: Array, rules: _Rules) -> list[str | None]:
+    def _find_verdicts(self, p_adjusted: Array, rules: _Rules) -> Texts:
         gap, margin = self.numbers["gap"], self.numbers["margin"]
         is_untold = np.isnan(gap) | (self.same_decision is not None)
         for holds, _ in self.too_small:
@@ -500,7 +500,7 @@ class _TestedChange:
             ]
         return choose_texts([(is_untold, INCONCLUSIVE), *found, (True, INCONCLUSIVE)])
 
-    def _find_reasons(self, rules: _Rules) -> list[str | None]:
+    def _find_reasons(self, rules: _Rules) -> Texts:
         numbers = self.numbers
         no_change = self.metric in METRICS_OF_DECISIONS and numbers["n_changed"] == 0
         return choose_texts(

@@ -325,7 +325,8 @@ def _plan_table(
         (_find_for_errors, ~is_sized),
     ):
         places = np.flatnonzero(is_part.to_numpy())
-        found[places], known[places] = find(table[places], goal)
+        if len(places):
+            found[places], known[places] = find(table[places], goal)
     n, gap, total = _arrays(table, "n", "gap", "total")
     units = {name: _name_unit(name) for name in table["metric"].unique()}
     unit = table["metric"].replace_strict(units, return_dtype=pl.String).alias("unit")
@@ -502,7 +503,7 @@ def _lay_out(
         ),
         "needed_total": _round_up(exact * total),
         "sampling_unit": keys["unit"],
-        "note": pl.Series(notes, dtype=pl.String),
+        "note": pl.Series(notes.tolist(), dtype=pl.String),
     }
     table = keys.drop("unit").hstack(pl.DataFrame(columns))
     return table.with_columns(pl.col(pl.Float64).fill_nan(None))

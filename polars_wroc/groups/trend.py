@@ -250,9 +250,7 @@ def _compare_metrics(
         keys = [*part.division.keys, *groups.inner]
         segments = measure_segments(rows, keys, part.model, measured[part.model])
         partition = _refer_to_earlier(part, segments)
-        comparisons += [
-            compare_segments.compare_segments(metric, partition, rules) for metric in metrics
-        ]
+        comparisons += compare_segments.compare_segments(metrics, partition, rules)
     return compare_segments.add_verdicts(comparisons, rules)
 
 
@@ -267,7 +265,7 @@ def _compare_scores(rows: Rows, groups: GroupColumns, rules: GapRules) -> list[p
         assert partition.reference.starts is not None
         sums = measure_shifts(rows, periods, partition.reference.starts)
         pair = pair_with_chance(sums.auc, sums.aucs.slack)
-        aucs.append(compare_segments.compare_pair(_SHIFT_AUC, pair, partition, rules))
+        aucs.append(compare_segments.compare_pair([_SHIFT_AUC], pair, partition, rules))
         ks.append(_describe_distances(_KS, sums.ks(rules.level), partition, rules))
         psi.append(_describe_distances(_PSI, sums.psi(rules.level), partition, rules))
     # Each measure is a family of its own, because all answer the same question.

@@ -127,12 +127,13 @@ def compare_within(
     More columns hold the gap without strata, the share of it that strata explain, and the share of
     the segment's weight in strata where its reference has rows.
     """
-    crude = compare_segments.compare_segments(metric, partition, rules).columns
+    (without_strata,) = compare_segments.compare_segments([metric], partition, rules)
+    crude = without_strata.columns
     if metric in RATES:
         pair = pair_rates_within(metric, strata, partition.reference)
     else:
         pair = pair_aucs_within(strata, partition.reference)
-    found = compare_segments.compare_pair(metric, pair, partition, rules)
+    found = compare_segments.compare_pair([metric], pair, partition, rules)
     # A gap without strata whose interval includes 0 may not exist.
     is_gap = (crude["gap_low"] > 0) | (crude["gap_high"] < 0)
     more = {
@@ -172,9 +173,12 @@ def share_strata(own: Array, other: Array) -> Array:
 
 
 def average_strata(values: Array, shares: Array, power: int = 1) -> Array:
-    """Return averages over strata, weighted by a power of their shares; NaN without any."""
+    """Return averages over strata, the axis before the last, weighted by a power of their shares.
+
+    NaN without any share.
+    """
     used = shares > 0
-    total = np.where(used, shares**power * values, 0.0).sum(axis=0)
+    total = np.where(used, shares**power * values, 0.0).sum(axis=-2)
     return np.where(used.any(axis=0), total, np.nan)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -41,13 +42,15 @@ _BLOCK_ROWS = 1 << 16
 class CalibrationSums:
     """Sums over the rows of segments, from which mean errors and rates of positives follow.
 
-    ``scores`` are the sums of w s, ``errors`` the sums of score - label, and ``promised`` the sums
-    of w^2 s (1 - s), the variance of the sum of labels if each score s is the probability of its
-    row. With a design, ``unit_positives`` are the weights of the positives in each sampling unit.
+    ``cubes`` are the sums of w^3, ``scores`` the sums of w s, ``errors`` the sums of score - label,
+    and ``promised`` the sums of w^2 s (1 - s), the variance of the sum of labels if each score s is
+    the probability of its row. With a design, ``unit_positives`` are the weights of the positives
+    in each sampling unit.
     """
 
     positives: Count
     negatives: Count
+    cubes: Array
     scores: Array
     errors: MeanSums
     promised: Array
@@ -56,7 +59,7 @@ class CalibrationSums:
     @property
     def rate(self) -> Rate:
         """The proportion of positives."""
-        return Rate(self.positives, self.negatives)
+        return Rate(self.positives, self.negatives, self.cubes)
 
     @property
     def mean_score(self) -> Array:
@@ -76,6 +79,7 @@ def sum_calibration(rows: SegmentRows, sample: Sampling | None = None) -> Calibr
     return CalibrationSums(
         count_where(rows, powers, is_positive),
         count_where(rows, powers, ~is_positive),
+        rows.total(rows.cubes),
         rows.total(powers.weight * score),
         sum_values(rows, score - is_positive, sample),
         rows.total(powers.squares * score * (1 - score)),
@@ -158,18 +162,23 @@ class MeanErrors:
         rows = [1 / side.inverse_size for side in (self.sums.positives, self.sums.negatives)]
         return level.enough(*(np.where(np.isnan(each), np.inf, each) for each in rows))
 
-    def rate(self) -> Wilson:
-        """Return the observed rates, with the variances of a design if there is one."""
+    @cached_property
+    def observed_rates(self) -> Rate:
+        """The observed rates, with the variances of a design if there is one."""
         rate = self.sums.rate
         if self.units is None:
-            return rate.estimate()
+            return rate
         assert self.sums.unit_positives is not None
         assert self.sums.errors.unit_whole is not None
         influence = self.units.ratio_influence(
             self.sums.unit_positives, self.sums.errors.unit_whole
         )
         variance, df = self.units.variance(influence), self.units.df(influence)
-        return replace(rate, variance=variance, design_df=df).estimate()
+        return replace(rate, variance=variance, design_df=df)
+
+    def rate(self) -> Wilson:
+        """Return the observed rates with limits."""
+        return self.observed_rates.estimate()
 
     def count_expected(self, rate: Array) -> Array:
         """Return the expected number of effective rows of the smaller class at a rate."""
@@ -438,23 +447,27 @@ def bin_logits(rows: SegmentRows, width: float) -> LogitBins:
     Rows with a score of exactly 0 or 1 are left out.
     """
     rows = leave_out_extremes(rows)
-    segment, counts = rows.segment, rows.counts
+    counts = rows.counts
 
     def bin_block(start: int) -> LogitBins:
         part = slice(start, start + _BLOCK_ROWS)
         squares = None if counts is None else counts.squares[part]
         weights = _weights_of_classes(rows.weight[part], squares)
-        return _bin_block(rows.score[part], weights, segment[part], width)
+        return _bin_block(rows.score[part], weights, rows.starts - start, width)
 
     starts = range(0, max(len(rows.score), 1), _BLOCK_ROWS)
     return add_bins(map_in_threads(bin_block, starts))
 
 
 @np.errstate(all="ignore")
-def _bin_block(score: Array, weights: Array, segment: Ints, width: float) -> LogitBins:
+def _bin_block(score: Array, weights: Array, segment_starts: Ints, width: float) -> LogitBins:
+    """Return the bins of some rows; segments may start before them or after them."""
     place = _find_logits(score) / width
     number = np.floor(place)
-    starts = np.flatnonzero(find_changes(number) | find_changes(segment))
+    is_new = find_changes(number)
+    is_new[segment_starts[(segment_starts >= 0) & (segment_starts < len(score))]] = True
+    starts = np.flatnonzero(is_new)
+    segment = np.searchsorted(segment_starts, starts, side="right") - 1
     moments = np.empty((DEGREES, len(weights), len(starts)))
     if len(starts):
         # T_0 = 1, T_1 = x, T_k = 2 x T_(k-1) - T_(k-2)
@@ -463,7 +476,7 @@ def _bin_block(score: Array, weights: Array, segment: Ints, width: float) -> Log
         for degree in range(DEGREES):
             moments[degree] = np.add.reduceat(polynomial * weights, starts, axis=1)
             before, polynomial = polynomial, 2 * x * polynomial - before
-    return LogitBins(segment[starts], number[starts], moments, width)
+    return LogitBins(segment, number[starts], moments, width)
 
 
 def add_bins(parts: Sequence[LogitBins]) -> LogitBins:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -65,18 +65,22 @@ class Part:
         """Set the type in which each score is compared with thresholds."""
         return replace(self, columns=replace(self.columns, score_types=score_types))
 
-    def count_in_bins(self, fineness: int) -> pl.DataFrame:
-        """Count the rows of each group and score in bins of the score.
+    def count_in_bins(self) -> PartCounts:
+        """Count the rows of each group and model in bins of the score; more groups, fewer bins.
 
         Rows with missing values are counted separately, by which values they miss.
         """
         rows = self.planned
+        groups = collect(rows.key_values()).height
         if MISSING_MARKS in rows.frame.collect_schema():
             rows = rows.group_by([*rows.group_keys, MISSING_MARKS])
-        return collect(add_up_in_bins(rows, Binning(None), fineness))
+        table = collect(add_up_in_bins(rows, Binning(None), find_fineness(groups)))
+        by_model = {model: _take_model(table, model) for model in self.columns.models}
+        spans = {model: (own[LOW].min(), own[HIGH].max()) for model, own in by_model.items()}
+        return PartCounts(table, [spans])
 
     def read(self, each: ScoreRange) -> Rows:
-        """Return the rows in a range of scores."""
+        """Return the rows in a range of scores, pooled by score if it is crowded."""
         if each.crowded:
             return self._pool_equal_scores(each)
         columns = self.columns.take_model(each.model)
@@ -99,6 +103,13 @@ class Part:
         return _read_counts_as_rows(
             add_up_bins(row_sums(rows), keys, pl.col(LOW)), keys, each.model
         )
+
+
+class PartCounts(NamedTuple):
+    """The counts of the rows of some parts in bins, and the lowest and highest scores of each."""
+
+    table: pl.DataFrame
+    spans: Sequence[Mapping[str, tuple[Any, Any]]]
 
 
 def _read_counts_as_rows(counts: pl.LazyFrame, keys: list[str], model: str) -> Rows:
@@ -144,10 +155,12 @@ class CountedParts:
 
     def cut(self, bytes_of_row: int) -> list[ScoreRange]:
         """Cut each score into ranges whose rows fit into memory."""
-        rows = self.division.rows_within(bytes_of_row)
         ranges = []
         for model in self.models:
-            ranges += cut_ranges(self.counts_of(model), self.keys, model, rows, self.fineness)
+            counts = self.counts_of(model)
+            complete = counts.select(pl.sum_horizontal("n_pos", "n_neg").sum()).item()
+            rows = self.division.rows_of_range(complete, bytes_of_row)
+            ranges += cut_ranges(counts, self.keys, model, rows, self.fineness)
         return ranges
 
     def measure(
@@ -194,8 +207,8 @@ def _measure(
     number = round(rows.n.sum())
     if number != each.rows:
         msg = (
-            "`frame` must have the same rows whenever it is read; found "
-            f"{each.rows:,} rows in a range of scores, and then {number:,}"
+            "`frame` must have the same rows whenever it is read; a range of scores had "
+            f"{each.rows:,} rows when they were counted, and {number:,} when it was read again"
         )
         raise ValueError(msg)
     return task(each, rows)
@@ -206,36 +219,28 @@ def count_parts(parts: Sequence[Part], division: Division) -> CountedParts:
 
     Each part is a separate task, so that a cluster can share the work.
     """
-    columns, planned = parts[0].columns, parts[0].planned
-    groups = 1
-    if planned.keys:
-        groups = pl.concat(division.map(_list_keys, parts), how="vertical_relaxed").n_unique()
-    fineness = find_fineness(groups)
-    counts, spans = None, []
-    for counted in division.map(partial(Part.count_in_bins, fineness=fineness), parts):
-        by_model = {model: _take_model(counted, model) for model in columns.models}
-        spans.append({model: (n[LOW].min(), n[HIGH].max()) for model, n in by_model.items()})
-        counts = counted if counts is None else _add_counts(counts, counted, planned.keys, fineness)
-    assert counts is not None
+    columns, keys = parts[0].columns, parts[0].planned.keys
+    table, spans = division.reduce(Part.count_in_bins, parts, partial(_add_counts, keys=keys))
     # Each group may encode its negatives in its own way, unless groups are pooled.
-    counts = collect(check_labels(counts.lazy(), [] if columns.pools_groups else planned.keys))
+    counts = collect(check_labels(table.lazy(), [] if columns.pools_groups else keys))
     for end in (LOW, HIGH):
         require_exact(counts[end], "the scores")
-    return CountedParts(parts, spans, counts, division, fineness)
+    return CountedParts(parts, spans, counts, division, _find_fineness(counts, keys))
 
 
-def _list_keys(part: Part) -> pl.DataFrame:
-    """Return the distinct values of the columns that group the rows, with the score's name."""
-    return collect(part.planned.key_values())
+def _find_fineness(counts: pl.DataFrame, keys: Sequence[str]) -> int:
+    """Return the fineness of bins for all groups in the counts."""
+    return find_fineness(counts.select(keys).n_unique() if keys else 1)
 
 
-def _add_counts(
-    one: pl.DataFrame, other: pl.DataFrame, keys: Sequence[str], fineness: int
-) -> pl.DataFrame:
-    marks = [MISSING_MARKS] if MISSING_MARKS in one.columns else []
+def _add_counts(parts: Sequence[PartCounts], keys: Sequence[str]) -> PartCounts:
+    """Return the counts of all parts, in the bins for all their groups."""
     # Only parts whose labels may be both 0 and -1 have columns that count these.
-    both = pl.concat([one.lazy(), other.lazy()], how="diagonal_relaxed")
-    return collect(add_up_bins(both, [*keys, *marks], score_bin(pl.col(LOW), fineness)))
+    joined = pl.concat([each.table for each in parts], how="diagonal_relaxed")
+    marks = [MISSING_MARKS] if MISSING_MARKS in joined.columns else []
+    number = score_bin(pl.col(LOW), _find_fineness(joined, keys))
+    added = collect(add_up_bins(joined.lazy(), [*keys, *marks], number))
+    return PartCounts(added, [spans for each in parts for spans in each.spans])
 
 
 def _take_model(counts: pl.DataFrame, model: str) -> pl.DataFrame:

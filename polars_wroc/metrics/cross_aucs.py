@@ -147,9 +147,7 @@ def _split_classes(rows: SegmentRows) -> tuple[_ClassRows, _ClassRows]:
 def _total_powers(rows: SegmentRows) -> Array:
     """Return numbers of rows and sums of powers of weights, for both classes of each group."""
     sides = np.stack([rows.weight > 0, rows.weight < 0]).astype(np.float64)
-    n, weight, squares = rows.powers
-    cubes = weight**3 if rows.counts is None else rows.counts.cubes
-    totals = [rows.total(sides * values) for values in (n, weight, squares, cubes)]
+    totals = [rows.total(sides * values) for values in (*rows.powers, rows.cubes)]
     return np.stack(totals, axis=1)
 
 

@@ -93,8 +93,10 @@ def sum_scores(
     ``count_weights`` says that weights are numbers of rows.
     """
     number, weight, squares = rows.powers
+    cubes = weight**3 if rows.counts is None else rows.counts.cubes
     if count_weights and rows.counts is None:
-        squares = weight
+        squares = cubes = weight
+    whole = squares.sum()
     z = standardize(rows.score, weight, squares)
     powers = np.stack([z**power for power in range(5)])
     units = unit_squares = None
@@ -107,6 +109,7 @@ def sum_scores(
     return StandardizedSums(
         rows.total(weight * powers[:3]),
         rows.total(squares * powers),
+        rows.total(cubes / whole**1.5 * powers),
         rows.total(number),
         units,
         unit_squares,

@@ -8,7 +8,7 @@ compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from polars_wroc.metrics.auc_sums import AucSums
 from polars_wroc.metrics.mean_sums import ROW_LOSSES
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Segments
+from polars_wroc.records import map_arrays
 from polars_wroc.stats.aucs import Auc, ClassMoments, average_aucs, combine, equal_aucs
 from polars_wroc.stats.contrasts import (
     Contrast,
@@ -34,7 +35,7 @@ from polars_wroc.stats.levels import Level, welch_df
 from polars_wroc.stats.mean_differences import FEWEST_SCORES, compare_means
 from polars_wroc.stats.means import BRIER_SCALE, LOG_LOSS_SCALE, covariance_of_means
 from polars_wroc.stats.power import detectable_difference, detectable_gap, detectable_shift
-from polars_wroc.stats.rates import Equality, equal_rates
+from polars_wroc.stats.rates import Equality, Rate, equal_rates
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.limits import DecidedRows, cell_function, contrast_net_benefit
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, RateMetric, ThresholdMetric
@@ -77,10 +78,30 @@ class Pair:
     obstacles: Sequence[tuple[Mask, str]] = ()
 
 
+def pair_metrics(
+    metrics: Mapping[str, Metric], segments: Segments, reference: Reference
+) -> dict[tuple[str, ...], Pair]:
+    """Return metrics of segments beside the metrics of their references, by their names.
+
+    All rates are one pair, since a function of arrays of a few numbers takes as long as one of
+    several times as many.
+    """
+    rates = {name: each for name, each in metrics.items() if isinstance(each, RateMetric)}
+    pairs: dict[tuple[str, ...], Pair] = {
+        (name,): pair_metric(each, segments, reference)
+        for name, each in metrics.items()
+        if name not in rates
+    }
+    if rates:
+        compared = measure_rates([*rates.values()], segments, reference)
+        pairs[tuple(rates)] = pair_rates(compared, reference)
+    return pairs
+
+
 def pair_metric(metric: Metric, segments: Segments, reference: Reference) -> Pair:
     """Return a metric of segments beside the metric of their references."""
     if isinstance(metric, RateMetric):
-        return pair_rates(metric, segments, reference)
+        return pair_rates(measure_rates([metric], segments, reference), reference)
     if metric.name == NET_BENEFIT:
         return pair_net_benefits(segments, reference)
     if isinstance(metric, ThresholdMetric):
@@ -106,24 +127,48 @@ def make_pair(
     return Pair(contrast, contrast.reference, (df, df), df, test, detect, none)
 
 
-def pair_rates(metric: RateMetric, segments: Segments, reference: Reference) -> Pair:
-    """Return a rate of segments beside the rate of their references."""
-    own_cells, units = segments.cells_of(metric), segments.units
-    cells = own_cells, own_cells.combine(reference.add_others)
-    own, other = (each.rate(metric.counted, metric.others, units) for each in cells)
-    correlation: Array | float = 0.0
-    df: Array | float = np.inf
-    if units is not None:
-        influences = [each.influence(units, metric.counted, metric.cells) for each in cells]
-        correlation, df = _relate(units, *influences)
-        other = replace(other, design_df=df)
+@dataclass(frozen=True)
+class ComparedRates:
+    """Rates of segments and of their references, and their correlation under a design."""
+
+    own: Rate
+    other: Rate
+    correlation: Array
+
+
+def measure_rates(
+    metrics: Sequence[RateMetric], segments: Segments, reference: Reference
+) -> ComparedRates:
+    """Return rates of segments and of their references, all segments of one metric after another.
+
+    With a design, the degrees of freedom of a reference are those of the difference.
+    """
+    units = segments.units
+    cells, all_cells = map_arrays((segments.cells, segments.all_cells), reference.add_others)
+    others = replace(segments, cells=cells, all_cells=all_cells)
+    own, other = segments.rates(metrics), others.rates(metrics)
+    if units is None:
+        return ComparedRates(own, other, np.zeros_like(own.value))
+    relations = []
+    for metric in metrics:
+        both = segments.cells_of(metric), others.cells_of(metric)
+        influences = [each.influence(units, metric.counted, metric.cells) for each in both]
+        relations.append(_relate(units, *influences))
+    correlation, df = np.concatenate(relations, axis=-1)
+    return ComparedRates(own, replace(other, design_df=df), correlation)
+
+
+def pair_rates(rates: ComparedRates, reference: Reference) -> Pair:
+    """Return rates of segments beside the rates of their references."""
+    own, other = rates.own, rates.other
     share = _share_of_others(own.all.weight, other.all.weight, reference)
-    contrast = Contrast(own.estimate(), other.estimate(), share, correlation)
+    contrast = Contrast(own.estimate(), other.estimate(), share, rates.correlation)
+    df = np.inf if other.design_df is None else other.design_df
     pair = make_pair(
         contrast, lambda quantile: detectable_gap(own.sample(), other.sample(), quantile), df
     )
     pair = replace(pair, few_events=own.has_few_events | other.has_few_events)
-    if units is not None:
+    if other.design_df is not None:
         return pair
     variances = [each.value * each.complement * each.inverse_size for each in (own, other)]
     return replace(

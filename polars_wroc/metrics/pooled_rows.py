@@ -41,22 +41,21 @@ def pool_decisions(rows: Rows, model: str, decisions: Decisions) -> tuple[Rows, 
         own = np.abs(some.weight)
         # Threads do not inherit how NumPy treats infinite and undefined numbers.
         with np.errstate(all="ignore"):
-            powers = (None, own, own**2)
+            squares = own**2
+            powers = (None, own, squares, squares * own)
         return np.stack([np.bincount(place, values, size) for values in powers])
 
     blocks = map_in_threads(add_up, range(0, len(group), block))
-    number, weight, squares = sum(blocks, np.zeros((3, size)))
+    number, weight, squares, cubes = sum(blocks, np.zeros((4, size)))
     places = np.flatnonzero(number)
     selected, positive, complete = (places >> bit & 1 == 1 for bit in range(3))
     sign = np.where(positive, 1.0, -1.0)
-    # Only AUCs need cubes.
-    unknown = np.full(len(places), np.nan)
     decided = replace(
         rows,
         keys=groups[places // _KINDS] if groups.width else groups,
         scores={model: np.where(complete, np.where(selected, 1.0, 0.0), np.nan)},
         weight=np.where(complete, sign * weight[places], np.nan),
-        counts=RowCounts(number[places], squares[places], unknown),
+        counts=RowCounts(number[places], squares[places], cubes[places]),
         selected=selected,
     )
     return decided, Decisions(recorded=True)

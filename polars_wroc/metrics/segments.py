@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -22,12 +22,12 @@ from polars_wroc.metrics.mean_sums import (
     sum_scores,
     sum_values,
 )
-from polars_wroc.records import map_arrays
+from polars_wroc.records import join_records, map_arrays
 from polars_wroc.rows import Rows
 from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, SamplingUnits
-from polars_wroc.stats.estimates import Estimate
 from polars_wroc.stats.mean_differences import StandardizedSums
+from polars_wroc.stats.rates import Rate
 from polars_wroc.steps import OutsideWeights, SegmentRows, find_changes
 from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
 from polars_wroc.thresholds.registry import RateMetric, ThresholdMetric
@@ -128,12 +128,14 @@ class Segments:
         cells = self.cells_of(metric)
         return cells.count(("tp", "fp") if kind == "selected" else ("fn", "tn")).rows
 
-    def estimate(self, metric: Metric) -> Estimate:
-        """Return a rate of decisions or the AUC of the segments, with a design's variance."""
-        if isinstance(metric, RateMetric):
-            cells = self.cells_of(metric)
-            return cells.rate(metric.counted, metric.others, self.units).estimate()
-        return self.auc.estimate("score")
+    def rates(self, metrics: Sequence[RateMetric]) -> Rate:
+        """Return rates of decisions, all segments of one after another."""
+        return join_records(
+            [
+                self.cells_of(metric).rate(metric.counted, metric.others, self.units)
+                for metric in metrics
+            ]
+        )
 
     @property
     def auc(self) -> Auc:
@@ -146,7 +148,8 @@ class Segments:
         return estimate_aucs(self.aucs, variance, self.units.df(self.influence))
 
 
-class Numbering(NamedTuple):
+@dataclass(frozen=True)
+class Numbering:
     """The keys of segments, and the segment's number for each of the finest segments."""
 
     keys: pl.DataFrame
@@ -193,12 +196,17 @@ class Numbering(NamedTuple):
         return self._combine(values, np.fmax)
 
     def _combine(self, values: Array, combine: np.ufunc) -> Array:
-        order = np.argsort(self.number, kind="stable")
-        starts = np.flatnonzero(find_changes(self.number[order]))
+        order, starts = self._order
         if not len(starts):
             return np.zeros((*values.shape[:-1], self.size))
         combined: Array = combine.reduceat(values[..., order], starts, axis=-1)
         return combined
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        """The order of the finest segments by segment, and the first place of each segment."""
+        order = np.argsort(self.number, kind="stable")
+        return order, np.flatnonzero(find_changes(self.number[order]))
 
 
 def measure_segments(

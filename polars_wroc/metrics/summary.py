@@ -29,7 +29,7 @@ from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.metrics.sampled_aucs import SampledAucs, sample_aucs
 from polars_wroc.metrics.score_ranges import ScoreRange
 from polars_wroc.metrics.segments import Needs, Numbering, Segments, measure_segments
-from polars_wroc.queries import FrameT, collect
+from polars_wroc.queries import FrameT, collect, find_height
 from polars_wroc.records import join_records
 from polars_wroc.rows import (
     Columns,
@@ -64,7 +64,7 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
 _CHANCE = 0.5
 
 # The memory of a row in bytes, at once and in ranges.
-_BYTES, BYTES_IN_SCORE_RANGE = 75, 200
+_BYTES, BYTES_IN_SCORE_RANGE = 75, 120
 
 
 @check_call
@@ -397,8 +397,8 @@ def _within_memory(
 ) -> pl.DataFrame:
     """Return the result: at once if its rows fit into memory, else in ranges of scores."""
     columns = parts[0].columns
-    heights = [collect(part.columns.plan.select(pl.len())).item() for part in parts]
-    if not division.is_needed(sum(heights) * len(columns.models), _BYTES):
+    rows = sum(division.map(find_height, [part.columns.plan for part in parts]))
+    if not division.is_needed(rows * len(columns.models), _BYTES):
         return collect(result)
     counted = count_parts(parts, division)
     ranges = counted.cut(BYTES_IN_SCORE_RANGE)

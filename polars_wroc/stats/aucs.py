@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -114,10 +115,9 @@ class Misranked(NamedTuple):
     heaviness: Array
 
 
-class _ClassEnd(NamedTuple):
-    """A class in one of the limits: qhat is ``predicted``, q the ``heaviness``."""
+class _End(NamedTuple):
+    """Misranked rows in one of the limits, positives first: k, qhat and q."""
 
-    moments: ClassMoments
     number: Array
     predicted: Array
     heaviness: Array
@@ -180,31 +180,29 @@ class Auc:
 
     def find_misranked(self, end: End = "low") -> tuple[Misranked, Misranked]:
         """Return the misranked rows of positives and of negatives, for one of the limits."""
-        return self._find_class_misranked(self.pos, end), self._find_class_misranked(self.neg, end)
+        number, heaviness = self._find_misranked_in_both(end)
+        return Misranked(number[0], heaviness[0]), Misranked(number[1], heaviness[1])
 
     def limit_size(self, end: End) -> Array:
         """Return 1 divided by the effective size of one of the limits."""
-        sizes, pseudo, own = [], [], []
-        for moments, number, _, q in self._class_ends(end):
-            pseudo.append(moments.h2 * q**2)
-            own.append(self.find_own_size(moments, number, pseudo[-1]))
-            # c = 1.5 - min(1, u / h2) / 2 pseudo-rows, more of them for unequal weights
-            added = 1.5 - np.minimum(moments.unweighted / moments.h2, 1.0) / 2
-            sizes.append(add_pseudo_rows(number, own[-1], added * q, pseudo[-1]))
+        both, (number, _, q) = self._both, self._find_end(end)
+        pseudo = both.h2 * q**2
+        own = self.find_own_size(both, number, pseudo)
+        # c = 1.5 - min(1, u / h2) / 2 pseudo-rows, more of them for unequal weights
+        added = 1.5 - np.minimum(both.unweighted / both.h2, 1.0) / 2
+        sizes = add_pseudo_rows(number, own, added * q, pseudo)
         # r = min(r+ + r-, max(e+, e-, V / (theta delta))): at most van Dantzig's bound for any AUC
         # of so many rows, but no less than the data's own
-        bound = np.maximum(pseudo[0], pseudo[1])
-        bound = np.maximum(bound, np.nan_to_num(own[0]) + np.nan_to_num(own[1]))
-        return np.asarray(np.minimum(sizes[0] + sizes[1], bound) * self.effect)
+        bound = np.maximum(pseudo.max(axis=0), np.nan_to_num(own).sum(axis=0))
+        return np.asarray(np.minimum(sizes.sum(axis=0), bound) * self.effect)
 
     def sample(self) -> Sample:
         """Return the AUC with 1 divided by its effective size in a test."""
-        sizes = []
-        for moments, number, _, q in self._class_ends("low"):
-            pseudo = moments.h2 * q**2
-            own = self.find_own_size(moments, number, pseudo)
-            sizes.append(add_pseudo_rows(number, own, _PSEUDO_ROWS_OF_TEST * q, pseudo))
-        size = (sizes[0] + sizes[1]) * self.effect
+        both, (number, _, q) = self._both, self._find_end("low")
+        pseudo = both.h2 * q**2
+        own = self.find_own_size(both, number, pseudo)
+        sizes = add_pseudo_rows(number, own, _PSEUDO_ROWS_OF_TEST * q, pseudo)
+        size = sizes.sum(axis=0) * self.effect
         return Sample(self.value, self.complement, self.inverse_size, size, size)
 
     def find_own_size(self, moments: ClassMoments, number: Array, pseudo: Array) -> Array:
@@ -219,30 +217,37 @@ class Auc:
 
     def notes(self) -> NDArray[np.str_]:
         """Return warnings about score-type limits; empty where there is nothing to say."""
-        ends = self._class_ends("low") + self._class_ends("high")
-        heaviest = np.max([np.maximum(q, predicted) for *_, predicted, q in ends], axis=0)
+        low, high = self._find_end("low"), self._find_end("high")
+        heaviest = [np.maximum(each.heaviness, each.predicted) for each in (low, high)]
         # Kish's effective number of rows, divided by the number of rows
-        efficiency = np.min([each.unweighted / each.h2 for each in (self.pos, self.neg)], axis=0)
-        related = (heaviest > _MUCH_HEAVIER) | (efficiency < _LOW_EFFICIENCY)
-        few = np.min([rows.number for rows in self.find_misranked()], axis=0) < _FEW_MISRANKED
+        efficiency = (self._both.unweighted / self._both.h2).min(axis=0)
+        related = np.max(heaviest, axis=(0, 1)) > _MUCH_HEAVIER
+        related = related | (efficiency < _LOW_EFFICIENCY)
+        few = low.number.min(axis=0) < _FEW_MISRANKED
         known = np.isfinite(self.limit_size("low"))
         return np.select([known & related, known & few], [WEIGHTS_NOTE, FEW_NOTE], "")
 
-    def _class_ends(self, end: End) -> list[_ClassEnd]:
-        pos, neg = self.find_misranked(end)
-        ends = []
-        for moments, rows, others in ((self.pos, pos, neg), (self.neg, neg, pos)):
-            predicted = _predict_heaviness(others)
-            q = _shrink_heaviness(rows, predicted)
-            ends.append(_ClassEnd(moments, rows.number, predicted, q))
-        return ends
+    @cached_property
+    def _both(self) -> ClassMoments:
+        """The moments of positives and of negatives, along a new first axis."""
+        names = [each.name for each in fields(ClassMoments)]
+        classes = [[getattr(each, name) for each in (self.pos, self.neg)] for name in names]
+        return ClassMoments(*map(np.stack, classes))
 
-    def _find_class_misranked(self, moments: ClassMoments, end: End) -> Misranked:
-        h2, x1, x2, m = moments.h2, moments.x1, moments.x2, self.complement
+    def _find_end(self, end: End) -> _End:
+        rows = self._find_misranked_in_both(end)
+        # Each class predicts the heaviness of the other.
+        predicted = _predict_heaviness(Misranked(rows.number[::-1], rows.heaviness[::-1]))
+        return _End(rows.number, predicted, _shrink_heaviness(rows, predicted))
+
+    def _find_misranked_in_both(self, end: End) -> Misranked:
+        """Return the misranked rows of both classes, positives first."""
+        h2, x1, x2, m = self._both.h2, self._both.x1, self._both.x2, self.complement
         if end == "high":
             # The moments of 1 - x
+            terms = h2 + 2 * x1 + x2
             x1, x2, m = h2 - x1, h2 - 2 * x1 + x2, self.value
-            x2 = np.where(x2 > _ROUNDING * (h2 + 2 * moments.x1 + moments.x2), x2, 0.0)
+            x2 = np.where(x2 > _ROUNDING * terms, x2, 0.0)
         # k = sqrt(k0 min(k0, m / h2)) with k0 = m^2 / x2: many slightly misranked rows say little
         # about one that is badly misranked.
         k0 = m**2 / x2
@@ -279,9 +284,9 @@ def add_pseudo_rows(number: Array, own: Array, added: Array | float, pseudo: Arr
 def combine(moments: ClassMoments, mean: Callable[[Array], Array]) -> ClassMoments:
     """Return the moments of means of AUCs of different rows.
 
-    ``mean`` averages values of segments with the squares of their weights.
+    ``mean`` averages values of segments, along the last axes, with the squares of their weights.
     """
-    return ClassMoments(*(mean(getattr(moments, each.name)) for each in fields(moments)))
+    return ClassMoments(*mean(np.stack([getattr(moments, each.name) for each in fields(moments)])))
 
 
 def average_aucs(auc: Auc, mean: Callable[[Array, int], Array]) -> Auc:

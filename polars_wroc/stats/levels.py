@@ -208,17 +208,14 @@ def range_tail(z: Array | float, groups: Array | float) -> Array:
 def _range_quantile(error: Array, groups: Array) -> Array:
     """Return the quantile that the range of several normal values exceeds with a probability."""
     error, groups = np.broadcast_arrays(error, np.nan_to_num(groups))
-    # Most segments have the same number of groups, so the equation is solved once for them.
-    pairs, places = np.unique(
-        np.stack([error.ravel(), groups.ravel()]), axis=1, return_inverse=True
-    )
-    z = np.array([_solve_range(*pair) for pair in pairs.T.tolist()])
-    return z[places].reshape(groups.shape)
+    pairs = zip(error.ravel().tolist(), groups.ravel().tolist(), strict=True)
+    return np.array([_solve_range(*pair) for pair in pairs]).reshape(groups.shape)
 
 
+# Most segments have the same number of groups, so the equation is solved once for them.
 @lru_cache(maxsize=1024)
 def _solve_range(error: float, groups: float) -> float:
-    """Return the quantile for one error and number of groups; a table has few such pairs."""
+    """Return the quantile for one error and number of groups."""
     if groups <= 1:
         return np.nan
     ends = np.zeros(1), np.array([_LARGEST_NORMAL])

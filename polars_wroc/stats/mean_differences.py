@@ -1,8 +1,9 @@
 """Standardized mean differences: distances of mean scores in standard deviations of all scores.
 
 The variance is linearised: it adds up the squared influences of rows on both means and on the
-standard deviation, with Satterthwaite's (1946) degrees of freedom, as Welch's test does. Scores are
-standardized first: z is the distance of a score from the mean of all rows, in standard deviations.
+standard deviation, with Satterthwaite's (1946) degrees of freedom of the rows that carry the
+variance. Scores are standardized first: z is the distance of a score from the mean of all rows, in
+standard deviations.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ class StandardizedSums:
     """Sums over the rows of segments, of weights and squared weights times powers of z.
 
     ``first`` are the sums of w z^k for k = 0, 1, 2, and ``second`` the sums of w^2 z^k for k = 0 to
-    4, with w in place of w^2 if weights are numbers of rows. With a design, ``units`` are the sums
+    4, with w in place of w^2 if weights are numbers of rows. ``third`` are the sums of w^3 z^k,
+    divided by the sum of all w^2 to the power of 1.5. With a design, ``units`` are the sums
     of w z^k in each sampling unit and, with replicate weights, ``unit_squares`` the sums of squared
     weights: power, unit, segment.
     """
 
     first: Array
     second: Array
+    third: Array
     rows: Array
     units: Array | None = None
     unit_squares: Array | None = None
@@ -111,8 +114,30 @@ def _find_variance(
     neither = spread.sum() - spread - reference.add_others(spread)
     neither = np.where(neither > _ROUNDING * spread.sum(), neither, 0.0)
     variance = parts[0] + parts[1] + slope**2 * neither
-    lost = [(part / variance) ** 2 * h2 / (1 - h2) for part, h2 in zip(parts, sizes, strict=True)]
+    whole = own.second[0].sum()
+    lost = [
+        (part / variance) ** 2 * np.maximum(h2 / (1 - h2), _find_concentration(sums, whole))
+        for part, h2, sums in zip(parts, sizes, (own, other), strict=True)
+    ]
     return variance, np.maximum(1 / (lost[0] + lost[1]), 1.0)
+
+
+def _find_concentration(sums: StandardizedSums, whole: Array) -> Array:
+    """Return 1 divided by the number of rows that carry the variances of means.
+
+    ``whole`` is the sum of w^2 over all rows. A few heavy rows far from the mean may carry most of
+    a variance, which is then uncertain, and mostly too small.
+    """
+    # 1 / k = sum w^4 d^4 / (sum w^2 d^2)^2, d = z - mu, where counts of scores lack w^4:
+    # sum w^4 d^4 is at least (sum w^3 d^4)^2 / sum w^2 d^4, and the same for equal weights.
+    mean = sums.mean
+    squares = _add_squares(sums.second, (-mean, 1.0, 0.0)) / whole
+    second, third = (
+        _add_squares(powers, (mean**2, -2 * mean, 1.0))
+        for powers in (sums.second / whole, sums.third)
+    )
+    is_known = (squares > 0) & (second > 0)
+    return np.where(is_known, np.minimum(third**2 / second / squares**2, 1.0), 0.0)
 
 
 def _add_squares(

@@ -23,10 +23,10 @@ _SHARE_OF_TIES: dict[Exact, float] = {"mid-p": 0.5, "fisher": 1.0}
 EQUAL_WEIGHTS = 1e-9
 # The rounding error of whole numbers, from weights, effective sizes and rates.
 _ROUNDING = 1e-9
-# Below this a sum of squared weights may have lost terms to underflow.
+# Below this a sum of squared or cubed weights may have lost terms to underflow.
 LEAST_SQUARES = 1e-290
-# The number of pseudo-rows, which are as heavy as the heaviest rows.
-_PSEUDO_ROWS = 2
+# Pseudo-rows stand for heavy rows that may be missing from the sample.
+_PSEUDO_ROWS_OF_TEST, _PSEUDO_ROWS_OF_LIMITS = 2, 1
 # With fewer effective or expected rows in a cell of a 2x2 table, no normal approximation is used.
 _FEWEST_ROWS = 5
 # Tables are equally likely if the logarithms of their probabilities differ by less.
@@ -94,11 +94,13 @@ class Equality(NamedTuple):
 class Rate:
     """The share of the weight in events.
 
-    With a survey design it has the design's ``variance``, and limits with ``design_df``.
+    ``cubes`` is the sum of the cubed weights of all rows. With a survey design the rate has the
+    design's ``variance``, and limits with ``design_df``.
     """
 
     events: Count
     others: Count
+    cubes: Array
     variance: Array | None = None
     design_df: Array | float | None = None
 
@@ -147,6 +149,19 @@ class Rate:
         return events, others
 
     @property
+    def unevenness(self) -> Array:
+        """The unevenness of weights: 1 if all are equal, more where few rows have most weight.
+
+        It is the mean weight of rows drawn by their squared weights, divided by the mean weight of
+        rows drawn by their weights. NaN where cubes of weights over- or underflow.
+        """
+        squares, weight = self.all.squares, self.all.weight
+        known = np.isfinite(self.cubes) & (self.cubes >= LEAST_SQUARES)
+        # c = (C / S) / (S / W)
+        uneven = np.where(known, np.maximum(self.cubes / squares / (squares / weight), 1.0), np.nan)
+        return np.where(self.inverse_df == 0, 1.0, uneven)
+
+    @property
     def numbers(self) -> tuple[Array, Array]:
         """The effective numbers of events and of others."""
         # kappa1 = p / rho, kappa0 = (1 - p) / rho
@@ -173,8 +188,27 @@ class Rate:
 
     def estimate(self) -> Wilson:
         """Return the rate with Wilson's limits."""
-        value, complement, _, at_zero, at_one, _ = self.sample()
-        return Wilson(value, complement, at_zero, at_zero, at_one - at_zero, df=self.df)
+        return self._estimate(self.value, self.complement, self.df)
+
+    def estimate_near(self, value: Array, df: Array | float = np.inf) -> Wilson:
+        """Return a rate near the rate of these rows, for example interpolated on a curve.
+
+        Its effective size and the heaviness of events and others come from these rows.
+        """
+        return self._estimate(value, 1 - value, df)
+
+    def _estimate(self, value: Array, complement: Array, df: Array | float) -> Wilson:
+        rho = self.inverse_size
+        if self.variance is not None:
+            return Wilson(value, complement, rho, rho, df=df)
+        sizes = []
+        for share, heaviness in zip((value, complement), self.heaviness, strict=True):
+            # r(0) = G1 with G1 / rho = (kappa1 (g1 / rho) + c max(g1 / rho, 1)) / (kappa1 + 1)
+            missing = self.unevenness * np.maximum(heaviness, 1.0)
+            together = _add_pseudo_rows(share / rho, heaviness, missing, _PSEUDO_ROWS_OF_LIMITS)
+            sizes.append(rho * together)
+        at_zero, at_one = sizes
+        return Wilson(value, complement, at_zero, at_zero, at_one - at_zero, df=df)
 
 
 def find_inverse_size(variance: Array, value: Array, complement: Array, kish: Array) -> Array:
@@ -188,25 +222,15 @@ def find_inverse_size(variance: Array, value: Array, complement: Array, kish: Ar
     return np.where(np.isnan(variance), np.nan, size)
 
 
-def estimate_between(
-    value: Array, inverse_size: Array, heaviness: tuple[Array, Array], df: Array | float = np.inf
-) -> Wilson:
-    """Return a rate between two observed ones, for example interpolated on a curve.
-
-    The effective size is the size of all rows; the heaviness of events and others comes from a
-    nearby rate.
-    """
-    complement = 1 - value
-    at_zero = inverse_size * _shrink(value / inverse_size, heaviness[0], 1.0)
-    at_one = inverse_size * _shrink(complement / inverse_size, heaviness[1], 1.0)
-    return Wilson(value, complement, at_zero, at_zero, at_one - at_zero, df=df)
-
-
 def _shrink(number: Array, heavier: Array, least: Array | float) -> Array:
-    """Return the heaviness of a number of rows with two pseudo-rows added."""
+    """Return the heaviness of a number of rows in a test: shrunk to a larger one."""
     # G1 / rho = (kappa1 (g1 / rho) + 2 max(g1 / rho, 1)) / (kappa1 + 2)
-    added = _PSEUDO_ROWS * np.maximum(heavier, least)
-    return np.asarray((number * heavier + added) / (number + _PSEUDO_ROWS))
+    return _add_pseudo_rows(number, heavier, np.maximum(heavier, least), _PSEUDO_ROWS_OF_TEST)
+
+
+def _add_pseudo_rows(number: Array, heaviness: Array, added: Array, rows: float) -> Array:
+    """Return the heaviness of a number of rows with pseudo-rows of the heaviness ``added``."""
+    return np.asarray((number * heaviness + rows * added) / (number + rows))
 
 
 def equal_rates(one: Rate, other: Rate, level: Level, exact: Exact = "mid-p") -> Equality:

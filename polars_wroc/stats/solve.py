@@ -28,9 +28,13 @@ def first_place(
     number = _TRIED if low.size <= _FEW_ROWS else 1
     parts = np.arange(1, number + 1).reshape(-1, *np.ones_like(low.shape)) / (number + 1)
     rows = tuple(np.indices(low.shape))
+    # Both ends of an interval, and the places in between; at the high end the condition holds.
+    places = np.empty((number + 2, *low.shape))
+    does_hold = np.ones((number + 1, *low.shape), dtype=bool)
+    places[0], places[-1] = low, high
     for _ in range(math.ceil(digits / math.log2(number + 1))):
-        places = low + parts * (high - low)
-        first = np.concatenate([holds(places), [np.ones_like(low, bool)]]).argmax(axis=0)
-        ends = np.concatenate([[low], places, [high]])
-        low, high = ends[(first, *rows)], ends[(first + 1, *rows)]
-    return high
+        places[1:-1] = places[0] + parts * (places[-1] - places[0])
+        does_hold[:-1] = holds(places[1:-1])
+        first = does_hold.argmax(axis=0)
+        places[0], places[-1] = places[(first, *rows)], places[(first + 1, *rows)]
+    return np.asarray(places[-1])

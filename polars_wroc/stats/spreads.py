@@ -15,7 +15,7 @@ import scipy
 
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.stats.contrasts import find_gap_limits, find_ratio_limits
-from polars_wroc.stats.estimates import Wilson
+from polars_wroc.stats.estimates import Limits, Wilson
 from polars_wroc.stats.levels import Level, welch_df
 
 # With more groups than this, the ends of all limits are compared instead of every pair.
@@ -70,12 +70,6 @@ class ComparedGroups:
         """The degrees of freedom of each group."""
         return np.broadcast_to(np.asarray(self.estimate.df, dtype=float), self.number)
 
-    @property
-    def effective_rows(self) -> Array:
-        """The effective sample size of each group."""
-        estimate = self.estimate
-        return np.asarray(1 / (estimate.low + estimate.value * estimate.slope))
-
     def pair_df(self, one: Ints, other: Ints) -> Array:
         """Return the degrees of freedom of the differences of two groups."""
         df = self.df
@@ -108,19 +102,19 @@ def find_spread(groups: ComparedGroups, level: Level, *, metrics: int = 1) -> Sp
 
 def _limit_pairs(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_Ends, _Ends]:
     """Return the limits of the largest difference and smallest ratio, from those of pairs."""
-    places = np.triu_indices(groups.number, 1)
+    pairs = np.array(np.triu_indices(groups.number, 1))
     # Both sides of a pair have the same quantile: -stdtrit(df, Phi(-z_K))
-    quantile = level.joint_quantile(groups.number, groups.pair_df(*places), metrics=metrics)
-    one, other = (groups.estimate.at(place) for place in places)
-    limits, other_limits = one.limits(quantile), other.limits(quantile)
-    low, high = find_gap_limits(one.value, limits, other.value, other_limits)
+    quantile = level.joint_quantile(groups.number, groups.pair_df(*pairs), metrics=metrics)
     # A pair has two differences, one in each order.
-    difference = float(max(low.max(), (-high).max())), float(max(high.max(), (-low).max()))
-    ratios = find_ratio_limits(one.value, limits, other.value, other_limits)
-    inverse = find_ratio_limits(other.value, other_limits, one.value, limits)
-    lowest = min(ratios.low.min(), inverse.low.min())
-    highest = min(ratios.high.min(), inverse.high.min())
-    return difference, (float(lowest), float(highest))
+    own = groups.estimate.at(pairs)
+    value, limits = own.value, own.limits(quantile)
+    other, other_limits = value[::-1], Limits(limits.low[::-1], limits.high[::-1])
+    difference = find_gap_limits(value, limits, other, other_limits)
+    ratio = find_ratio_limits(value, limits, other, other_limits)
+    return (
+        (float(difference.low.max()), float(difference.high.max())),
+        (float(ratio.low.min()), float(ratio.high.min())),
+    )
 
 
 def _limit_ends(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_Ends, _Ends]:
@@ -132,16 +126,15 @@ def _limit_ends(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_En
     return difference, (float(low.min() / high.max()), float(high.min() / low.max()))
 
 
-def equal_groups(groups: ComparedGroups, *, by_design: bool) -> float:
+def equal_groups(groups: ComparedGroups, rows: Array, *, by_design: bool) -> float:
     """Return the p-value of the test that all groups have the same rate, by chi-squared.
 
-    With a design, the statistic uses the effective sizes implied by the variances. It is divided by
+    ``rows`` are the groups' effective numbers of rows. With a design, the statistic is divided by
     its degrees of freedom and compared with the F distribution (Rao and Scott 1992, Biometrics 48,
     577-585), with the denominator degrees of freedom of the group with the most. NaN for fewer than
     two groups, or where one has no effective size.
     """
-    value, rows = groups.estimate.value, groups.effective_rows
-    df = groups.number - 1
+    value, df = groups.estimate.value, groups.number - 1
     if df < 1:
         return np.nan
     # X^2 = sum_g n_g (p_g - p)^2 / (p (1 - p)) with p = sum_g n_g p_g / sum_g n_g

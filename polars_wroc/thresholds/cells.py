@@ -7,7 +7,7 @@ segment; `sum_cells_at_each` returns a column for each segment at each of severa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -29,7 +29,7 @@ _UNITS_AT_ONCE = 2_000_000
 
 @dataclass(frozen=True)
 class Cells:
-    """Sums of weights, of squared weights and numbers of rows in the cells of confusion matrices.
+    """Sums of powers of weights, and numbers of rows, in the cells of confusion matrices.
 
     Arrays have a row for each of tp, fp, fn and tn, and a column for each segment, or for each
     segment at each threshold. With a design, ``units`` are the weights in each sampling unit: cell,
@@ -39,6 +39,7 @@ class Cells:
 
     weight: Array
     squares: Array
+    cubes: Array
     rows: Array
     units: Array | None = None
 
@@ -50,6 +51,7 @@ class Cells:
         return Cells(
             self.weight + other.weight,
             self.squares + other.squares,
+            self.cubes + other.cubes,
             self.rows + other.rows,
             units,
         )
@@ -69,11 +71,13 @@ class Cells:
 
         With the ``units`` of a design it has the design's variance and degrees of freedom.
         """
-        events, rest = self.count(counted), self.count(others)
+        whole = [*counted, *others]
+        cubes = self.cubes[[CELLS.index(cell) for cell in whole]].sum(axis=0)
+        rate = Rate(self.count(counted), self.count(others), cubes)
         if units is None:
-            return Rate(events, rest)
-        influence = self.influence(units, counted, [*counted, *others])
-        return Rate(events, rest, units.variance(influence), units.df(influence))
+            return rate
+        influence = self.influence(units, counted, whole)
+        return replace(rate, variance=units.variance(influence), design_df=units.df(influence))
 
     def influence(
         self, units: SamplingUnits, counted: Sequence[str], whole: Sequence[str]
@@ -185,8 +189,9 @@ def sum_cells_at_each(
             _refuse_inside_bins(rows.score, rows.bins.high, threshold, argument)
     number, reached = rows.number, len(thresholds) + 1
     # The number of thresholds that a row reaches, and at which it is selected.
-    column = rows.segment * reached + np.searchsorted(ascending, rows.score, side="right")
-    place = (rows.weight < 0) * (number * reached) + column
+    place = np.searchsorted(ascending, rows.score, side="right")
+    place += rows.segment * reached
+    place += (rows.weight < 0) * (number * reached)
 
     def total(values: Array | None) -> Array:
         sums = _add_up(place, values, 2, number * reached)
@@ -221,10 +226,15 @@ def _make_cells(
     rows: SegmentRows, total: Callable[[Array | None], Array], units: Array | None = None
 ) -> Cells:
     """Return cells of rows, given a function that adds up or counts rows in each cell."""
-    weight = np.abs(rows.weight)
-    if rows.counts is None:
-        return Cells(total(weight), total(weight**2), total(None), units)
-    return Cells(total(weight), total(rows.counts.squares), total(rows.counts.n), units)
+    weight, counts = np.abs(rows.weight), rows.counts
+    if counts is not None:
+        squares, cubes = total(counts.squares), total(counts.cubes)
+        return Cells(total(weight), squares, cubes, total(counts.n), units)
+    power = weight**2
+    squares = total(power)
+    # In place, because arrays of many rows are slow to allocate
+    power *= weight
+    return Cells(total(weight), squares, total(power), total(None), units)
 
 
 def _repeat_for_rows(rows: SegmentRows, values: NDArray[_ValueT]) -> NDArray[_ValueT]:

@@ -66,7 +66,7 @@ def trace_curves(rows: SegmentRows) -> CurvePoints:
     steps = pool_steps(rows)
     starts = _starts_of_points(steps)
     sums = []
-    for values in (steps.w, steps.w2, steps.n):
+    for values in (steps.w, steps.w2, steps.w3, steps.n):
         selected = _cumulate(steps, values)
         rejected = _reach_ends(selected, starts) - selected
         # Below 0 by rounding only

@@ -62,6 +62,34 @@ def assert_refused(
     return err
 
 
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        ["--cluster", "g", "--cluster", "two"],
+        ["--threshold", "1", "--threshold", "2"],
+        ["--adjust", "none", "--adjust", "holm"],
+        ["--columns", "n", "--columns", "value"],
+        ["--fail-unjudged", "--fail-unjudged"],
+    ],
+    ids=lambda repeated: repeated[0],
+)
+def test_an_option_with_one_value_is_given_once(
+    repeated: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = f"{repeated[0]} must be given once; see polars-wroc gaps --help"
+    assert_refused(["gaps", "rows.parquet", *COLUMNS, *repeated], message, folder, capsys)
+    repeatable = ["--attribute", "two", "--fail-if", "n<1", "--fail-if", "n>99"]
+    assert main(["gaps", "rows.parquet", *COLUMNS, *repeatable]) == 0
+
+
+def test_an_option_with_one_value_has_one_in_the_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "wroc.toml").write_text('columns = ["n", "value"]')
+    message = "--columns must be given once; --columns comes from wroc.toml; see polars-wroc gaps"
+    assert_refused(["gaps", "rows.parquet", *COLUMNS], message, folder, capsys)
+
+
 @pytest.mark.parametrize("output", [[], ["-o", "-"], HTML, ["-o", "segments.csv"]])
 @pytest.mark.parametrize(
     ("changed", "message"),

@@ -257,6 +257,22 @@ def test_what_is_printed_fits(
             assert any({*PRINTED[call]} <= {*found} for found in headings)
 
 
+@pytest.mark.parametrize("width", [50, 60, 80])
+def test_metrics_are_named_whole_in_a_narrow_terminal(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["gaps", "rows.parquet", *COLUMNS, "--attribute", "g", "--threshold", "0.5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    heading = next(line for line in lines if line.startswith("g "))
+    assert "difference" in heading
+    start, below = heading.index("metric"), lines[lines.index(heading) + 1 :]
+    words = " ".join(re.split(" {2,}", line[start:])[0] for line in below)
+    for name in ("negative predictive value", "false positive rate", "selection rate"):
+        assert words.count(name) == 3
+
+
 def told(call: str, capsys: pytest.CaptureFixture[str]) -> str:
     """Return the sentences above a table."""
     command, *words = call.split()
@@ -295,6 +311,16 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
     ]
     assert f"off most and by more than chance: {', '.join(off)}." in said
     assert off
+
+
+def test_calibrate_says_where_weighted_events_are_few(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # One positive is left in group b.
+    is_kept = (pl.col("g") != "b") | ~pl.col("y") | (pl.col("y").cum_sum().over("g") == 1)
+    rows.filter(is_kept).write_parquet("rows.parquet")
+    said = told("calibrate --by g", capsys)
+    assert "The limits of O:E may be too narrow for b: few effective events." in said
 
 
 REFERENCES = {

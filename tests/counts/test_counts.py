@@ -191,6 +191,28 @@ def test_columns_of_groups_may_have_any_order(scored: pl.DataFrame) -> None:
     assert_frame_equal(wroc.merge_counts(halves), counts_of(scored, ["g", "h"]), **EQUAL)
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("score", ["s", SCORES[::-1]])
+@pytest.mark.parametrize("bins", [None, 64])
+def test_counts_of_a_list_of_parts_are_those_of_all_rows(
+    scored: pl.DataFrame, lazy: bool, score: str | list[str], bins: int | None
+) -> None:
+    parts: list[Any] = [scored[:150], scored[150:].select(pl.all().reverse())]
+    given: dict[str, Any] = {"weight": "w", "by": ["g", "h"], "bins": bins}
+    frames = [part.lazy() for part in parts] if lazy else parts
+    counts = wroc.score_counts(frames, "y", score, **given)
+    assert isinstance(counts, pl.LazyFrame) == lazy
+    expected = wroc.score_counts(scored, "y", score, **given)
+    assert_frame_equal(counts.lazy().collect(), expected, **EQUAL)
+
+
+def test_parts_in_a_list_must_have_the_same_groups(scored: pl.DataFrame) -> None:
+    parts = [scored, scored.with_columns(g=pl.col("g").str.len_chars())]
+    message = "`frame` must all have the same groups; found g of type String in the first and g of"
+    with pytest.raises(ValueError, match=message):
+        wroc.score_counts(parts, "y", "s", by="g")
+
+
 def test_threads_count_what_one_does(scored: pl.DataFrame) -> None:
     parts = [scored[place::7] for place in range(7)]
     with ThreadPoolExecutor(3) as pool:

@@ -34,7 +34,7 @@ def pointwise_turned(roc: Roc, tpr: float, fpr: float, level: float = 0.95) -> P
     low, high = of_tpr.limits(level)
     moved = roc.fpr_at(low), roc.fpr_at(high)
     lower, upper = mover(fpr, of_fpr.limits(level), moved)
-    return lower, (1.0 if beyond_all(1 - tpr, 1 / of_tpr.shrunk()[1], level) else upper)
+    return lower, (1.0 if beyond_all(1 - tpr, 1 / of_tpr.limit_sizes()[1], level) else upper)
 
 
 LIMITED = ["fpr", "tpr", "tpr_low", "tpr_high"]

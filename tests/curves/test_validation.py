@@ -229,6 +229,17 @@ def test_validate_refuses_options_outside_their_range(
         wroc.validate(frame_of(), "y", "s", **options)
 
 
+def test_few_weighted_events_are_the_reason_of_uncertain_rates() -> None:
+    # 3.2 effective rows of 32 are positive.
+    frame = pl.DataFrame(
+        {"y": [1] * 4 + [0] * 36, "s": [0.1, 0.1, 0.2, 0.2] * 10, "w": [1.0, 3.0] * 20}
+    )
+    table = wroc.validate(frame, "y", "s", weight="w", smooth=False)
+    uncertain = ["prevalence", "mean_calibration_error", "oe_ratio"]
+    assert table.filter(reason="few effective events")["measure"].to_list() == uncertain
+    assert wroc.validate(frame, "y", "s", smooth=False)["reason"].null_count() == table.height
+
+
 @pytest.mark.parametrize(
     ("scores", "reason"),
     [([0.0, 1.0] * 30, "scores of 0 or 1"), ([0.4, 0.6] * 30, "undefined")],

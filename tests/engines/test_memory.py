@@ -106,16 +106,24 @@ def test_numbers_are_no_amounts() -> None:
 class Client:
     """Workers that are this process, and how many tasks they got."""
 
-    def __init__(self) -> None:
-        self.tasks = 0
+    def __init__(self, workers: int = 1) -> None:
+        self.workers, self.tasks = workers, 0
 
     def map(self, task: Callable[[Any], Any], items: Sequence[Any], *, pure: bool) -> list[Any]:
         assert not pure
         self.tasks += len(items)
         return [*map(task, items)]
 
+    def submit(self, task: Callable[[Any], Any], item: Any, *, pure: bool, priority: int) -> Any:
+        assert not pure
+        assert priority > 0
+        return task(item)
+
     def gather(self, result: Any) -> Any:
         return result
+
+    def ncores(self) -> dict[str, int]:
+        return {f"tcp://worker:{port}": 1 for port in range(self.workers)}
 
 
 def test_blocks_keep_what_the_enclosing_one_says(
@@ -143,6 +151,18 @@ def test_blocks_keep_what_the_enclosing_one_says(
     assert client.tasks == tasks
 
 
+@pytest.mark.parametrize(("workers", "ranges"), [(1, 3), (2, 4), (3, 3), (4, 4), (50, 6)])
+def test_workers_get_equally_many_ranges_but_not_many_more_than_fit(
+    scores: pl.DataFrame, workers: int, ranges: int
+) -> None:
+    client = Client(workers)
+    with wroc.Config(client=client, memory="24KB"):
+        table = wroc.summary(scores.lazy(), "y", "s", by="g").collect()
+    # They also count the rows, and count them in bins.
+    assert client.tasks == ranges + 2
+    assert_frame_equal(table, wroc.summary(scores, "y", "s", by="g"), rel_tol=1e-12)
+
+
 def test_audits_take_most_of_the_memory_of_the_machine(
     scores: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,9 +173,9 @@ def test_audits_take_most_of_the_memory_of_the_machine(
     monkeypatch.setattr("polars_wroc.config.usable_memory", lambda: 50_000)
     assert count_reads(scores, audit) == divided
     assert count_reads(scores, summarise) == 1
-    # A worker may have other memory than this machine.
+    # A worker may have other memory than this machine, and counts the rows first.
     with wroc.Config(client=Client()):
-        assert count_reads(scores, audit) == whole
+        assert count_reads(scores, audit) == whole + 1
     monkeypatch.setenv(MEMORY, "1GB")
     assert count_reads(scores, audit) == whole
 
@@ -309,7 +329,7 @@ def test_rows_that_change_between_passes_raise(what: str, left: int, people: pl.
 
     lazy = people.with_columns(s=3 + pl.int_range(600) / 6000).lazy()
     changing = lazy.map_batches(read, streamable=False)
-    message = r"^`frame` must have the same rows whenever it is read; found \d+ rows in a range"
+    message = r"^`frame` must have the same rows whenever it is read; a range of scores had \d+"
     with wroc.Config(memory=memory_of(100)):
         if what == "audit":
             with pytest.raises(ValueError, match=message):
@@ -342,8 +362,8 @@ def test_the_command_divides(
     options = [] if by_variable else ["--memory", "20KB"]
     if by_variable:
         monkeypatch.setenv(MEMORY, "20KB")
-    command = ["auc", rows, *COLUMNS, "--by", "g", "-o", str(output), *options]
-    assert main(command) == 0
+    command = ["auc", rows, *COLUMNS, "--by", "g", "-o", str(output)]
+    assert main([*command, *options]) == 0
     expected = wroc.summary(people, "y", "s", by="g")
     assert_frame_equal(pl.read_parquet(output), expected, rel_tol=1e-12)
 
@@ -352,7 +372,7 @@ def test_the_command_divides(
         raise ValueError(message)
 
     monkeypatch.setattr("polars_wroc.metrics.counted_parts.cut_ranges", stop)
-    assert main(command) == 2
+    assert main([*command, *options]) == 2
     assert "cut into ranges" in capsys.readouterr().err
     assert main([*command, "--memory", "none"]) == 0
 

@@ -202,7 +202,7 @@ def test_of_many_groups_the_ends_are_at_least_as_far_apart(number: int) -> None:
     selected = {f"{i:03}": (int(random.integers(1, 19)), 20) for i in range(number)}
     table = fair(counts(selected))
     z = quantile(number, 0.95)
-    rates = [Rate(k / n, 1 / n, 1 / n, 1 / n, n) for k, n in selected.values()]
+    rates = [Rate(k / n, 1 / n, 1 / n, 1 / n, n, 1.0) for k, n in selected.values()]
     pairs = limited_pairs(rates, z)
     expected = {"difference": largest_difference(pairs), "ratio": smallest_ratio(pairs)}
     for kind, (low, high) in expected.items():

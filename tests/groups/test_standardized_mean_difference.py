@@ -55,7 +55,20 @@ def by_definition(
     h2 = np.array([v[rows].sum() / w[rows].sum() ** 2 for rows in (one, other)])
     parts = [(v * influence**2)[rows].sum() for rows in (one, other)] / (1 - h2)
     variance = parts.sum() + (v * influence**2)[~one & ~other].sum()
-    df = variance**2 / (parts**2 * h2 / (1 - h2)).sum()
+    # Frequency weights are numbers of rows of weight 1.
+    each = np.ones(len(s)) if weight_type == "frequency" else w
+    number = w if weight_type == "frequency" else np.ones(len(s))
+
+    def concentration(rows: Any, mean: float) -> float:
+        d = (s - mean)[rows]
+        second, third, squares = (
+            (number[rows] * each[rows] ** power * d**degree).sum()
+            for power, degree in ((2, 4), (3, 4), (2, 2))
+        )
+        return float(third**2 / second / squares**2)
+
+    carried = [concentration(rows, mean) for rows, mean in ((one, m1), (other, m0))]
+    df = variance**2 / (parts**2 * np.maximum(h2 / (1 - h2), carried)).sum()
     return smd, np.sqrt(variance), df
 
 
@@ -75,7 +88,7 @@ def test_worked_examples(options: dict[str, Any], smd: float) -> None:
         assert a["ratio"] is None
 
 
-def test_the_standard_deviation_of_a_third_group_leaves_welchs_test() -> None:
+def test_the_standard_deviation_of_a_third_group_leaves_welchs_statistic() -> None:
     """A denominator that is known, nearly, leaves the difference of two means."""
     random = np.random.default_rng(5)
     s, t = random.normal(size=25), random.normal(0.5, 3, size=40)
@@ -85,9 +98,30 @@ def test_the_standard_deviation_of_a_third_group_leaves_welchs_test() -> None:
     )
     a = of(gaps_of(frame, reference="b"), "a")
     welch = stats.ttest_ind(s, t, equal_var=False)
-    assert a["p_value"] == pytest.approx(welch.pvalue, rel=1e-4)
+    # Satterthwaite's degrees of freedom, of the rows that carry each variance.
+    variances = [each.var(ddof=1) / len(each) for each in (s, t)]
+    squares = [(each - each.mean()) ** 2 for each in (s, t)]
+    number = [each.sum() ** 2 / (each**2).sum() for each in squares]
+    df = sum(variances) ** 2 / sum(v**2 / k for v, k in zip(variances, number, strict=True))
+    assert df < 0.7 * welch.df
+    assert a["p_value"] == pytest.approx(2 * stats.t.sf(abs(welch.statistic), df), rel=1e-4)
+    margin = stats.t.ppf(0.975, df) * sum(variances) ** 0.5
     limits = np.array([a["gap_low"], a["gap_high"]]) * frame["s"].std()
-    assert limits == pytest.approx(list(welch.confidence_interval()), rel=1e-4)
+    assert limits == pytest.approx(s.mean() - t.mean() + np.array([-margin, margin]), rel=1e-4)
+
+
+def test_a_row_that_carries_the_variance_leaves_one_degree_of_freedom() -> None:
+    # 40 of 41 rows of group a are equal.
+    random = np.random.default_rng(6)
+    frame = pl.DataFrame(
+        {"g": ["a"] * 41 + ["b"] * 4000, "s": [0.0] * 40 + [50.0, *random.normal(size=4000)]}
+    )
+    a = of(gaps_of(frame), "a")
+    d = np.append(np.full(40, -50 / 41), 50 - 50 / 41)
+    df = (d**2).sum() ** 2 / (d**4).sum()
+    assert df < 1.1
+    margin, error = ((a["gap_high"] - a["gap"]), abs(a["gap"]) / stats.t.isf(a["p_value"] / 2, df))
+    assert margin / error == pytest.approx(stats.t.ppf(0.975, df), rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_number_is_within_its_bounds(name: str, argument: str) -> None:
     wrong: list[Any] = ["text", True, [0.5], NOTHING, *([16.5, math.nan] if is_whole else [])]
     if "None" not in TYPES[name, argument]:
         wrong.append(None)
-    if kind != "ConfidenceLevel":
+    if kind not in ("Confidence", "ConfidenceLevel"):
         wrong.append(wroc.Looks(1000, seen=500))
     for each in wrong:
         expected = rf"TypeError: `{argument}` must be {sort}; found .* of type \w+"

@@ -298,6 +298,22 @@ def test_what_holds_at_one_look_is_left_out_or_refused() -> None:
     assert given["auc_low"].item() == pytest.approx(expected["auc_low"].item(), rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda frame, level: wroc.worst_segments(frame, "y", "s", attributes="g", level=level),
+        lambda frame, level: wroc.trend(frame, "y", "s", over="g", level=level),
+        lambda frame, level: wroc.calibration_test(frame, "y", "s", level=level),
+        lambda frame, level: wroc.bootstrap(frame, "y", "s", "ks", level=level),
+        lambda frame, level: wroc.roc_curve(frame, "y", "s", band="simultaneous", level=level),
+    ],
+)
+def test_results_of_a_single_look_say_what_to_pass_for_several(call: Any) -> None:
+    message = "results hold for a single look; for 12 looks, pass level=1 - 0.05 / 12"
+    with pytest.raises(TypeError, match=f"^`level` must be a number.*; found Looks.*{message}$"):
+        call(scored(300), wroc.Looks(300))
+
+
 def seen_by(table: pl.DataFrame, rate: tuple[int, int]) -> float:
     """The number of rows that the limits of a rate rest on, of 1,000 planned ones."""
     low = table["tpr_low"][0]

@@ -24,11 +24,13 @@ def sum_cells(values: Array, cell: Ints) -> Array:
     return np.bincount(cell, values, 4)[:, np.newaxis].astype(np.float64)
 
 
-def rate(weight: Array, squares: Array, counted: int, others: list[int]) -> Rate:
+def rate(w: Array, cell: Ints, counted: int, others: list[int]) -> Rate:
+    weight, squares, cubes = (sum_cells(w**power, cell) for power in (1, 2, 3))
     rows = np.ones(1)
     return Rate(
         Count(weight[counted], squares[counted], rows),
         Count(weight[others].sum(axis=0), squares[others].sum(axis=0), 3 * rows),
+        cubes[[counted, *others]].sum(axis=0),
     )
 
 
@@ -44,8 +46,7 @@ def test_the_standardized_net_benefit_has_the_variance_of_influences() -> None:
 
 def test_the_contrast_is_the_net_benefit_of_rows() -> None:
     w, cell = draw_rows(2, 80)
-    weight, squares = sum_cells(w, cell), sum_cells(w**2, cell)
-    tp, fp = rate(weight, squares, 0, [1, 2, 3]), rate(weight, squares, 1, [0, 2, 3])
+    tp, fp = rate(w, cell, 0, [1, 2, 3]), rate(w, cell, 1, [0, 2, 3])
     contrast = contrast_shares(tp, fp, ODDS)
     gain = np.select([cell == 0, cell == 1], [1.0, -ODDS[0]], 0.0)
     assert contrast.gap == pytest.approx(np.average(gain, weights=w), rel=1e-12)
@@ -55,10 +56,7 @@ def test_the_contrast_is_the_net_benefit_of_rows() -> None:
 
 def test_limits_in_many_rows_have_the_error_of_the_mean_gain() -> None:
     w, cell = draw_rows(3, 40_000)
-    weight, squares = sum_cells(w, cell), sum_cells(w**2, cell)
-    contrast = contrast_shares(
-        rate(weight, squares, 0, [1, 2, 3]), rate(weight, squares, 1, [0, 2, 3]), ODDS
-    )
+    contrast = contrast_shares(rate(w, cell, 0, [1, 2, 3]), rate(w, cell, 1, [0, 2, 3]), ODDS)
     gain = np.select([cell == 0, cell == 1], [1.0, -ODDS[0]], 0.0)
     mean = np.average(gain, weights=w)
     error = np.sqrt((w**2 * (gain - mean) ** 2).sum()) / w.sum()
@@ -68,8 +66,7 @@ def test_limits_in_many_rows_have_the_error_of_the_mean_gain() -> None:
 
 def test_in_a_population_the_classes_are_two_samples() -> None:
     w, cell = draw_rows(4, 90)
-    weight, squares = sum_cells(w, cell), sum_cells(w**2, cell)
-    tpr, fpr = rate(weight, squares, 0, [2]), rate(weight, squares, 1, [3])
+    tpr, fpr = rate(w, cell, 0, [2]), rate(w, cell, 1, [3])
     contrast = contrast_rates(tpr, fpr, ODDS, 0.1)
     assert contrast.gap == pytest.approx(0.1 * tpr.value - 0.9 * ODDS * fpr.value, rel=1e-12)
     assert contrast.correlation == 0.0

@@ -25,7 +25,7 @@ def sample(value: float, pool: float, at_zero: float, at_one: float) -> Sample:
 
 def table(events: Array, rows: Array) -> Rate:
     events, others = np.asarray(events, float), np.asarray(rows - events, float)
-    return Rate(Count(events, events, events), Count(others, others, others))
+    return Rate(Count(events, events, events), Count(others, others, others), events + others)
 
 
 def test_aucs_of_methods2_section_8() -> None:

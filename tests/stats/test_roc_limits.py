@@ -8,7 +8,7 @@ from scipy import stats
 
 from polars_wroc.arrays import Array
 from polars_wroc.stats.estimates import Wilson
-from polars_wroc.stats.rates import Count, Rate, estimate_between
+from polars_wroc.stats.rates import Count, Rate
 from polars_wroc.stats.roc_limits import RatesAlongCurves, RocPoints, limit_curves, limit_points
 
 pytestmark = pytest.mark.usefixtures("undefined_is_nan")
@@ -138,11 +138,11 @@ HEAVY = Count(np.array([9.0]), np.array([8.0]), np.array([12.0]))
 
 
 @pytest.mark.parametrize(("events", "others"), [(LIGHT, HEAVY), (HEAVY, LIGHT)])
-def test_a_rate_of_rows_is_as_if_it_were_between_two(events: Count, others: Count) -> None:
-    rate = Rate(events, others)
-    between = estimate_between(rate.value, rate.inverse_size, rate.heaviness, rate.df)
+def test_a_rate_is_near_itself(events: Count, others: Count) -> None:
+    rate = Rate(events, others, np.array([13.0]))
+    near = rate.estimate_near(rate.value, rate.df)
     expected = np.array(rate.estimate().limits(Z))
-    assert np.array(between.limits(Z)) == pytest.approx(expected, rel=1e-12)
+    assert np.array(near.limits(Z)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_no_curves() -> None:

@@ -100,7 +100,7 @@ def test_no_spread_of_fewer_than_two_groups() -> None:
         spread = find_spread(groups, LEVEL)
         assert (spread.highest, spread.lowest) == (-1, -1)
         assert np.isnan([*spread.difference, *spread.ratio]).all()
-        assert np.isnan(equal_groups(groups, by_design=False))
+        assert np.isnan(equal_groups(groups, np.ones(groups.number), by_design=False))
 
 
 def test_no_limits_where_a_group_has_none() -> None:
@@ -122,8 +122,9 @@ def test_equal_groups_by_chi_squared() -> None:
     table = np.stack([events, rows - events])
     expected = stats.chi2_contingency(table, correction=False).pvalue
     groups = compared(events.tolist(), rows.tolist(), df=np.array([4.0, 9.0, 7.0, 5.0]))
-    assert equal_groups(groups, by_design=False) == pytest.approx(expected, rel=1e-12)
+    assert equal_groups(groups, rows, by_design=False) == pytest.approx(expected, rel=1e-12)
     statistic = stats.chi2.isf(expected, 3)
     by_design = stats.f.sf(statistic / 3, 3, 9)
-    assert equal_groups(groups, by_design=True) == pytest.approx(by_design, rel=1e-9)
-    assert equal_groups(compared([4, 4], [4, 4]), by_design=False) == 1.0
+    assert equal_groups(groups, rows, by_design=True) == pytest.approx(by_design, rel=1e-9)
+    alike = compared([4, 4], [4, 4])
+    assert equal_groups(alike, np.array([4.0, 4.0]), by_design=False) == 1.0

@@ -16,6 +16,7 @@ from polars_wroc.cli.options import OUTPUT, FileNames, add_bounds, with_argument
 from polars_wroc.cli.report import Report, Shown, show_report
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.documents.phrases import first_few, many
+from polars_wroc.inputs.reasons import FEW_EVENTS
 from polars_wroc.looks import ConfidenceLevel, Looks, as_number
 
 CurveBins = Annotated[
@@ -69,7 +70,8 @@ def calibrate(
     curve, slopes, *tests = source.compute_all(*plans)
     source.check_positives(found=bool(curve.select((pl.col("observed_rate") > 0).any()).item()))
     keys = sentences.list_before(slopes.schema, "mean_calibration_error")
-    said = _say_how_off(slopes, keys) + _say_of_slopes(slopes, keys, given["clip"])
+    said = _say_how_off(slopes, keys) + _say_of_few_events(slopes, keys)
+    said += _say_of_slopes(slopes, keys, given["clip"])
     said += [_say_where_off(test, options.uncertainty.confidence) for test in tests]
     # The columns that are asked for are those of the curve.
     shown = [Shown("calibration slopes", slopes, keys, " ".join(said), asked=False)]
@@ -110,6 +112,15 @@ def _say_how_off(slopes: pl.DataFrame, keys: Sequence[str]) -> list[str]:
     if keys:
         said.append("Limits are not adjusted for the number of groups.")
     return said
+
+
+def _say_of_few_events(slopes: pl.DataFrame, keys: Sequence[str]) -> list[str]:
+    """Return where limits of O:E may be too narrow."""
+    found = slopes.filter(reason=FEW_EVENTS)
+    if found.is_empty():
+        return []
+    listed = f" for {sentences.name_places(found, keys)}" if keys else ""
+    return [f"The limits of O:E may be too narrow{listed}: {FEW_EVENTS}."]
 
 
 def _say_of_slopes(slopes: pl.DataFrame, keys: Sequence[str], clip: float | None) -> list[str]:
