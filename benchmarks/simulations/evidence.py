@@ -18,6 +18,7 @@ PAGE = BENCHMARKS.parent / "docs" / "evidence.md"
 SIMULATIONS = (
     "coverage",
     "bent_assumptions",
+    "other_shapes",
     "smaller_intervals",
     "calibration_ranges",
     "surveys",

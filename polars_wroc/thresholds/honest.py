@@ -32,16 +32,19 @@ _ROWS_AT_ONCE = 250_000
 
 def number_rows(rows: Rows) -> pl.Series:
     """Return row numbers in the order of values, independent of the order of the rows."""
-    columns = {each.name: each for each in rows.keys}
+    # Rows without a weight come last, after those that are missing for some models, so that they do
+    # not change other numbers. Equal rows are interchangeable.
+    missing = np.isnan(rows.weight).astype(np.uint8) + ~rows.complete_in_all
+    columns = {"missing": pl.Series(missing)} if missing.any() else {}
+    columns |= {each.name: each for each in rows.keys}
     columns["positive"] = pl.Series(rows.weight > 0)
     columns["weight"] = pl.Series(np.abs(rows.weight), nan_to_null=True)
     for number, score in enumerate(rows.scores.values()):
         columns[f"score_{number}"] = pl.Series(score, nan_to_null=True)
-    # Rows that are missing for some models come last, so that they do not change other numbers.
-    # Equal rows are interchangeable.
-    missing = (pl.lit(pl.Series(each)) for each in (np.isnan(rows.weight), ~rows.complete_in_all))
-    ordered = pl.DataFrame(columns).with_row_index("row").sort(*missing, *columns)
-    return ordered.with_row_index("number").sort("row")["number"]
+    order = pl.DataFrame(columns).select(pl.arg_sort_by(*columns)).to_series().to_numpy()
+    numbers = np.empty_like(order)
+    numbers[order] = np.arange(len(order), dtype=order.dtype)
+    return pl.Series(numbers)
 
 
 @dataclass(frozen=True)
