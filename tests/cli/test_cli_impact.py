@@ -108,7 +108,9 @@ RATIOS: dict[str, tuple[list[str], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", sweep(RATIOS, fast=3))
 def test_impact_writes_the_ratios(name: str, rows: pl.DataFrame) -> None:
     options, arguments = RATIOS[name]
-    call = ["impact", "rows.parquet", *GOOD, *options, "--attribute", "sex", "--attribute", "race"]
+    favorable = () if "favorable" in arguments else GOOD
+    call = ["impact", "rows.parquet", *favorable, *options]
+    call += ["--attribute", "sex", "--attribute", "race"]
     assert main([*call, "-o", "x.parquet"]) == 0
     expected = wroc.impact_ratios(
         rows,
