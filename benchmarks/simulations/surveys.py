@@ -286,11 +286,7 @@ def state_promise_for_audits(setting: Mapping[str, str], column: str) -> str:
     """Return what the documentation promises for audits with a design, or without."""
     if column == "without design=":
         return state_promise(setting, column)
-    if column == "replicate weights" and setting["segments"] == "along":
-        return "too many gaps where segments are few whole units: name strata and units instead"
-    return (
-        "a gap where there is none in 3% to 7% of audits; 11% to 14% where five cut across 16 units"
-    )
+    return "a gap where there is none in at most 7%; in 11% where five cut across 16 units"
 
 
 def check_audits(random: np.random.Generator) -> None:

@@ -414,7 +414,7 @@ class _Layout:
                     essential=essential,
                     priority=priority,
                     least=_LEAST_NAMED if has_names else 0,
-                    wraps=name == "metric",
+                    wraps=name in ("metric", "verdict"),
                 )
             )
         return columns

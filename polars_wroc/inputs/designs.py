@@ -43,7 +43,7 @@ class ReplicateWeights:
     df
         Degrees of freedom of the design, 1 or more: sampling units minus strata. By default R - 1;
         R for ``"jk2"``; for ``"jkn"`` the replicates minus the strata, which follow from the
-        ``rscales``.
+        ``rscales``. A group has at most as many as there are replicates that change its statistic.
 
     Raises
     ------

@@ -250,8 +250,15 @@ class ReplicateUnits:
         return np.asarray(np.einsum("r,rs,rs->s", self.factors, one.total, other.total))
 
     def df(self, *influences: Influence) -> Array:
-        """Return the degrees of freedom of the design, for each segment."""
-        return np.full(influences[0].total.shape[1], self.degrees)
+        """Return the degrees of freedom of each segment, for statistics that are compared.
+
+        They are those of the design, but at most the number of replicates that change a statistic:
+        others leave out units without rows of the segment.
+        """
+        changed = [np.count_nonzero(each.total, axis=0) for each in influences]
+        # A rate of 0 or 1 is the same in all replicates.
+        most = [np.where(number > 0, number, self.degrees) for number in changed]
+        return np.minimum.reduce([*most, np.full(most[0].shape, self.degrees)])
 
     def unknown_reasons(self, influence: Influence) -> list[str]:
         """Return why the variance of each segment is unknown; empty where it is known."""

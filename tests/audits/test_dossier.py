@@ -96,8 +96,6 @@ def test_the_command_line_says_what_it_read(
     gates = [
         "--threshold",
         "0.5",
-        "--favorable",
-        "selected",
         "--fail-if",
         "auc.gap>0.9",
         "--fail-if",

@@ -87,6 +87,32 @@ def test_scales_and_df_may_be_given(survey: pl.DataFrame) -> None:
     assert found["df"].item() == 3
 
 
+def test_df_of_a_group_are_those_of_the_strata_that_it_has_rows_in() -> None:
+    random = np.random.default_rng(3)
+    stratum, unit, y = (
+        np.repeat(np.arange(8), 40),
+        np.arange(320) // 20 % 2,
+        random.random(320) < 0.4,
+    )
+    # One of both units of a stratum is left out in each replicate, and the other one counts twice.
+    replicates = {
+        f"r{left_out}": np.where(stratum == left_out, 2.0 * unit, 1.0) for left_out in range(8)
+    }
+    frame = pl.DataFrame(
+        {
+            "g": np.where(stratum < 2, "two strata", "others"),
+            "crossing": np.arange(320) % 3,
+            "y": y,
+            "s": random.normal(size=320) + y,
+            **replicates,
+        }
+    )
+    design = ReplicateWeights(cs.starts_with("r"), "jk2")
+    assert summary_of(frame, "y", "s", design=design)["df"].to_list() == [8]
+    assert summary_of(frame, "y", "s", by="g", design=design)["df"].to_list() == [6, 2]
+    assert summary_of(frame, "y", "s", by="crossing", design=design)["df"].to_list() == [8] * 3
+
+
 def test_groups_and_models(survey: pl.DataFrame) -> None:
     two = survey.with_columns(t=-pl.col("s").round(0))
     weights = ReplicateWeights(cs.starts_with("r"), "jk1")
