@@ -85,3 +85,22 @@ def oe_ratio(y: Array, s: Array, w: Array, squares: Array) -> list[float]:
         factor = math.exp(Z * math.sqrt(of_residuals) / r)
         low, high = min(low, r / factor), max(high, r * factor)
     return [r, max(low, 0.0), high]
+
+
+def error_limits(y: Array, s: Array, w: Array, z: float) -> tuple[float, float]:
+    """Return limits of the mean error, which with uneven weights contain those by the ratio."""
+    h = w / w.sum()
+    mean, rate = (h * s).sum(), (h * y).sum()
+    value = mean - rate
+    margin = z * np.sqrt((h**2 * (s - y - value) ** 2).sum())
+    if np.ptp(w) == 0:
+        return value - margin, value + margin
+    t = s / mean
+    a, b = z**2 * (h**2 * t).sum(), z**2 * (h**2 * t**2).sum()
+    residuals = z**2 * (h**2 * (y - rate * t) ** 2).sum()
+    excess = max(residuals - rate * (a - rate * b), 0.0)
+    low, high = sorted(np.roots([1 + b, -2 * rate - a, rate**2 - excess]))
+    if excess > 0:
+        factor = np.exp(np.sqrt(residuals) / rate)
+        low, high = min(low, rate / factor), max(high, rate * factor)
+    return min(value - margin, mean - high), max(value + margin, mean - max(low, 0.0))

@@ -373,7 +373,10 @@ def calibration(simulation: Simulation) -> list[Section]:
             f"Coverage of mean errors in {text}",
             header,
             errors,
-            tell("55% to 92% with uneven weights: read O:E, whose limits cover 94% or more"),
+            tell(
+                "94% or more with uneven weights, but 90% in a case-control study where two "
+                "positives are expected; 92% or more with equal weights"
+            ),
             "weights",
         ),
         *list_settings(

@@ -131,7 +131,8 @@ def calibration_summary(
     -----
     The slope comes from a logistic regression of the label on the logit of the score; the intercept
     from the same regression with the slope fixed at 1 [4]_. Their variance is the larger of the
-    model's and the sandwich. [Formulas](../explanation/statistics.md#calibration_summary).
+    model's and the sandwich. With uneven weights, limits of the mean error reach at least as far as
+    those that follow from the ratio. [Formulas](../explanation/statistics.md#calibration_summary).
 
     References
     ----------
@@ -199,7 +200,7 @@ def measure_calibration(
     estimates: dict[str, Estimate] = {
         _RATE: errors.rate(),
         _ERROR: errors.estimate(level),
-        _RATIO: calibration.estimate_rates(segments, errors, level),
+        _RATIO: calibration.estimate_rates(errors, level),
     }
     for name, fit in ((_INTERCEPT, intercept), (_SLOPE, slope)):
         columns[f"{name}_se"] = fit.error

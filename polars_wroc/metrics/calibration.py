@@ -22,7 +22,15 @@ from polars_wroc.rows import Sampling, replicate_rows
 from polars_wroc.stats import logistic_fit
 from polars_wroc.stats.calibration import RateOfScores
 from polars_wroc.stats.designs import Influence, SamplingUnits, Term, replicate_influence
-from polars_wroc.stats.estimates import Estimate, FallbackEstimate, Limits, Scale, Wald, Wilson
+from polars_wroc.stats.estimates import (
+    Estimate,
+    FallbackEstimate,
+    Limits,
+    Scale,
+    Wald,
+    WidenedEstimate,
+    Wilson,
+)
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import LEAST_SQUARES, Count, Rate
 from polars_wroc.steps import SegmentRows, find_changes
@@ -44,8 +52,9 @@ class CalibrationSums:
 
     ``cubes`` are the sums of w^3, ``scores`` the sums of w s, ``errors`` the sums of score - label,
     and ``promised`` the sums of w^2 s (1 - s), the variance of the sum of labels if each score s is
-    the probability of its row. With a design, ``unit_positives`` are the weights of the positives
-    in each sampling unit.
+    the probability of its row. ``score_squares`` are the sums of (w s)^2, and ``positive_scores``
+    the sums of w^2 s over the positives. With a design, ``unit_positives`` are the weights of the
+    positives in each sampling unit.
     """
 
     positives: Count
@@ -54,6 +63,8 @@ class CalibrationSums:
     scores: Array
     errors: MeanSums
     promised: Array
+    score_squares: Array
+    positive_scores: Array
     unit_positives: Array | None = None
 
     @property
@@ -66,6 +77,24 @@ class CalibrationSums:
         """The mean of the scores."""
         weight = self.errors.whole.weight
         return np.where(np.isfinite(weight), self.scores / weight, np.nan)
+
+    @property
+    def rate_of_scores(self) -> RateOfScores:
+        """The rate of positives, with limits if scores are off by a factor."""
+        rate, mean, whole = self.rate.value, self.mean_score, self.errors.whole
+        is_exact = ~np.isnan(whole.inverse_size)
+
+        def scale(sums: Array) -> Array:
+            return np.where(is_exact, sums / whole.weight / whole.weight, np.nan)
+
+        # scores are divided by their mean: t = s / mean
+        scores = (self.promised + self.score_squares) / mean
+        squares = self.score_squares / mean / mean
+        # (y - p t)^2 = y - 2 p y t + p^2 t^2
+        residuals = (
+            self.positives.squares - 2 * rate * self.positive_scores / mean + rate**2 * squares
+        )
+        return RateOfScores(rate, scale(scores), scale(squares), scale(np.maximum(residuals, 0.0)))
 
     def combine(self, function: Callable[[Array], Array]) -> CalibrationSums:
         """Return sums that are functions of these, for example the sums of all other segments."""
@@ -83,6 +112,8 @@ def sum_calibration(rows: SegmentRows, sample: Sampling | None = None) -> Calibr
         rows.total(powers.weight * score),
         sum_values(rows, score - is_positive, sample),
         rows.total(powers.squares * score * (1 - score)),
+        rows.total(powers.squares * score**2),
+        rows.total(powers.squares * score * is_positive),
         None if sample is None else sum_in_units(rows, sample, is_positive),
     )
 
@@ -151,9 +182,18 @@ class MeanErrors:
         return cls(sums, mean.value, error, units.df(influence), units, influence)
 
     def estimate(self, level: Level) -> Estimate:
-        """Return the mean errors with limits; none at repeated looks with few rows of a class."""
+        """Return the mean errors with limits; none at repeated looks with few rows of a class.
+
+        With uneven weights and few positives, the error of the rows is too small if heavy positives
+        happen to be missing. Limits then reach at least as far as those that follow from the ratio
+        of observed to expected.
+        """
         enough = self.has_enough(level)
-        first = Wald(self.value, np.where(enough, self.error, np.nan), df=self.df)
+        wald = Wald(self.value, np.where(enough, self.error, np.nan), df=self.df)
+        first: Estimate = wald
+        if self.units is None:
+            by_ratio = RateError(self.value, self.sums.rate_of_scores)
+            first = WidenedEstimate(wald, by_ratio, self.sums.rate.inverse_df > 0)
         fallback = RateError(self.value, self.rate())
         return FallbackEstimate(first, fallback, ~np.isnan(self.error) | ~enough)
 
@@ -196,34 +236,22 @@ class MeanErrors:
         return np.asarray(self.error * np.sqrt(factor))
 
 
-def estimate_rates(rows: SegmentRows, errors: MeanErrors, level: Level) -> Estimate:
+def estimate_rates(errors: MeanErrors, level: Level) -> Estimate:
     """Return the observed rates of positives, with limits if scores are off by a factor.
 
     Divided by the mean scores, they are the ratios of observed to expected.
     """
-    if errors.units is not None:
-        return _estimate_rates_by_design(errors, level)
-    sums = errors.sums
-    squares = rows.powers.squares
-    # t, whose mean is 1
-    relative = rows.score / sums.mean_score[rows.segment]
-    left = (rows.weight > 0) - sums.rate.value[rows.segment] * relative
-    total = sums.errors.whole.weight
-    is_exact = ~np.isnan(sums.errors.whole.inverse_size)
-    score_terms, square_terms, residuals = (
-        np.where(is_exact, rows.total(squares * each) / total / total, np.nan)
-        for each in (relative, relative**2, left**2)
-    )
-    return RateOfScores(sums.rate.value, score_terms, square_terms, residuals)
+    if errors.units is None:
+        return errors.sums.rate_of_scores
+    return _estimate_rates_by_design(errors, errors.units, level)
 
 
-def _estimate_rates_by_design(errors: MeanErrors, level: Level) -> Estimate:
+def _estimate_rates_by_design(errors: MeanErrors, units: SamplingUnits, level: Level) -> Estimate:
     """Return rates with limits of the logarithm, from the variance of the ratio to the mean score.
 
     Where that variance is 0, only the rate is uncertain.
     """
-    sums, units = errors.sums, errors.units
-    assert units is not None
+    sums = errors.sums
     assert sums.unit_positives is not None
     assert sums.errors.unit_first is not None
     # The sum of w s is the sum of w (s - y) plus the sum of w y.

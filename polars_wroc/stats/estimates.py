@@ -227,6 +227,35 @@ class FallbackEstimate:
         return Limits(low, high)
 
 
+@dataclass(frozen=True)
+class WidenedEstimate:
+    """An estimate whose limits, if ``is_widened``, reach at least as far as those of another one.
+
+    Limits are unknown where its own are, and are its own where only the others are unknown.
+    """
+
+    first: Estimate
+    other: Estimate
+    is_widened: Mask
+
+    @property
+    def value(self) -> Array:
+        """The values."""
+        return self.first.value
+
+    @property
+    def df(self) -> Array | float:
+        """The degrees of freedom of the estimate itself."""
+        return self.first.df
+
+    def limits(self, quantile: Array | float) -> Limits:
+        """Return the limits that are farther from the values."""
+        own, other = self.first.limits(quantile), self.other.limits(quantile)
+        low = np.where(self.is_widened & (other.low < own.low), other.low, own.low)
+        high = np.where(self.is_widened & (other.high > own.high), other.high, own.high)
+        return Limits(low, high)
+
+
 def _take(record: _RecordT, places: Ints) -> _RecordT:
     """Return a record of arrays at some places; values shared by all segments stay."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import statsmodels.api as sm
 from families import assert_one_family, family_of
-from plain_calibration import slope
+from plain_calibration import error_limits, slope
 from polars.testing import assert_frame_equal
 from scipy.optimize import brentq
 from scipy.special import expit
@@ -217,13 +217,15 @@ def test_means_are_compared(
         inside = people.filter(g=row["segment"])
         others = people.filter(pl.col("g") != row["segment"])
         others = others.filter(g="c") if isinstance(reference, dict) else others
-        parts, off = [], []
+        parts, margins, off = [], [], []
         for rows in (inside, others):
             y, s, w = (rows[c].cast(float).to_numpy() for c in ("y", "s", "w"))
             w = w if weight else np.ones(len(y))
             size = np.average(s - y, weights=w)
             error = np.sqrt((w**2 * (s - y - size) ** 2).sum()) / w.sum()
             parts.append((size, error, np.average(s, weights=w), np.average(y, weights=w)))
+            low, high = error_limits(y, s, w, float(norm.ppf(0.975)))
+            margins.append((size - low, high - size))
             off.append((size, w.sum()))
         expected_off = np.average([o[0] for o in off], weights=[o[1] for o in off])
         errors = []
@@ -233,12 +235,30 @@ def test_means_are_compared(
             errors.append(error * max(1, np.sqrt(ratio)))
         gap = parts[0][0] - parts[1][0]
         share = off[1][1] / (off[0][1] + off[1][1]) if reference == "overall" else 1
-        margin = norm.ppf(0.975) * np.hypot(parts[0][1], parts[1][1])
+        below = np.hypot(margins[0][0], margins[1][1])
+        above = np.hypot(margins[0][1], margins[1][0])
         found = [row[f"{LARGE}_gap{end}"] for end in ("", "_low", "_high")]
-        assert found == pytest.approx([share * (gap + k * margin) for k in (0, -1, 1)], rel=1e-8)
+        expected_limits = [share * each for each in (gap, gap - below, gap + above)]
+        assert found == pytest.approx(expected_limits, rel=1e-8)
         p_value = 2 * norm.sf(abs(gap) / np.hypot(*errors))
         assert row[f"{LARGE}_gap_p_value"] == pytest.approx(p_value, rel=1e-7)
         assert row[f"{LARGE}_reference"] == pytest.approx(row[LARGE] - share * gap)
+
+
+@pytest.mark.parametrize(("seed", "is_different"), [(5, False), (11, False), (7, True), (15, True)])
+def test_with_uneven_weights_limits_of_the_mean_error_agree_with_its_p_value(
+    seed: int, *, is_different: bool
+) -> None:
+    # With the error of the rows alone, the limits of the first two samples exclude 0.
+    rng = np.random.default_rng(seed)
+    s = rng.beta(1, 9, 400)
+    y, w = rng.random(400) < 0.7 * s, rng.choice([1.0, 20.0], 400, p=[0.9, 0.1])
+    frame = pl.DataFrame({"y": y, "s": s, "w": w, "g": np.arange(400) % 2})
+    row = table_of(wroc.audit(frame, "y", "s", attributes="g", weight="w")).row(0, named=True)
+    low, high = row[f"{LARGE}_low"], row[f"{LARGE}_high"]
+    assert (low, high) == pytest.approx(error_limits(y, s, w, float(norm.ppf(0.975))), rel=1e-8)
+    assert (row[f"{LARGE}_gap_p_value"] < 0.05) is is_different
+    assert (low > 0 or high < 0) is is_different
 
 
 @pytest.mark.parametrize("weight", sweep([None, "w"]))

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_calibration import sample
+from plain_calibration import error_limits, sample
 from polars.testing import assert_frame_equal
 from scipy.stats import binomtest, norm
 from sklearn.calibration import calibration_curve as learned_curve
@@ -160,10 +160,29 @@ def test_the_error_of_a_group_is_that_of_its_curve() -> None:
         for row in table.rows(named=True):
             rows = frame.filter(pl.col("g").eq_missing(row["g"])).drop_nulls(["y", "s", "w"])
             y, s, w = (rows[name].cast(float).to_numpy() for name in ("y", "s", "w"))
-            above = np.average(s - y, weights=w)
-            margin = norm.ppf(0.975) * np.sqrt((w**2 * (s - y - above) ** 2).sum()) / w.sum()
-            limited = [above - margin, above + margin]
+            limited = error_limits(y, s, w, float(norm.ppf(0.975)))
             assert [row[name] for name in limits] == pytest.approx(limited, rel=1e-9)
+
+
+def test_limits_of_mean_errors_contain_those_of_the_ratio_with_uneven_weights() -> None:
+    frame = sample(3)
+    errors = [f"{LARGE}_low", f"{LARGE}_high"]
+    uneven = wroc.calibration_summary(frame, "y", "s", weight="w", by="g")
+    by_ratio = (
+        uneven["mean_score"] * (1 - uneven["oe_ratio_high"]),
+        uneven["mean_score"] * (1 - uneven["oe_ratio_low"]),
+    )
+    assert (uneven[errors[0]] <= by_ratio[0] + 1e-12).all()
+    assert (uneven[errors[1]] >= by_ratio[1] - 1e-12).all()
+    # With equal weights the limits have the same distance from the error.
+    equal = wroc.calibration_summary(frame, "y", "s", by="g")
+    middle = (equal[errors[0]] + equal[errors[1]]) / 2
+    assert middle.to_list() == pytest.approx(equal[LARGE].to_list(), abs=1e-12)
+    twice = frame.with_columns(w=pl.lit(2.0))
+    assert_frame_equal(
+        wroc.calibration_summary(twice, "y", "s", weight="w", by="g").select(errors),
+        equal.select(errors),
+    )
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])

@@ -10,6 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from polars_wroc.arrays import Array
 from polars_wroc.stats.calibration import RateOfScores
+from polars_wroc.stats.estimates import Wald, WidenedEstimate
 
 Z = float(stats.norm.ppf(0.975))
 
@@ -71,3 +72,12 @@ def test_limits_of_equal_scores_are_those_of_wilson(positives: int) -> None:
 def test_no_segments_have_no_limits() -> None:
     none = np.zeros(0)
     assert RateOfScores(none, none, none, none).limits(Z).low.size == 0
+
+
+def test_an_estimate_is_widened_to_the_limits_of_another_one_where_these_are_known() -> None:
+    value, error = np.full(4, 1.0), np.array([1.0, 1.0, 1.0, np.nan])
+    other = Wald(np.full(4, 1.2), np.array([2.0, 2.0, np.nan, 2.0]))
+    widened = WidenedEstimate(Wald(value, error), other, np.array([True, False, True, True]))
+    low, high = widened.limits(1.0)
+    assert low == pytest.approx([-0.8, 0.0, 0.0, np.nan], nan_ok=True)
+    assert high == pytest.approx([3.2, 2.0, 2.0, np.nan], nan_ok=True)
