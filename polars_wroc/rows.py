@@ -90,7 +90,8 @@ class Sampling:
     ``unit`` numbers the sampling units. ``stratum`` is the number of each unit's stratum. For each
     stratum, ``size`` is the number of its units in the sample, and ``fraction`` the sampled
     fraction of its units in the population. ``replicates`` are columns of weights, with a factor
-    for the squared deviation of each. ``cluster`` has the caller's values of the rows' clusters.
+    for the squared deviation of each; in a jackknife each leaves out units. ``cluster`` has the
+    caller's values of the rows' clusters.
     """
 
     unit: Ints
@@ -101,6 +102,7 @@ class Sampling:
     replicates: Array | None = None
     factors: Array | None = None
     replicate_df: int | None = None
+    is_jackknife: bool = False
     cluster: pl.Series | None = None
 
     @property
@@ -108,7 +110,7 @@ class Sampling:
         """The units of the design, without their rows."""
         if self.factors is not None:
             assert self.replicate_df is not None
-            return ReplicateUnits(self.factors, self.replicate_df)
+            return ReplicateUnits(self.factors, self.replicate_df, self.is_jackknife)
         return Units(self.stratum, self.size, self.fraction, self.lonely)
 
     def at(self, places: Ints | Mask | slice) -> Sampling:
@@ -617,6 +619,7 @@ class Columns:
             replicates=columns,
             factors=np.array(weights.factors(number)),
             replicate_df=weights.degrees_of_freedom(number),
+            is_jackknife=weights.is_jackknife,
         )
 
     def _counted_rows(self, table: pl.DataFrame) -> Rows:

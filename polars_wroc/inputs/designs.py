@@ -43,7 +43,8 @@ class ReplicateWeights:
     df
         Degrees of freedom of the design, 1 or more: sampling units minus strata. By default R - 1;
         R for ``"jk2"``; for ``"jkn"`` the replicates minus the strata, which follow from the
-        ``rscales``. A group has at most as many as there are replicates that change its statistic.
+        ``rscales``. In a jackknife a group has at most as many as there are
+        replicates that change its statistic.
 
     Raises
     ------
@@ -101,6 +102,11 @@ class ReplicateWeights:
             # In each stratum 1 less the factors add up to 1.
             return max(round(sum(self._rscales(count))), 1)
         return count - (0 if self.kind == "jk2" else 1)
+
+    @property
+    def is_jackknife(self) -> bool:
+        """Whether each replicate leaves out sampling units."""
+        return self.kind in ("jk1", "jkn", "jk2")
 
     def _rscales(self, count: int) -> list[float]:
         return [1.0] * count if self.rscales is None else [float(each) for each in self.rscales]

@@ -225,11 +225,12 @@ class ReplicateUnits:
 
     The squared difference of each replicate from the estimate of the full weights is multiplied by
     one of the ``factors``. Arrays of units have a row for the full weights, then one for each
-    replicate.
+    replicate. In an ``is_jackknife`` design each replicate leaves out sampling units.
     """
 
     factors: Array
     degrees: float
+    is_jackknife: bool = False
 
     def ratio_influence(
         self,
@@ -252,13 +253,15 @@ class ReplicateUnits:
     def df(self, *influences: Influence) -> Array:
         """Return the degrees of freedom of each segment, for statistics that are compared.
 
-        They are those of the design, but at most the number of replicates that change a statistic:
-        others leave out units without rows of the segment.
+        They are those of the design. In a jackknife they are at most the number of replicates that
+        change a statistic: others leave out units without rows of the segment.
         """
+        if not self.is_jackknife:
+            return np.full(influences[0].total.shape[1], self.degrees)
         changed = [np.count_nonzero(each.total, axis=0) for each in influences]
         # A rate of 0 or 1 is the same in all replicates.
         most = [np.where(number > 0, number, self.degrees) for number in changed]
-        return np.minimum.reduce([*most, np.full(most[0].shape, self.degrees)])
+        return np.asarray(np.minimum.reduce([*most, np.full(most[0].shape, self.degrees)]))
 
     def unknown_reasons(self, influence: Influence) -> list[str]:
         """Return why the variance of each segment is unknown; empty where it is known."""

@@ -111,6 +111,8 @@ def test_df_of_a_group_are_those_of_the_strata_that_it_has_rows_in() -> None:
     assert summary_of(frame, "y", "s", design=design)["df"].to_list() == [8]
     assert summary_of(frame, "y", "s", by="g", design=design)["df"].to_list() == [6, 2]
     assert summary_of(frame, "y", "s", by="crossing", design=design)["df"].to_list() == [8] * 3
+    bootstrap = ReplicateWeights(cs.starts_with("r"), "bootstrap", df=20)
+    assert summary_of(frame, "y", "s", by="g", design=bootstrap)["df"].to_list() == [20, 20]
 
 
 def test_groups_and_models(survey: pl.DataFrame) -> None:
