@@ -22,8 +22,8 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.reasons import NO_VARIANCE, ONE_SCORE, UNDEFINED, few_expected
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.metrics.calibration import count_rows, sum_calibration
-from polars_wroc.metrics.mean_sums import require_all_probabilities, sum_in_units
+from polars_wroc.metrics.calibration import count_rows
+from polars_wroc.metrics.mean_sums import require_all_probabilities, sum_in_units, sum_values
 from polars_wroc.metrics.sampled_aucs import take_parts
 from polars_wroc.queries import FrameT
 from polars_wroc.rows import Columns, Rows, SegmentColumns, read_columns, table_of, tabulate_models
@@ -295,22 +295,22 @@ def measure_calibration_ranges(
 def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, NDArray[Any]]:
     """Return the range of the sums of score less label of each segment."""
     counts = count_rows(segments)
-    sums = sum_calibration(segments, rows.sample)
-    whole = sums.errors.whole
+    errors = sum_values(segments, segments.score - (segments.weight > 0), rows.sample)
+    whole = errors.whole
     ranges = find_ranges(_walk_scores(segments))
     is_inside = segments.score >= segments.spread(ranges.from_score)
     is_inside &= segments.score <= segments.spread(ranges.to_score)
     effect = np.ones(segments.number)
     if rows.sample is not None:
-        unit_first, unit_whole = sums.errors.unit_first, sums.errors.unit_whole
+        unit_first, unit_whole = errors.unit_first, errors.unit_whole
         assert unit_first is not None
         assert unit_whole is not None
         error = (segments.score - (segments.weight > 0)) * is_inside
         inside = sum_in_units(segments, rows.sample, error)
         _, effect = _find_effects(ranges, rows.sample.units, unit_first, inside, unit_whole)
-    mean = sums.mean_score
+    mean = segments.total(np.abs(segments.weight) * segments.score) / whole.weight
     expected = np.minimum(mean, 1 - mean) / whole.inverse_size
-    residuals = sums.errors.second / whole.weight / whole.weight
+    residuals = errors.second / whole.weight / whole.weight
     tests = RangeTests(ranges, effect, expected, np.fmax(ranges.variance, residuals))
     positives = segments.total(np.maximum(segments.weight, 0.0) * is_inside)
     rate = positives / whole.weight / ranges.weight_inside

@@ -105,15 +105,17 @@ def sum_calibration(rows: SegmentRows, sample: Sampling | None = None) -> Calibr
     """Return the sums over the rows of each segment."""
     score, is_positive = rows.score, rows.weight > 0
     powers = rows.powers
+    # w^2 s
+    weighted_scores = powers.squares * score
     return CalibrationSums(
         count_where(rows, powers, is_positive),
         count_where(rows, powers, ~is_positive),
         rows.total(rows.cubes),
         rows.total(powers.weight * score),
         sum_values(rows, score - is_positive, sample),
-        rows.total(powers.squares * score * (1 - score)),
-        rows.total(powers.squares * score**2),
-        rows.total(powers.squares * score * is_positive),
+        rows.total(weighted_scores * (1 - score)),
+        rows.total(weighted_scores * score),
+        rows.total(weighted_scores * is_positive),
         None if sample is None else sum_in_units(rows, sample, is_positive),
     )
 
