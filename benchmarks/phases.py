@@ -49,6 +49,7 @@ PHASES_OF_FUNCTIONS: dict[tuple[str, str], str] = {
     ("buckets", "_sort_buckets"): SORT,
     ("steps", "_sort_batch"): SORT,
     ("steps", "_marked_steps"): POOL,
+    ("steps", "_weigh_parts"): SUMS,
     ("steps", "map_steps"): SUMS,
     ("steps", "add_blocks"): SUMS,
     ("ranked_segments", "number_finest"): GROUP,
