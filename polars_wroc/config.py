@@ -124,7 +124,7 @@ class Division(NamedTuple):
 
     def map(self, task: Callable[[ItemT], OutputT], items: Sequence[ItemT]) -> Iterator[OutputT]:
         """Yield the results of a task for each item, computed here or by the workers."""
-        if self.client is None:
+        if not self.has_workers:
             yield from map(task, items)
             return
         # Not pure, since the same plan may give other rows the next time.

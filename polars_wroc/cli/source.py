@@ -227,7 +227,7 @@ class Source(Files):
     def _list_parts(self, function: Callable[..., Any], given: dict[str, Any]) -> Any:
         """Scan each file by itself, if workers are to read them."""
         divided = division()
-        is_whole = divided is None or divided.client is None or "design" in given
+        is_whole = divided is None or not divided.has_workers or "design" in given
         if is_whole or function.__name__ not in _OF_PARTS:
             return self.frame
         return [replace(self, files=[file]).frame for file in sources.each_file(self.files)]

@@ -63,6 +63,10 @@ class Partition:
             return None
         return self.segments.same_decision(THRESHOLD_METRICS[metric])
 
+    def is_own(self, metrics: Sequence[str]) -> Mask:
+        """Return whether each segment is its own reference, all segments for each metric."""
+        return np.tile(self.reference.is_own(self.segments.number), len(metrics))
+
     def find_twins(self, metrics: Sequence[str]) -> Ints:
         """Return the place of the only segment that each is compared with, or its own place."""
         shape = len(metrics), self.segments.number
@@ -160,7 +164,7 @@ def compare_pair(
     testable = rows.enough & rows.can_differ & contrast.sign_is_known & both_hold
     p_value = np.where(testable, test.p_value, np.nan)
     compared["p_value"] = _share_p_value(p_value, partition.picked_from, twin, level)
-    is_own = np.tile(partition.reference.is_own(partition.segments.number), len(metrics))
+    is_own = partition.is_own(metrics)
     columns = {
         "n": rows.n,
         "value": contrast.own.value,
@@ -297,7 +301,7 @@ def _find_reasons(comparison: Comparison, verdict: NDArray[np.str_], rules: GapR
     unknown = np.isnan(columns["gap"])
     inconclusive = ~unknown & (verdict == families.INCONCLUSIVE)
     has_values = ~np.isnan(columns["value"]) & ~np.isnan(columns["reference_value"])
-    is_own = np.tile(partition.reference.is_own(partition.segments.number), len(comparison.metrics))
+    is_own = partition.is_own(comparison.metrics)
     fewest = int(rules.level.fewest_rows(comparison.pair.fewest_rows))
     few = [(comparison.few_rows, few_rows(fewest)), *comparison.pair.obstacles]
     no_variance = explain_unknown_variance(partition.segments.units, NO_VARIANCE)

@@ -149,17 +149,14 @@ class CountedParts:
 
     def most_complete_rows(self) -> float:
         """Return the largest number of rows without a missing value that a score has."""
-        complete = pl.sum_horizontal("n_pos", "n_neg").sum()
-        numbers = [self.counts_of(model).select(complete).item() for model in self.models]
-        return float(max([1.0, *numbers]))
+        return float(max([1.0, *(_count_complete(self.counts_of(model)) for model in self.models)]))
 
     def cut(self, bytes_of_row: int) -> list[ScoreRange]:
         """Cut each score into ranges whose rows fit into memory."""
         ranges = []
         for model in self.models:
             counts = self.counts_of(model)
-            complete = counts.select(pl.sum_horizontal("n_pos", "n_neg").sum()).item()
-            rows = self.division.rows_of_range(complete, bytes_of_row)
+            rows = self.division.rows_of_range(_count_complete(counts), bytes_of_row)
             ranges += cut_ranges(counts, self.keys, model, rows, self.fineness)
         return ranges
 
@@ -241,6 +238,11 @@ def _add_counts(parts: Sequence[PartCounts], keys: Sequence[str]) -> PartCounts:
     number = score_bin(pl.col(LOW), _find_fineness(joined, keys))
     added = collect(add_up_bins(joined.lazy(), [*keys, *marks], number))
     return PartCounts(added, [spans for each in parts for spans in each.spans])
+
+
+def _count_complete(counts: pl.DataFrame) -> int:
+    """Return the number of rows without a missing value."""
+    return int(counts.select(pl.sum_horizontal("n_pos", "n_neg").sum()).item())
 
 
 def _take_model(counts: pl.DataFrame, model: str) -> pl.DataFrame:

@@ -93,7 +93,7 @@ def sum_scores(
     ``count_weights`` says that weights are numbers of rows.
     """
     number, weight, squares = rows.powers
-    cubes = weight**3 if rows.counts is None else rows.counts.cubes
+    cubes = rows.cubes
     if count_weights and rows.counts is None:
         squares = cubes = weight
     whole = squares.sum()

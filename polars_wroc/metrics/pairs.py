@@ -99,9 +99,7 @@ def pair_metrics(
 
 
 def pair_metric(metric: Metric, segments: Segments, reference: Reference) -> Pair:
-    """Return a metric of segments beside the metric of their references."""
-    if isinstance(metric, RateMetric):
-        return pair_rates(measure_rates([metric], segments, reference), reference)
+    """Return a metric that is no rate beside the metric of references."""
     if metric.name == NET_BENEFIT:
         return pair_net_benefits(segments, reference)
     if isinstance(metric, ThresholdMetric):
